@@ -197,3 +197,14 @@ def whole_batches(content: bytes | bytearray | memoryview, position: int, count:
     if (found, status[1]) != (count, len(content)):
         raise CorruptDataError(f"these bytes are not {count} batches: the headers lead to byte {status[1]}")
     return BatchTable(columns)
+
+
+def new_highest(values: Int64Column, highest: int) -> list[int]:
+    """The rows whose value is larger than all before it, and than ``highest``."""
+    largest = int(values.max()) if len(values) else highest
+    if largest <= highest:
+        return []
+    if values[0] == largest:  # the usual case: all have the same leader epoch
+        return [0]
+    found: list[int] = np.flatnonzero(values > np.maximum.accumulate(np.concatenate(([highest], values[:-1])))).tolist()
+    return found

@@ -69,11 +69,16 @@ class LogTotals:
 
     def _add(self, table: BatchTable, is_sound: NDArray[np.bool_]) -> None:
         self.batch_count += len(table)
-        self.magics.update(distinct_values(table.magic).tolist())
-        for codec, count in enumerate(np.bincount(table.codec, minlength=len(CODEC_BITS_NAMES)).tolist()):
-            self.codec_counts[codec] += count
-            if count:
-                self.codec_bytes[codec] += int(table.size_bytes[table.codec == codec].sum())
+        magic, codecs = table.magic, table.codec
+        self.magics.update(magic[:1].tolist() if (magic == magic[:1]).all() else distinct_values(magic).tolist())
+        if len(codecs) and (codecs == codecs[0]).all():  # the usual case
+            self.codec_counts[codecs[0]] += len(codecs)
+            self.codec_bytes[codecs[0]] += int(table.size_bytes.sum())
+        else:
+            for codec, count in enumerate(np.bincount(codecs, minlength=len(CODEC_BITS_NAMES)).tolist()):
+                self.codec_counts[codec] += count
+                if count:
+                    self.codec_bytes[codec] += int(table.size_bytes[codecs == codec].sum())
         sound = table if is_sound.all() else table.rows(is_sound)
         if not len(sound):
             return

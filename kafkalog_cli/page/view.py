@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -104,8 +103,11 @@ class TableView:
         schema = self.table.schema
         numbers = [schema.names.index(name) for name in self.columns]
         columns = [_column(schema, number) for number in numbers]
-        rows = ([_plain(row[number]) for number in numbers] for row in self.table.rows)
-        return script_json({"columns": columns, "rows": _without_repeats(rows, columns)})
+        values = [_plain_values([row[number] for row in self.table.rows]) for number in numbers]
+        for column, each in zip(columns, values, strict=True):
+            if column["kind"] in ("text", "any"):
+                _number_repeats(column, each)
+        return script_json({"columns": columns, "rows": list(zip(*values, strict=True))})
 
 
 def table_views(report: Report) -> dict[str, TableView]:
@@ -132,27 +134,30 @@ def _column(schema: RowSchema, number: int) -> dict[str, Any]:
     return {"name": column.name, "kind": kind, "meaning": column.meaning}
 
 
-def _plain(value: Any) -> Any:
-    """A value for the page: text with unsafe characters as escapes, and any value that is no scalar as JSON."""
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str):
-        return escape_text(value)
-    return escape_text(json_value(value))
+def _plain_values(values: list[Any]) -> list[Any]:
+    """Values for the page: text with unsafe characters as escapes, and any value that is no scalar as JSON.
+
+    Names, paths and reasons repeat, so each text is looked at once.
+    """
+    known: dict[str, str] = {}
+    for row, value in enumerate(values):
+        if value is None or isinstance(value, (bool, int, float)):
+            continue
+        text = value if isinstance(value, str) else json_value(value)
+        plain = known.get(text)
+        if plain is None:
+            plain = known[text] = escape_text(text)
+        values[row] = plain
+    return values
 
 
-def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]]) -> list[list[Any]]:
-    """The rows, where text that repeats is replaced by its number in the column's ``words``."""
-    kept = list(rows)
-    for number, column in enumerate(columns):
-        if column["kind"] not in ("text", "any"):
-            continue
-        words = {row[number]: None for row in kept if isinstance(row[number], str)}
-        if 2 * len(words) > len(kept) or len(kept) < 20:
-            continue
-        numbers = {word: index for index, word in enumerate(words)}
-        column["words"] = list(words)
-        for row in kept:
-            if isinstance(row[number], str):
-                row[number] = numbers[row[number]]
-    return kept
+def _number_repeats(column: dict[str, Any], values: list[Any]) -> None:
+    """Replace text that repeats by its number in the column's ``words``."""
+    words = dict.fromkeys(value for value in values if isinstance(value, str))
+    if 2 * len(words) > len(values) or len(values) < 20:
+        return
+    numbers = {word: index for index, word in enumerate(words)}
+    column["words"] = list(words)
+    for row, value in enumerate(values):
+        if isinstance(value, str):
+            values[row] = numbers[value]

@@ -40,7 +40,7 @@ from format.state.cluster_context import ClusterContext
 from format.value_class import value_class
 from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence as boot_sentence
-from format.verbs.boot.steps import BootTerms
+from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 from format.verbs.compaction.producers import KnownProducers
 from format.verbs.diff.diff import PartitionResult, diff
@@ -212,7 +212,7 @@ def answer_boot(inputs: Inputs) -> None:
             with _answering(inputs, f"the start of {name}"):
                 result = boot(together, terms)
                 inputs.report.sentences.append(f"Start of {name}: {boot_sentence(result, terms)}")
-                inputs.report.table(BOOT_STEP).extend(step.row() for step in result.steps)
+                inputs.report.table(BOOT_STEP).extend_by(Step.row, result.steps)
                 inputs.report.note(result.not_checked)
 
 

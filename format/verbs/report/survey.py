@@ -15,7 +15,7 @@ import numpy as np
 from format.findings import Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import Limits
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, new_highest
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.scan.protocol import LogUnit
@@ -36,6 +36,8 @@ _MOST_DAMAGED = 60
 _MOST_PLACES = 200
 _MOST_ENDED = 1_000
 _MOST_EPOCHS = 100
+#: The number of batches that are added to the sums at once.
+_ADDED_TOGETHER = 2_048
 _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS.index("last_offset")
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
@@ -99,6 +101,9 @@ class Survey:
     topics: dict[str, int] = field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
+    _waiting: list[BatchTable] = field(default_factory=list)  # of ``_waiting_topic``, not yet in the sums
+    _waiting_topic: int = 0
+    _waiting_count: int = 0
     _current: _Current | None = None
 
     def begin(self, find: Callable[[Path], tuple[Partition, Checkpoints]]) -> None:
@@ -130,8 +135,7 @@ class Survey:
         seen.log_bytes += int(table.size_bytes.sum())
         if seen.by_offset is not None:
             seen.by_offset.add(table, base_offset)
-        self.by_time.add(current.topic, table)
-        self.sizes.add(table)
+        self._add_up(current.topic, table)
         if is_first and base_offset:
             self.timeline.segment(log.location, int(table.max_timestamp[0]))
         sound = sound_batches(table)
@@ -139,6 +143,23 @@ class Survey:
         if current.transactions is not None:
             current.transactions.feed(Headers(sound, walked.markers), base_offset, None)
             _forget_ended(current.transactions, seen)
+
+    def _add_up(self, topic: int, table: BatchTable) -> None:
+        """Add batches to the sums by time and size; those of small partitions of one topic are added together."""
+        if self._waiting and topic != self._waiting_topic:
+            self._add_waiting()
+        self._waiting_topic = topic
+        self._waiting.append(table)
+        self._waiting_count += len(table)
+        if self._waiting_count >= _ADDED_TOGETHER:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        waiting, self._waiting, self._waiting_count = self._waiting, [], 0
+        if waiting:
+            table = waiting[0] if len(waiting) == 1 else BatchTable.concatenated(waiting)
+            self.by_time.add(self._waiting_topic, table)
+            self.sizes.add(table)
 
     def _note_read(self, log: LogUnit, walked: WalkedChunk) -> None:
         """Add a chunk to the summary of a log for boot, which then does not read the log again."""
@@ -151,7 +172,7 @@ class Survey:
         read.add(walked.table, is_damaged=walked.damage is not None or bool(walked.table.is_wrapper.any()))
 
     def _next_partition(self, log: LogUnit, partition: Partition, checkpoints: Checkpoints) -> _Current:
-        self.finish()
+        self._end_partition()
         seen = self.partitions.setdefault(partition.path, SurveyedPartition(partition.path))
         topic = self.topics.setdefault(partition.topic or partition.path.name, len(self.topics))
         transactions = None
@@ -163,8 +184,7 @@ class Survey:
 
     def _see_epochs(self, current: _Current, table: BatchTable) -> None:
         epochs = table.leader_epoch
-        rows = np.flatnonzero(epochs > np.maximum.accumulate(np.concatenate(([current.leader_epoch], epochs[:-1]))))
-        for row in rows.tolist():
+        for row in new_highest(epochs, current.leader_epoch):
             current.leader_epoch = int(epochs[row])
             current.epoch_count += 1
             if current.log is not None and current.epoch_count <= _MOST_EPOCHS:
@@ -195,6 +215,11 @@ class Survey:
         return place
 
     def finish(self) -> None:
+        """End the last partition, and complete the sums."""
+        self._add_waiting()
+        self._end_partition()
+
+    def _end_partition(self) -> None:
         """End the current partition, and drop what is not needed of it any more."""
         current, self._current = self._current, None
         if current is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 from format.columns import RowSchema
 from format.io.bundles.bundle import Bundle
@@ -12,6 +12,8 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.value_class import state_class, value_class
+
+ItemT = TypeVar("ItemT")
 
 #: The most rows that a table keeps; the others are counted. The page maps each partition, so their limit is higher.
 MOST_ROWS = 2_000
@@ -53,6 +55,12 @@ class ReportTable:
         """Add rows one by one."""
         for row in rows:
             self.add(row)
+
+    def extend_by(self, row_of: Callable[[ItemT], Row], items: Sequence[ItemT]) -> None:
+        """Add the rows of some items; those for which there is no room are not made."""
+        room = max(self.most - len(self.rows), 0)
+        self.rows += map(row_of, items[:room])
+        self.total += len(items)
 
     def objects(self, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The rows as objects, for callers that read columns by name; with all columns unless some are named."""

@@ -218,6 +218,8 @@ class _LogLoad:
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
             found = Recovered(0, LogEnd(base_offset, 0, False), index=OffsetIndexView(base_offset))
+        elif segment.recovered is not None:
+            found = segment.recovered
         else:
             try:
                 found = recovered_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import FileChanged, UnreadableFile
@@ -46,8 +46,10 @@ class PartitionFiles:
 
     def step(self, action: Action, name: str, reason: str, **values: object) -> None:
         """Add a step for a file, under the name that it has on disk; empty for the directory."""
-        step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
-        self.steps.append(replace(step, **values))  # type: ignore[arg-type]
+        path = self.path / name if name else self.path
+        self.steps.append(
+            Step(action, path, self.topic, self.partition, reason=reason, **values)  # type: ignore[arg-type]
+        )
 
     def drop_step(self, action: Action, name: str) -> None:
         """Take back the steps of this action for a file."""

@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from format.layout import MAX_RELATIVE_OFFSET
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, new_highest
 from format.value_class import state_class
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
 
@@ -65,13 +65,13 @@ class ReadLog:
         self.valid_bytes = int(table.end_position[-1])
         last_epoch = self.epochs[-1][0] if self.epochs else -1
         epochs = table.leader_epoch
-        for row in np.flatnonzero(np.diff(epochs, prepend=last_epoch) > 0).tolist():
-            if int(epochs[row]) > last_epoch:
-                last_epoch = int(epochs[row])
-                self.epochs.append((last_epoch, int(table.base_offset[row])))
-        is_v2 = np.flatnonzero(table.magic >= 2)
-        if len(is_v2):
-            self.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
+        self.epochs += [(int(epochs[row]), int(table.base_offset[row])) for row in new_highest(epochs, last_epoch)]
+        if table.magic[-1] >= 2:
+            self.map_end_offset = self.last_offset + 1
+        else:
+            is_v2 = np.flatnonzero(table.magic >= 2)
+            if len(is_v2):
+                self.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
 
     def recovered(self, size_bytes: int) -> Recovered | None:
         """The log after recovery; None where its batches have to be read one by one."""
@@ -93,6 +93,8 @@ def _is_plain(table: BatchTable, base_offset: int, last_offset: int) -> bool:
     if not len(table):
         return False
     offsets = table.last_offset
-    rising = np.diff(offsets, prepend=last_offset) > 0
-    in_range = (offsets >= base_offset) & (offsets - base_offset <= MAX_RELATIVE_OFFSET)
-    return bool((rising & in_range & (table.crc_valid == 1) & (table.base_offset >= base_offset)).all())
+    # Offsets that rise are in the range if the first and the last are.
+    if not max(base_offset - 1, last_offset) < offsets[0] or not (offsets[1:] > offsets[:-1]).all():
+        return False
+    in_range = offsets[-1] - base_offset <= MAX_RELATIVE_OFFSET and table.base_offset.min() >= base_offset
+    return bool(in_range and (table.crc_valid == 1).all())
