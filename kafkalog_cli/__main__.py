@@ -25,6 +25,9 @@ _DEFERRED = frozenset(
         "difflib",
         "gettext",
         "ipaddress",
+        "jinja2.compiler",  # a template that is kept compiled needs none of these
+        "jinja2.lexer",
+        "jinja2.parser",
         "linecache",
         "lzma",
         "numpy._core._add_newdocs",  # docstrings of numpy's compiled functions
@@ -69,6 +72,9 @@ class LateFunction:
 _FUNCTIONS = {
     "difflib": ("get_close_matches",),
     "gettext": ("gettext", "ngettext"),
+    "jinja2.compiler": ("CodeGenerator", "generate"),
+    "jinja2.lexer": ("Lexer", "TokenStream", "get_lexer"),
+    "jinja2.parser": ("Parser",),
     "numpy.linalg": ("eigvals", "inv", "lstsq", "matrix_power"),
     "shutil": ("get_terminal_size",),
 }

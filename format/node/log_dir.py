@@ -92,8 +92,12 @@ class LogDir:
         known = self._read_partitions.get(path)
         if known is None:
             known = self._read_partitions[path] = read_partition(path)
-        elif not is_remote(path) and not is_there(path):
-            raise FileChanged(DIRECTORY_GONE, known.location())
+            return known
+        try:
+            os.lstat(path)  # the quick answer for a directory on a disk, as a report asks for each several times
+        except OSError:
+            if not is_remote(path) and not is_there(path):
+                raise FileChanged(DIRECTORY_GONE, known.location()) from None
         return known
 
     def checkpoints(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:

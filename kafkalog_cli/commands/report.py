@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -86,6 +87,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
+            gc.freeze()  # what was read stays to the end, and later collections would search it in vain
             made = making.finish()
             for part in render(made):
                 output.write(part.encode())

@@ -1,4 +1,4 @@
-"""The compiled template of the page, kept in the cache of the user: compiling takes longer than filling a small page."""
+"""The compiled template of the page, kept in the cache of the user: to compile takes longer than to fill it."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import PurePath
+from pkgutil import get_data
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -66,7 +66,10 @@ def _safe(value: Any) -> Any:
 
 
 def _resource(name: str) -> str:
-    return files(_PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+    content = get_data(_PACKAGE, f"templates/{name}")  # importlib.resources takes longer to import than to read it
+    if content is None:
+        raise FileNotFoundError(name)
+    return content.decode()
 
 
 def _digest(script: str) -> str:

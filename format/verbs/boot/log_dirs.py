@@ -13,14 +13,14 @@ from format.io.remote_path import entries_of
 from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
 from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage
-from format.value_class import state_class
+from format.value_class import state_class, value_class
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.followed import is_directory, is_seen
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState
 from format.verbs.boot.losses import steps_with_losses
 from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache
-from format.verbs.boot.one_log.log_load import LoadTerms, load_log
+from format.verbs.boot.one_log.log_load import LoadedLog, LoadTerms, load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, NotKnown, Step, StopsStart
@@ -41,6 +41,16 @@ class LogsState:
     unread: list[Path] = field(default_factory=list)  # directories, pipes and the like under the names of logs
     links: list[Path] = field(default_factory=list)  # symbolic links to files, which were followed
     steps: list[Step] = field(default_factory=list)
+
+
+@value_class
+class _Loaded:
+    """A log after its load, on which terms, and its files with the steps on them."""
+
+    terms: tuple[object, ...]
+    files: PartitionFiles
+    log: LoadedLog
+    topic_id: str | None
 
 
 def load_logs(
@@ -64,11 +74,12 @@ def load_logs(
 def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
     try:
         with entries_of(log_dir.path) as entries:
-            return sorted(
-                log_dir.path / entry.name
+            names = sorted(
+                entry.name
                 for entry in entries
                 if is_seen(entry.name) and is_directory(entry) and entry.name != CLEAN_SHUTDOWN
             )
+            return [log_dir.path / name for name in names]
     except OSError as error:
         state.unknown.append(NotKnown(f"the log directory cannot be listed: {error.strerror}", log_dir.path))
         return []
@@ -96,14 +107,7 @@ def _load_one(
         max_index_bytes=None if image is None else image.max_index_bytes(name.topic),
     )
     try:
-        files = read_partition_files(path, *key)
-        state.unread += files.unread_logs
-        state.links += [path / each for each in files.links]
-        epochs = EpochCache(files, terms.limits)
-        log = load_log(files, load)
-        if not load.is_deleted:
-            epochs.settle(log)
-        topic_id = _topic_id(files, terms)
+        loaded = _loaded(path, key, state, load)
     except FailsLogDir as error:
         error.key = key
         log_dir.failures.append(error)
@@ -118,7 +122,30 @@ def _load_one(
     except KafkaLogError as error:
         state.unknown.append(NotKnown(error.message, path))
         return
-    _classify(FoundLog(path, log_dir, name, topic_id, log, files), state, image, node_id, terms)
+    found = FoundLog(path, log_dir, name, loaded.topic_id, loaded.log, loaded.files)
+    _classify(found, state, image, node_id, terms)
+
+
+def _loaded(path: Path, key: TopicPartition, state: LogsState, load: LoadTerms) -> _Loaded:
+    """The load of one log, or that of an earlier start of the same command on the same terms."""
+    terms = load.boot
+    known: _Loaded | None = terms.earlier.logs.pop(path, None) if terms.earlier is not None else None
+    files = read_partition_files(path, *key) if known is None else known.files
+    state.unread += files.unread_logs
+    state.links += [path / each for each in files.links]
+    on = load.without_run()
+    if known is not None:
+        if known.terms == on and load.is_whole:
+            return known
+        files = files.untouched()
+    epochs = EpochCache(files, terms.limits)
+    log = load_log(files, load)
+    if not load.is_deleted:
+        epochs.settle(log)
+    loaded = _Loaded(on, files, log, _topic_id(files, terms))
+    if terms.kept is not None:
+        terms.kept.logs[path] = loaded
+    return loaded
 
 
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:

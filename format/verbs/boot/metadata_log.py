@@ -90,6 +90,17 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
         state.steps.append(Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG))
         return state
+    on = terms.version, terms.every_file, terms.index_interval_bytes
+    known, found = terms.earlier.metadata.pop(path, (None, state)) if terms.earlier is not None else (None, state)
+    if known != on:
+        found = _loaded(path, terms)
+    if terms.kept is not None:
+        terms.kept.metadata[path] = on, found
+    return found
+
+
+def _loaded(path: Path, terms: BootTerms) -> MetadataState:
+    state = MetadataState()
     files = read_partition_files(path, CLUSTER_METADATA_TOPIC, 0)
     epochs = EpochCache(files, terms.limits)
     log = load_log(

@@ -17,23 +17,27 @@ from format.limits import Limits
 from format.location import Location
 from format.verbs.boot.boot import boot
 from format.verbs.boot.identity import METADATA_PARTITION
-from format.verbs.boot.steps import Action, BootTerms, Step
+from format.verbs.boot.steps import Action, BootTerms, KeptStart, Step
 
 #: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
 _NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
 
 
 def refusal_findings(
-    log_dir: Path, limits: Limits, elsewhere: frozenset[tuple[str, int]] = frozenset()
+    log_dir: Path,
+    limits: Limits,
+    elsewhere: frozenset[tuple[str, int]] = frozenset(),
+    kept: KeptStart | None = None,
 ) -> Iterator[Finding]:
     """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
     There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
+    ``kept`` takes what another simulated start of the same command need not read again.
     """
     if broker_lock.probe(log_dir / LOCK).is_held:
         return
     version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
-    result = boot([log_dir], BootTerms(version=version, is_one_of_several=True, limits=limits))
+    result = boot([log_dir], BootTerms(version=version, is_one_of_several=True, limits=limits, kept=kept))
     for step in result.steps:
         if step.action is Action.REFUSE:
             yield _finding("boot-refused", step, f"a broker would not start: {_words(step)}")

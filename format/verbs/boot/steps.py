@@ -59,6 +59,14 @@ class Step:
         return tuple(values.values())
 
 
+@state_class
+class KeptStart:
+    """Results of a start that the next one of the same command takes over, by path: loaded logs, metadata logs."""
+
+    logs: dict[Path, Any] = field(default_factory=dict)
+    metadata: dict[Path, Any] = field(default_factory=dict)
+
+
 @value_class
 class BootTerms:
     """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
@@ -67,7 +75,8 @@ class BootTerms:
     reported that may lie in the others, and logs that a broker would recover are not read.
     ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
     index entries, which matters only in logs whose offsets do not rise. ``read_logs`` are logs that the caller has read
-    with their CRCs, by path: recovery does not read them again.
+    with their CRCs, by path: recovery does not read them again. ``kept`` takes results for another start,
+    ``earlier`` has those of one.
     """
 
     version: tuple[int, int] = (4, 3)
@@ -76,6 +85,8 @@ class BootTerms:
     limits: Limits = DEFAULT_LIMITS
     index_interval_bytes: int = 4096
     read_logs: Mapping[Path, ReadLog] = field(default_factory=dict)
+    kept: KeptStart | None = None
+    earlier: KeptStart | None = None
 
 
 class StopsStart(Exception):

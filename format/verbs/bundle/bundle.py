@@ -98,13 +98,7 @@ class BundleRun:
         terms = self.terms
         coverage = Coverage()
         if terms.render is not None:
-            report_terms = ReportTerms(
-                self._newest_ms(),
-                terms.limits,
-                jobs=terms.jobs,
-                advance=terms.advance,
-                compacted_topics=terms.compacted_topics,
-            )
+            report_terms = ReportTerms(self._newest_ms(), terms.limits, jobs=terms.jobs, advance=terms.advance)
             self._report = ReportRun(self.targets, report_terms, coverage)
             yield from self._report.findings()
         else:

@@ -43,9 +43,6 @@ from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 from format.verbs.compaction.producers import KnownProducers
-from format.verbs.diff.diff import PartitionResult, diff
-from format.verbs.diff.sentence import overview as diff_overview
-from format.verbs.diff.sentence import sentence as diff_sentence
 from format.verbs.groups.groups import GroupsReading, GroupTerms
 from format.verbs.groups.sentence import sentences as group_sentences
 from format.verbs.metadata.metadata import MetadataTerms, metadata
@@ -205,7 +202,7 @@ def answer_boot(inputs: Inputs) -> None:
         for log_dir in target.log_dirs:
             node_id = inputs.context.node_id_at(log_dir.path)
             nodes.setdefault(node_id, []).append(log_dir.path)
-    terms = BootTerms(limits=inputs.terms.limits, read_logs=inputs.survey.read_logs)
+    terms = BootTerms(limits=inputs.terms.limits, read_logs=inputs.survey.read_logs, earlier=inputs.survey.kept_start)
     for node_id, paths in nodes.items():
         for together in [paths] if node_id is not None else [[path] for path in paths]:
             name = f"node {node_id}" if node_id is not None else str(together[0])
@@ -221,6 +218,10 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
     if not has_replicas():
         inputs.report.note(["differences between replicas: no partition has two replicas here"])
         return
+    from format.verbs.diff.diff import PartitionResult, diff  # few reports need these
+    from format.verbs.diff.sentence import overview as diff_overview
+    from format.verbs.diff.sentence import sentence as diff_sentence
+
     kinds: list[str] = []
     sentences = 0
     with _answering(inputs, "differences between replicas"):

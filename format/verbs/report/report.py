@@ -20,7 +20,6 @@ from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import ClusterContext, ContextTerms, read_context
 from format.value_class import state_class
-from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from format.verbs.report.answers import (
@@ -33,7 +32,6 @@ from format.verbs.report.answers import (
     answer_retention,
     answer_transactions,
 )
-from format.verbs.report.bundled_findings import FindingsInBundle
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
@@ -78,6 +76,7 @@ class ReportRun:
             jobs=self.terms.jobs,
             advance=self.terms.advance,
             watch=self._survey.see,
+            kept_start=self._survey.kept_start,
             compacted_topics=compacted_topics,
         )
         for target in self.targets:
@@ -100,6 +99,9 @@ class ReportRun:
 
     def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets each after the batches before it."""
+        from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
+        from format.verbs.report.bundled_findings import FindingsInBundle
+
         terms = self.terms
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]

@@ -23,6 +23,7 @@ from format.state.header_scan import Headers
 from format.state.totals import LogTotals
 from format.value_class import state_class
 from format.verbs.boot.one_log.recovered_log import ReadLog
+from format.verbs.boot.steps import KeptStart
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
@@ -98,6 +99,7 @@ class Survey:
     sizes: BatchSizes = field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
     read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # logs that a broker's start may recover
+    kept_start: KeptStart = field(default_factory=KeptStart)
     topics: dict[str, int] = field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
@@ -236,6 +238,10 @@ class Survey:
 
     def _forget_offsets(self, ended: SurveyedPartition) -> None:
         """Keep the bytes by offset of some damaged partitions, and of the largest; ``ended`` was read last."""
+        shown = [each for each in self._by_offset if not each.places]
+        if not ended.places and len(shown) == _LARGEST and ended.log_bytes <= shown[-1].log_bytes:
+            ended.by_offset = None  # the usual case
+            return
         kept = [each for each in self._by_offset if each is not ended]
         if ended.by_offset is not None:
             kept.append(ended)

@@ -31,7 +31,8 @@ def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Findi
     yield from limited(checkpoints.findings)
     yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
     yield from limited(check_topic_ids(log_dir, terms.limits))
-    yield from limited(refusal_findings(log_dir.path, terms.limits, terms.elsewhere.get(log_dir.path, frozenset())))
+    elsewhere = terms.elsewhere.get(log_dir.path, frozenset())
+    yield from limited(refusal_findings(log_dir.path, terms.limits, elsewhere, terms.kept_start))
     terms.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
     if log_dir.bootstrap_checkpoint is not None:
         yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))

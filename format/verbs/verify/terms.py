@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
@@ -12,6 +13,9 @@ from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.value_class import state_class
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
+
+if TYPE_CHECKING:
+    from format.verbs.boot.steps import KeptStart
 
 #: What a run of each level does not check.
 NOT_CHECKED = {
@@ -65,6 +69,7 @@ class Verification:
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     watch: Watch = watch_nothing  # for callers that add up what verify reads anyway
+    kept_start: KeptStart | None = None  # for callers that simulate a start, too
 
     @property
     def walk(self) -> LogWalk:

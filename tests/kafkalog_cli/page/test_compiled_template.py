@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from kafkalog_cli.page.compiled_template import compiled_templates
 
 
 @pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that were compiled."""
     found: list[str] = []
     compile_source = CompilingEnvironment.compile
@@ -26,7 +25,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return compile_source(self, source, *values, **named)  # type: ignore[call-overload]
 
     monkeypatch.setattr(CompilingEnvironment, "compile", noted)
-    yield found
+    return found
 
 
 def _rendered(source: str) -> str:

@@ -54,6 +54,19 @@ class LoadTerms:
     max_index_bytes: int | None = None  # the topic's segment.index.bytes, where the metadata has one
     why_recovered: str = "there was no clean shutdown"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log is loaded: where its directory may be one of several, those to be recovered are not."""
+        return self.clean or self.is_metadata or not self.boot.is_one_of_several
+
+    def without_run(self) -> tuple[object, ...]:
+        """What the result depends on, apart from the logs that the caller has read: two starts may differ in that."""
+        boot = self.boot
+        return (
+            boot.version, boot.index_interval_bytes, self.is_whole, self.clean, self.recovery_point, self.log_start,
+            self.is_deleted, self.may_be_remote, self.is_metadata, self.max_index_bytes, self.why_recovered,
+        )  # fmt: skip
+
 
 @state_class
 class LoadedSegment:
@@ -114,7 +127,7 @@ class _LogLoad:
 
     def run(self) -> LoadedLog:
         settle_leftovers(self._files)
-        if self._terms.boot.is_one_of_several and not self._terms.clean and not self._terms.is_metadata:
+        if not self._terms.is_whole:
             return LoadedLog(self._terms.log_start, 0, (), ())
         self._load_segments()
         if self._terms.is_deleted:

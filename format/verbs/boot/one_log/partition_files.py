@@ -51,6 +51,11 @@ class PartitionFiles:
             Step(action, path, self.topic, self.partition, reason=reason, **values)  # type: ignore[arg-type]
         )
 
+    def untouched(self) -> PartitionFiles:
+        """The same files before any step."""
+        on_disk: dict[str, Path | None] = {**self._on_disk}
+        return PartitionFiles(self.path, self.topic, self.partition, on_disk, self.folders, self.dangling, self.links)
+
     def drop_step(self, action: Action, name: str) -> None:
         """Take back the steps of this action for a file."""
         self.steps = [each for each in self.steps if (each.action, each.path.name) != (action, name)]
