@@ -133,7 +133,7 @@ def _loaded(path: Path, key: TopicPartition, state: LogsState, load: LoadTerms) 
     files = read_partition_files(path, *key) if known is None else known.files
     state.unread += files.unread_logs
     state.links += [path / each for each in files.links]
-    on = load.without_run()
+    on = _conditions(load)
     if known is not None:
         if known.terms == on and load.is_whole:
             return known
@@ -146,6 +146,14 @@ def _loaded(path: Path, key: TopicPartition, state: LogsState, load: LoadTerms) 
     if terms.kept is not None:
         terms.kept.logs[path] = loaded
     return loaded
+
+
+def _conditions(load: LoadTerms) -> tuple[object, ...]:
+    """What the load of a log depends on, apart from the logs that were read before: two starts may differ in these."""
+    return (
+        load.boot.version, load.boot.index_interval_bytes, load.is_whole, load.clean, load.recovery_point,
+        load.log_start, load.is_deleted, load.may_be_remote, load.max_index_bytes,
+    )  # fmt: skip
 
 
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_ranges import BatchRange
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, new_highest
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
@@ -143,3 +143,14 @@ def test_every_crc_flip_is_seen() -> None:
         assert not damage, position
         assert (valid == 0).sum() == 1, position
         assert 3 in offsets, position
+
+
+@pytest.mark.parametrize("highest", [-1, 0, 3, 9])
+def test_new_highest_rows_are_those_above_all_before(highest: int) -> None:
+    for values in ([], [5], [0, 0, 0], [4, 1, 4, 5, 5, 7], [7, 7, 3], [-1, -1], [1, 2, 3]):
+        rows, seen = [], highest
+        for row, value in enumerate(values):
+            if value > seen:
+                rows.append(row)
+                seen = value
+        assert new_highest(np.array(values, np.int64), highest) == rows

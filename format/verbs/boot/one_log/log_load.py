@@ -59,14 +59,6 @@ class LoadTerms:
         """Whether the log is loaded: where its directory may be one of several, those to be recovered are not."""
         return self.clean or self.is_metadata or not self.boot.is_one_of_several
 
-    def without_run(self) -> tuple[object, ...]:
-        """What the result depends on, apart from the logs that the caller has read: two starts may differ in that."""
-        boot = self.boot
-        return (
-            boot.version, boot.index_interval_bytes, self.is_whole, self.clean, self.recovery_point, self.log_start,
-            self.is_deleted, self.may_be_remote, self.is_metadata, self.max_index_bytes, self.why_recovered,
-        )  # fmt: skip
-
 
 @state_class
 class LoadedSegment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.node.target import Target
 from format.scan.read_log import chunks_with_crcs
+from format.verbs.boot import log_dirs, metadata_log
 from format.verbs.boot.boot import boot
 from format.verbs.boot.one_log import recovery
+from format.verbs.boot.one_log.log_load import load_log
+from format.verbs.boot.one_log.partition_files import read_partition_files
 from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.report import ReportRun
-from format.verbs.report.terms import Report, ReportTerms
+from format.verbs.report.terms import Report, ReportTable, ReportTerms
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
@@ -134,6 +138,49 @@ def test_a_start_recovers_from_what_verify_has_read(
     assert sum(row[0] == "recover" for row in wanted) > 10
     read.discard("__cluster_metadata-0")  # verify itself asks whether a broker refuses to start
     assert read == {"orders-0", "payments-0", "mixed-0"}, "damage, and offsets that only opened messages have"
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_the_start_of_a_node_is_simulated_once(
+    is_clean: bool, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    (node / ".kafka_cleanshutdown").touch()
+    next((node / "orders-0").glob("*.index")).unlink()
+    if not is_clean:
+        (node / ".kafka_cleanshutdown").unlink()
+    wanted = [step.row() for step in boot([node], BootTerms()).steps]
+    listed: Counter[str] = Counter()
+    loaded: Counter[str] = Counter()
+
+    def noted_files(path: Path, *key: Any) -> Any:
+        listed[path.name] += 1
+        return read_partition_files(path, *key)
+
+    def noted_load(files: Any, load: Any) -> Any:
+        loaded[files.path.name] += load.is_whole
+        return load_log(files, load)
+
+    for module in (log_dirs, metadata_log):
+        monkeypatch.setattr(module, "read_partition_files", noted_files)
+        monkeypatch.setattr(module, "load_log", noted_load)
+    assert report_of(node).tables["boot_step"].rows == wanted
+    names = {path.name for path in node.iterdir() if path.is_dir()}
+    assert listed == loaded == dict.fromkeys(names, 1)
+
+
+def test_rows_without_room_are_counted_and_not_made() -> None:
+    made: list[int] = []
+
+    def row_of(item: int) -> tuple[int, ...]:
+        made.append(item)
+        return (item,)
+
+    table = ReportTable(FINDING, most=3)
+    table.add((0,))
+    table.extend_by(row_of, [1, 2, 3, 4])
+    table.extend_by(row_of, [5])
+    assert (table.rows, table.total, made) == ([(0,), (1,), (2,)], 6, [1, 2])
 
 
 def places_of(finding: dict[str, Any]) -> str:
