@@ -186,10 +186,8 @@ class _LogLoad:
         if txn_name in files.folders:
             files.check_opens(txn_name, "TransactionIndex")
         if index_name not in files.present and index_name not in files.folders:
-            message = (
-                f"Could not find offset index file corresponding to log file {files.path / name}, recovering segment "
-                "and rebuilding index files..."
-            )
+            what = f"offset index file corresponding to log file {files.path / name}"
+            message = f"Could not find {what}, recovering segment and rebuilding index files..."
             files.step(
                 Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
             )
@@ -202,12 +200,10 @@ class _LogLoad:
             time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
             if time_name not in files.present and time_name not in files.folders:
                 files.check_opens(time_name, "LogSegment.sanityCheck")
-                files.step(
-                    Action.REBUILD_INDEX,
-                    time_name,
-                    "the time index is missing; the broker makes an empty one, and look-ups by time miss this segment",
-                    kafka_class="LogSegment.sanityCheck",
+                reason = (
+                    "the time index is missing; the broker makes an empty one, and look-ups by time miss this segment"
                 )
+                files.step(Action.REBUILD_INDEX, time_name, reason, kafka_class="LogSegment.sanityCheck")
                 files.create(time_name)
         self._segments[base_offset] = segment
 
@@ -310,12 +306,9 @@ class _LogLoad:
             name = file_name(base_offset, suffix)
             if name in self._files.present:
                 self._files.delete(
-                    name,
-                    f"{reason}; renamed at once, removed a minute later",
-                    to=f"{name}.deleted",
-                    offset=base_offset,
-                    kafka_class="LogLoader.removeAndDeleteSegmentsAsync",
-                )
+                    name, f"{reason}; renamed at once, removed a minute later", to=f"{name}.deleted",
+                    offset=base_offset, kafka_class="LogLoader.removeAndDeleteSegmentsAsync",
+                )  # fmt: skip
         if PRODUCER_SNAPSHOT_SUFFIX in suffixes:
             self._producers.known.pop(base_offset, None)
 
