@@ -126,6 +126,8 @@ class SalvageTrials(Trials):
             for place in sorted(unserved & served.keys()):
                 if not served[place].problem:
                     result.differences.append(f"{place} is served, though salvage said that it would not be")
+            if any("others of which the broker becomes the leader" in each.message for each in found):
+                unserved |= {place for place, each in served.items() if each.problem == "no answer"}
             read_places = {place: each for place, each in served.items() if place not in unread | unserved}
             for place in completed & read_places.keys():
                 _forget_after(read_places[place], kept.setdefault(place, Kept()), expected[place])

@@ -262,7 +262,8 @@ def _check_topic_id(found: FoundLog, topic_id: str, result: BootResult) -> None:
         Step(
             Action.OFFLINE, found.path, *found.key, kafka_class="UnifiedLog.assignTopicId",
             broker_message=f"Tried to assign topic ID {topic_id} to log for topic partition",
-            reason=f"the log has the topic id {found.topic_id} of another topic; the partition is not served",
+            reason=f"the log has the topic id {found.topic_id} of another topic: the partition is not served, nor are "
+            "others of which the broker becomes the leader at the same moment: the error ends that change",
         )
     )  # fmt: skip
 

@@ -156,13 +156,12 @@ class Salvager(Rewriter):
             )
 
     def topic_ids(self, sources: WriteSources) -> dict[str, str]:
-        """The ids of topics by name, from other partitions of the topic or from the metadata log here."""
+        """The ids of topics by name: those of the metadata log here, else of another partition of the topic."""
         found = super().topic_ids(sources)
-        topics = {each.topic for each in sources.partitions.values() if each.topic is not None}
-        if sources.log_dir is None or topics <= {*found, layout.CLUSTER_METADATA_TOPIC}:
+        if sources.log_dir is None:
             return found
         image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
-        return {**{name: topic_id for topic_id, name in image.names.items()}, **found}
+        return {**found, **{name: topic_id for topic_id, name in image.names.items()}}
 
     def node_id(self, sources: WriteSources) -> int | None:
         """The one node with replicas of all partitions here, or the only node of the cluster; None if unclear."""

@@ -91,6 +91,16 @@ def test_topic_ids_come_from_the_metadata_log_too(data_dir: Path, tmp_path: Path
     assert partition_metadata.read(tmp_path / "out/users-0" / layout.PARTITION_METADATA).topic_id == topic_id
 
 
+def test_a_topic_id_comes_from_the_metadata_log_before_other_partitions(data_dir: Path, tmp_path: Path) -> None:
+    source = copy_of_the_corpus(data_dir, tmp_path)
+    path = source / "orders-1" / layout.PARTITION_METADATA
+    topic_id = partition_metadata.read(path).topic_id
+    path.write_bytes(b"")
+    shutil.copy(source / "users-0" / layout.PARTITION_METADATA, source / "orders-0")
+    salvaged(source, tmp_path / "out")
+    assert partition_metadata.read(tmp_path / "out/orders-1" / layout.PARTITION_METADATA).topic_id == topic_id
+
+
 # -- what stops a broker -------------------------------------------------------------------------------------
 
 

@@ -181,6 +181,11 @@ def partition_metadata() -> Named:
 
     yield "id of another topic", other_topic
 
+    def same_partition_of_another_topic(node: Node) -> None:
+        shutil.copy(node.partition("users-0") / "partition.metadata", node.partition("orders-0"))
+
+    yield "id of another topic that has this partition", same_partition_of_another_topic
+
     def another_partition(node: Node) -> None:
         shutil.copytree(node.partition("orders-1"), node.partition("orders-7"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,14 @@ def test_a_swapped_in_snapshot_that_is_deleted_has_one_step(node: Node) -> None:
     path.write_bytes(b"x")
     steps = [each for each in booted(node).steps if each.path == path]
     assert [each.action for each in steps] == [Action.DELETE]
+
+
+def test_a_topic_id_of_another_topic_keeps_other_partitions_from_a_leader_too(node: Node) -> None:
+    shutil.copy(node.partition("users-0") / "partition.metadata", node.partition("orders-0"))
+    reasons = [
+        each.reason for each in booted(node).having(Action.OFFLINE) if each.kafka_class == "UnifiedLog.assignTopicId"
+    ]
+    assert [("others of which the broker becomes the leader" in each) for each in reasons] == [True]
 
 
 def test_a_future_replica_is_cut_to_the_empty_log_that_is_made_for_its_partition(node: Node) -> None:
