@@ -29,8 +29,8 @@ _MOST_ODD_FIELDS = 20
 class QuorumState:
     """The election state: -1 is no leader or no vote; fields that the version does not have are None.
 
-    ``voted_directory_id`` is in version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids, also
-    None if they are null in the file) are in version 0.
+    ``voted_directory_id`` is in version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids) are in
+    version 0.
     """
 
     path: str
@@ -73,6 +73,7 @@ def _decode(state: JsonObject, problems_after: list[Problem]) -> QuorumState:
     odd += [
         f"{shown(name)} is not a field of version {version}" for name in state.fields if name not in _FIELDS[version]
     ]
+    _check_fields_of_the_other_version(state, version)
     problems = [Problem(0, length, f"line 1: {text}", InvalidCheckpoint.code) for text in odd[:_MOST_ODD_FIELDS]]
     return QuorumState(
         path=state.source.path,
@@ -95,9 +96,24 @@ def _directory_id(state: JsonObject) -> str:
         raise state.invalid("votedDirectoryId", "16 bytes in URL-safe base64") from error
 
 
-def _voters(state: JsonObject) -> tuple[int, ...] | None:
+def _voters(state: JsonObject) -> tuple[int, ...]:
     voters = state.objects("currentVoters")
-    return None if voters is None else tuple(voter.integer("voterId", 0, INT32_RANGE[1]) for voter in voters)
+    if voters is None:
+        raise state.invalid("currentVoters", "a list of objects")
+    return tuple(voter.integer("voterId", 0, INT32_RANGE[1]) for voter in voters)
+
+
+def _check_fields_of_the_other_version(state: JsonObject, version: int) -> None:
+    """Raises InvalidCheckpoint for values that a node cannot read, though it does not use them."""
+    if version == 0 and "votedDirectoryId" in state.fields:
+        _directory_id(state)
+    if version > 0:
+        if "clusterId" in state.fields:
+            state.text("clusterId")
+        if "appliedOffset" in state.fields:
+            state.integer("appliedOffset", *INT64_RANGE)
+        if "currentVoters" in state.fields and state.objects("currentVoters"):
+            raise state.invalid("currentVoters", f"empty in version {version}")
 
 
 def write(entries: QuorumState) -> bytes:

@@ -52,9 +52,7 @@ def test_both_versions():
     assert second == QuorumState("<memory>", 1, -1, 2, 1, "J8aAPcfLQt2bqs1JT_rMgQ", None, None, None, ())
     assert quorum_state.write(first) == VERSION_0
     assert quorum_state.write(second) == VERSION_1
-    nobody = read(changed(VERSION_0, currentVoters=None))
-    assert nobody.current_voters is None
-    assert b'"currentVoters":null' in quorum_state.write(nobody)
+    assert read(changed(VERSION_1, currentVoters=[], clusterId="", appliedOffset=7)).current_voters is None
 
 
 @given(NODE_IDS, NODE_IDS, NODE_IDS, st.text(max_size=5), st.lists(st.integers(0, 2**31 - 1), max_size=5))
@@ -93,6 +91,21 @@ def test_what_is_written_is_read_back(leader_id, leader_epoch, voted_id, cluster
         (
             changed(VERSION_0, currentVoters=...),
             "line 1: expected currentVoters to be a list of objects, found no such field",
+        ),
+        (changed(VERSION_0, currentVoters=None), "line 1: expected currentVoters to be a list of objects, found None"),
+        (
+            changed(VERSION_1, currentVoters=[{"voterId": 1}]),
+            "line 1: expected currentVoters to be empty in version 1, found a list",
+        ),
+        (changed(VERSION_1, currentVoters=1), "line 1: expected currentVoters to be a list of objects, found 1"),
+        (changed(VERSION_1, clusterId=7), "line 1: expected clusterId to be a string, found 7"),
+        (
+            changed(VERSION_1, appliedOffset="7"),
+            f"line 1: expected appliedOffset to be an integer from {-(2**63)} to {2**63 - 1}, found '7'",
+        ),
+        (
+            changed(VERSION_0, votedDirectoryId="x"),
+            "line 1: expected votedDirectoryId to be 16 bytes in URL-safe base64, found 'x'",
         ),
         (changed(VERSION_0, currentVoters=[1]), "line 1: expected currentVoters to be a list of objects, found a list"),
         (
