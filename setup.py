@@ -31,6 +31,7 @@ DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "annotation_typing": False,
+    "freethreading_compatible": True,  # the modules keep no state but constants
 }
 #: Memoryviews of C types need the buffer protocol, which the limited API has from this version on.
 LIMITED_API_VERSION = (3, 11)
