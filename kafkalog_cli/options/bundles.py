@@ -10,6 +10,7 @@ import typer
 
 from format.io.bundles import opened
 from format.io.bundles.members import MANIFEST, SUFFIX
+from format.io.remote_path import path_of
 from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
@@ -52,10 +53,12 @@ def are_read_by(command_path: str) -> bool:
 
 def refuse(path: str) -> None:
     """Raise a usage error for a bundle, or a path in one: the command needs bytes that a bundle does not hold."""
-    if file_of(path) is not None:
-        raise typer.BadParameter(
-            printable(f"{path}: this is a bundle, which holds no keys, values or headers; this command needs the logs")
-        )
+    found = file_of(path)
+    if found is not None:
+        words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"
+        if found[1]:
+            words += f". Side files are in it as they are: tar --zstd -xf {found[0]}"
+        raise typer.BadParameter(printable(f"{path}: {words}"))
 
 
 def opened_paths(path: str) -> Sequence[str]:
@@ -81,8 +84,25 @@ def opened_paths(path: str) -> Sequence[str]:
     try:
         _bundles[own].status(inner)
     except FileNotFoundError:
-        raise typer.BadParameter(printable(f"{path}: the bundle has no such path")) from None
+        raise typer.BadParameter(printable(f"{path}: {_absent_words(own, inner)}")) from None
     return (f"{own}/{inner}",)
+
+
+def _absent_words(own: str, inner: str) -> str:
+    """The message about a path that a bundle does not have: similar names, or the places of one with the same end."""
+    from format.node.foreign_files import absent_words
+
+    words = absent_words(path_of(f"{own}/{inner}")).replace("there is no such file or directory", "", 1)
+    places = [f"{own}/{each}/{inner}" for each in _bundles[own].sources if _has(own, f"{each}/{inner}")]
+    return "the bundle has no such path" + (f". Did you mean {' or '.join(places)}?" if places else words)
+
+
+def _has(own: str, inner: str) -> bool:
+    try:
+        _bundles[own].status(inner)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def of_paths(paths: Sequence[str]) -> list[Bundle]:

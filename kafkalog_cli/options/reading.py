@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from format.io.bundles.members import SUFFIX
-from format.io.remote_path import is_remote, path_of
+from format.io.remote_path import is_on_disk, is_remote, path_of
 from format.node.log_dir import Kind
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import one_of
@@ -169,8 +169,8 @@ def check_followable(targets: Sequence[Target]) -> None:
     from kafkalog_cli.render.escape import printable
 
     for target in targets:
-        if is_remote(target.path):
-            raise typer.BadParameter(printable(f"{target.path}: --follow takes paths of this host"))
+        if not is_on_disk(target.path):
+            raise typer.BadParameter(printable(f"{target.path}: --follow takes log directories of this host"))
         try:
             kind = target.kind
         except InputError as error:

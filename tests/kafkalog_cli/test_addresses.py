@@ -143,7 +143,7 @@ def test_nothing_is_written_to_an_address(program: Program, log_dir: Path) -> No
 def test_an_address_is_not_followed(program: Program, address: str, command: str) -> None:
     code, _, error = program(*command.split(), f"{address}/orders-0", "--follow")
     assert code == 2
-    assert "--follow takes paths of this host" in error
+    assert "--follow takes log directories of this host" in error
 
 
 def test_a_lookup_takes_few_requests(program: Program, address: str) -> None:

@@ -192,7 +192,7 @@ def _check_damage(bundle: Bundle, values: dict[str, Any]) -> None:
     for name in ("code", "reason"):
         if not isinstance(values.get(name), str):
             raise InputError(f"its list of damage has a line without a {name}")
-    for name in ("after_offset", "next_base_offset"):
+    for name in ("after_offset", "next_base_offset", "lost_from"):
         if not isinstance(values.get(name), (int, type(None))):
             raise InputError(f"its list of damage has a line with a wrong {name}")
     lost = values.get("lost_offsets")

@@ -32,4 +32,5 @@ def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
         found.get("next_base_offset"),
         bool(found.get("reaches_end")),
         None if lost is None else (lost[0], lost[1]),
+        found.get("lost_from"),
     )

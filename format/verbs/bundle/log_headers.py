@@ -138,6 +138,7 @@ class HeaderWriter:
                                 "after_offset": found.after_offset,
                                 "next_base_offset": found.next_base_offset,
                                 "reaches_end": found.reaches_end,
+                                "lost_from": found.lost_from,
                                 "lost_offsets": found.lost_offsets,
                             }
                         )

@@ -140,8 +140,14 @@ def test_a_torn_segment_is_found_once(run_kafkalog_many: RunMany, tmp_path: Path
     write_segment(node / "orders-0", 0, [batch(0), batch(1)])
     write_segment(node / "orders-0", 2, [batch(2, [b"x" * 200])[:70]])
     (node / "replication-offset-checkpoint").write_text("0\n1\norders 0 3\n")
-    _, verified = run_kafkalog_many([("bundle", node, "--output", bundle), ("verify", *JSON, node)])
-    again = run_kafkalog_many([("verify", *JSON, bundle)])[0].check(1)
+    _, verified, listed = run_kafkalog_many(
+        [("bundle", node, "--output", bundle), ("verify", *JSON, node), ("ls", *JSON, node)]
+    )
+    again, listed_again = run_kafkalog_many([("verify", *JSON, bundle), ("ls", *JSON, bundle)])
+    assert listed_again.stdout.replace(f"{bundle}{node}", str(node)) == listed.stdout
+    (torn,) = (row for row in listed.rows("finding") if row["code"] == "tail-torn")
+    assert torn["offset"] == 2
+    again.check(1)
     assert [row["code"] for row in verified.rows("finding")].count("tail-torn") == 1
     assert again.stdout.replace(f"{bundle}{node}", str(node)).splitlines()[:-1] == verified.stdout.splitlines()[:-1]
 
@@ -151,15 +157,19 @@ def test_refusals(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) ->
     made = run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)])[0]
     made.check(0)
     log = next(node.rglob("*.log"))
-    named, there, inside, file, grep, level, gone = run_kafkalog_many(
+    partition = log.parent
+    named, there, inside, file, grep, side, level, gone, short, follow = run_kafkalog_many(
         [
             ("bundle", node, "--output", tmp_path / "node.zip"),
             ("bundle", node, "--output", bundle),
             ("bundle", node, "--output", node / "new.tar.zst"),
             ("bundle", log, "--output", tmp_path / "new.tar.zst"),
             ("grep", "x", bundle),
+            ("dump", f"{bundle}{partition}/partition.metadata"),
             ("verify", "--level", "crc", bundle),
             ("ls", f"{bundle}/no/such/path"),
+            ("ls", f"{bundle}/{partition.name}"),
+            ("txns", bundle, "--follow"),
         ]
     )
     assert ".tar.zst" in named.check(2).stderr
@@ -169,6 +179,9 @@ def test_refusals(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) ->
     assert "is a bundle" in grep.check(2).stderr
     assert "--level" in level.check(2).stderr
     assert "no such path" in gone.check(2).stderr
+    assert f"Did you mean {bundle}{partition}?" in short.check(2).stderr
+    assert f"Side files are in it as they are: tar --zstd -xf {bundle}" in side.check(2).stderr
+    assert "--follow takes log directories of this host" in follow.check(2).stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["node.tar.zst"]
 
 
