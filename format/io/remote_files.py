@@ -188,6 +188,11 @@ def why_absent(address: str) -> str:
     """What the store says of an address that does not exist, such as that there is no bucket; may be empty."""
     path = address.rstrip("/")
     words = _absent.get(path) or _absent.get(path.rpartition("/")[0], "")
+    if not _given:  # so nothing is remembered
+        try:
+            fresh_entry_of(address)
+        except OSError as error:
+            words = error.strerror or ""
     return "" if words == os.strerror(errno.ENOENT) else words.removeprefix(os.strerror(errno.ENOENT)).lstrip("; ")
 
 

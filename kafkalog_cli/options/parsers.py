@@ -112,8 +112,11 @@ def one_of(*names: str) -> dict[str, Any]:
 
     def parse(text: Any) -> str:
         if text not in names:
+            from format.wording import did_you_mean
+
             hint = "; 'kafkalog extract --to parquet' writes Parquet files" if text == "parquet" else ""
-            raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}")
+            meant = did_you_mean(str(text), names) if not hint else ""
+            raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}{meant and f'.{meant}'}")
         return str(text)
 
     return {"parser": parse, "metavar": "|".join(names), "autocompletion": completion_of(names)}

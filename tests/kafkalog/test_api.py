@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import kafkalog
 from format.columns import BATCH, FINDING, MATCH, RECORD
+from format.io import remote_files
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.conftest import unavailable
 from tests.corpora import DATA_DIR, REPOSITORY
@@ -199,6 +201,19 @@ def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_wrong_address_is_named(upload: Callable[[Path, str], str], tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    upload(tmp_path, "api/here")
+    for address, words in (
+        ("s3://lgos/api", "there is no bucket lgos"),
+        ("s3://logs/api/heer", "Did you mean s3://logs/api/here?"),
+        ("s3://logs/api?colour=red", "unknown option colour"),
+    ):
+        with pytest.raises(kafkalog.InputError, match=re.escape(words)):
+            kafkalog.open(address)
+        remote_files.forget()
+
+
 def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:
     (tmp_path / "orders-0").symlink_to(ORDERS)
     (tmp_path / "damaged").mkdir()

@@ -30,6 +30,11 @@ from kafkalog_cli.main import main
             "here/b.log: --files takes names with commas and no spaces between them",
             "dump-log --help",
         ),
+        (
+            ["verify", "--format", "json", "."],
+            "--format: 'json' is not one of table, jsonl, csv, text. Did you mean jsonl?",
+            "verify --help",
+        ),
         (["grep", "--key", "x", "."], "no such option: --key", "kafkalog grep --in key TEXT"),
         (["ls", "--topic", "x", "."], "no such option: --topic", "DIR/TOPIC-*"),
         (["dump", "--partition", "0", "."], "no such option: --partition", "DIR/TOPIC-N"),
