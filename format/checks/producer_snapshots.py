@@ -28,8 +28,9 @@ def check_producer_snapshot(
 ) -> Iterator[Finding]:
     """Findings for one snapshot; ``state`` is computed from the log before ``snapshot_offset``, None if unknown.
 
-    A producer whose batches are before the log's ``first_offset`` cannot be compared; one that is missing from the
-    snapshot may have expired (producer.id.expiration.ms), unless its transaction is open.
+    A producer whose batches are before ``first_offset``, where the log begins or its records start to count, cannot be
+    compared; one that is missing from the snapshot may have expired (producer.id.expiration.ms), unless its transaction
+    is open. Brokers before 2.4 forget a producer, and its open transaction, with its last record before that offset.
     """
     try:
         snapshot = producer_snapshot.read(path, limits)
@@ -75,8 +76,10 @@ def check_producer_snapshot(
                 location, snapshot_offset, producer_id,
                 f"has {name} {actual} in the snapshot, but {known} in the log", known, actual,
             )  # fmt: skip
-    for producer_id, first_offset in state.open_transactions.items():
-        if producer_id not in seen and first_offset < snapshot_offset:
+    for producer_id, began in state.open_transactions.items():
+        entry = state.entries.get(producer_id)
+        is_gone = entry is not None and first_offset is not None and entry.last_offset < first_offset
+        if producer_id not in seen and began < snapshot_offset and not is_gone:
             yield _mismatch(
                 location, snapshot_offset, producer_id,
                 "has an open transaction in the log and is not in the snapshot", None, None,

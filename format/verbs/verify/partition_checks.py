@@ -285,12 +285,13 @@ class _PartitionRun:
                 )
                 is_known = False
             self.terms.coverage.side_files += 1
+            starts = [each for each in (self.chain.first_offset, self.offsets.log_start_offset) if each is not None]
             yield from check_producer_snapshot(
                 path,
                 snapshot_offset,
                 self.producers if is_known else None,
                 location,
-                first_offset=self.chain.first_offset,
+                first_offset=max(starts, default=None),
                 is_compacted=self.chain.may_be_compacted(snapshot_offset),
                 limits=self.terms.limits,
             )

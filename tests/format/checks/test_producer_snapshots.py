@@ -19,14 +19,19 @@ ROWS = [data(10, 1, 4, transactional=True), marker(11, 1), marker(12, 2)]
 WHOLE = {1: (0, 4, 10, 0, 11, 7, -1), 2: (0, 9, 6, 2, 12, 7, -1)}
 
 
-def messages(tmp_path: Path, entries: dict[int, tuple[int, ...]]) -> list[str]:
+def messages(
+    tmp_path: Path,
+    entries: dict[int, tuple[int, ...]],
+    first_offset: int = 10,
+    rows: list[dict[str, int]] = ROWS,
+) -> list[str]:
     path = tmp_path / f"{13:020d}.snapshot"
     columns = tuple(map(list, zip(*((key, *values) for key, values in entries.items()), strict=True)))
     path.write_bytes(producer_snapshot.write(columns))
     state = ProducerState()
-    state.feed(table_of(ROWS), {1: COMMIT, 2: COMMIT})
+    state.feed(table_of(rows), dict.fromkeys(range(len(rows) - 2, len(rows)), COMMIT))
     found = check_producer_snapshot(
-        path, 13, state, Location(str(path)), first_offset=10, is_compacted=False, limits=DEFAULT_LIMITS
+        path, 13, state, Location(str(path)), first_offset=first_offset, is_compacted=False, limits=DEFAULT_LIMITS
     )
     return [each.message for each in found]
 
@@ -37,6 +42,13 @@ def test_what_went_with_the_head_cannot_be_compared(tmp_path: Path) -> None:
 
 def test_a_producer_that_expired_and_came_back(tmp_path: Path) -> None:
     assert messages(tmp_path, WHOLE | {1: (0, 4, 10, 0, 11, -1, -1)}) == []
+
+
+def test_an_open_transaction_below_the_log_start_that_old_releases_forgot(tmp_path: Path) -> None:
+    rows = [data(9, 3, 0, transactional=True), *ROWS]
+    assert messages(tmp_path, WHOLE, 10, rows) == []
+    (message,) = messages(tmp_path, WHOLE, 9, rows)
+    assert message == "producer 3 has an open transaction in the log and is not in the snapshot"
 
 
 @pytest.mark.parametrize(

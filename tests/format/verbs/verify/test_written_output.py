@@ -26,6 +26,7 @@ from format.verbs.recompress.terms import Recompression
 from format.verbs.salvage.salvage import salvage
 from tests.building import batch, batches, write_segment
 from tests.corpora import DATA_DIR
+from tests.oracle.boot_mutations.node import batch_positions
 from tests.running import Run
 
 
@@ -162,9 +163,13 @@ def test_a_source_without_a_segment_is_not_complete(tmp_path: Path) -> None:
 def test_no_message_names_the_unfinished_directory(tmp_path: Path) -> None:
     source = tmp_path / "node"
     shutil.copytree(DATA_DIR / "kafka-4.3-single" / "node-1" / "__cluster_metadata-0", source / "__cluster_metadata-0")
-    (source / "meta.properties").write_bytes(
-        b"version=1\ncluster.id=c\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
-    )
+    shutil.copy(DATA_DIR / "kafka-4.3-single" / "node-1" / "meta.properties", source)
+    whole = (DATA_DIR / "kafka-4.3-single" / "node-1" / "bootstrap.checkpoint").read_bytes()
+    sizes = [
+        size for _, size, _, _ in batch_positions(DATA_DIR / "kafka-4.3-single" / "node-1" / "bootstrap.checkpoint")
+    ]
+    # Its first and its last batch, without the records between, stop a broker with a message that names the file.
+    (source / "bootstrap.checkpoint").write_bytes(whole[: sizes[0]] + whole[-sizes[-1] :])
     found = reported("salvage", source, tmp_path / "out")
     assert any(f"at {tmp_path / 'out'}" in each.message or str(tmp_path / "out") in each.message for each in found)
     assert not [each for each in found if "partial" in each.message + each.location.path]
