@@ -202,7 +202,7 @@ def test_what_cannot_be_had_is_said(store: str) -> None:
     for address, words in (
         ("s3://logs/nothing/here", "no such file or directory"),
         ("s3://no-such-bucket/a", "s3://no-such-bucket/a"),
-        ("strange://host/a", "cannot connect"),
+        ("strange://host/a", "no store has the scheme strange"),
     ):
         with pytest.raises(InputError, match=words):
             plan([path_of(address)])
