@@ -63,11 +63,13 @@ class LogTotals:
 
     def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
         """Add the next batches of a segment; returns an event if some have offsets that are impossible in it."""
-        is_sound = _offsets_can_be(table, segment_base_offset)
-        self._add(table, is_sound)
-        return None if is_sound.all() else _impossible(table, is_sound)
+        is_sound = (
+            None if _all_offsets_can_be(table, segment_base_offset) else _offsets_can_be(table, segment_base_offset)
+        )
+        self._add(table, table if is_sound is None else table.rows(is_sound))
+        return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
 
-    def _add(self, table: BatchTable, is_sound: NDArray[np.bool_]) -> None:
+    def _add(self, table: BatchTable, sound: BatchTable) -> None:
         self.batch_count += len(table)
         magic, codecs = table.magic, table.codec
         self.magics.update(magic[:1].tolist() if (magic == magic[:1]).all() else distinct_values(magic).tolist())
@@ -79,7 +81,6 @@ class LogTotals:
                 self.codec_counts[codec] += count
                 if count:
                     self.codec_bytes[codec] += int(table.size_bytes[codecs == codec].sum())
-        sound = table if is_sound.all() else table.rows(is_sound)
         if not len(sound):
             return
         if not self._has_first:
@@ -87,7 +88,7 @@ class LogTotals:
             self.first_offset = int(sound.base_offset[0])
             if not sound.has_delete_horizon[0]:
                 self.first_timestamp = _timestamp(int(sound.base_timestamp[0]))
-        self.last_offset = int(sound.last_offset[-1])
+        self.last_offset = sound.last_offset_of(len(sound) - 1)
         latest = _timestamp(int(sound.max_timestamp.max()))
         if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):
             self.max_timestamp = latest
@@ -169,6 +170,23 @@ def _totals_of(sums: Sequence[int]) -> LogTotals:
 
 def _timestamp(value: int) -> int | None:
     return None if value == layout.NO_TIMESTAMP else value
+
+
+def _all_offsets_can_be(table: BatchTable, base_offset: int | None) -> bool:
+    """Whether ``_offsets_can_be`` is true of all batches, without columns of its own: the usual case, and quick.
+
+    It may be False where the largest offset and the largest delta are in different batches.
+    """
+    if not len(table):
+        return True
+    base, delta = table.base_offset, table.last_offset_delta
+    largest, most = int(base.max()), _most_offset(base_offset)
+    return (
+        int(base.min()) >= (base_offset or 0)
+        and largest <= most
+        and int(delta.min()) >= 0
+        and int(delta.max()) <= most - largest
+    )
 
 
 def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:

@@ -61,7 +61,6 @@ class SurveyedPartition:
     path: Path
     totals: LogTotals = field(default_factory=LogTotals)
     record_count: int = 0
-    log_bytes: int = 0
     by_offset: BytesByOffset | None = field(default_factory=BytesByOffset)
     places: list[DamagedPlace] = field(default_factory=list)
     worst: Severity | None = None
@@ -72,6 +71,11 @@ class SurveyedPartition:
     last_log_timestamp: int = -1  # the largest timestamp in ``last_log``
     log_end_offset: int = 0
     first_open_offset: int | None = None
+
+    @property
+    def log_bytes(self) -> int:
+        """The bytes of all batches."""
+        return sum(self.totals.codec_bytes)
 
 
 @state_class
@@ -105,6 +109,7 @@ class Survey:
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
     _waiting: list[BatchTable] = field(default_factory=list)  # of ``_waiting_topic``, not yet in the sums
     _waiting_topic: int = 0
+    _last_place: tuple[str, Path] = ("", Path())
     _waiting_count: int = 0
     _current: _Current | None = None
 
@@ -134,7 +139,6 @@ class Survey:
         base_offset = log.location.base_offset or 0
         seen.totals.add(table, log.location.base_offset)
         seen.record_count += int(np.maximum(table.record_count, 0).sum())
-        seen.log_bytes += int(table.size_bytes.sum())
         if seen.by_offset is not None:
             seen.by_offset.add(table, base_offset)
         self._add_up(current.topic, table)
@@ -195,8 +199,7 @@ class Survey:
 
     def find(self, found: Finding) -> DamagedPlace | None:
         """Add a finding about the last chunk; returns its place, None for one without an offset or below warning."""
-        path = Path(found.location.path)
-        directory = path.parent if parse_partition_dir(path.name) is None else path
+        directory = self._directory_of(found.location.path)
         current = self._current
         if current is not None and directory == current.seen.path:
             offset, timestamp = _place_in(current, found)
@@ -215,6 +218,13 @@ class Survey:
         place = DamagedPlace(found.code, found.severity, first, last, timestamp)
         seen.places.append(place)
         return place
+
+    def _directory_of(self, place: str) -> Path:
+        """The partition directory of a file, or the directory itself; findings about one place often follow another."""
+        if place != self._last_place[0]:
+            path = Path(place)
+            self._last_place = place, path.parent if parse_partition_dir(path.name) is None else path
+        return self._last_place[1]
 
     def finish(self) -> None:
         """End the last partition, and complete the sums."""

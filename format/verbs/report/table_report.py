@@ -268,7 +268,6 @@ class TableReport:
                     seen = survey.partitions.setdefault(directory, SurveyedPartition(directory, by_offset=None))
                     seen.totals.add(table, None)
                     seen.record_count += int(table.record_count.clip(0).sum())
-                    seen.log_bytes += int(table.size_bytes.sum())
                     if seen.by_offset is not None:
                         seen.by_offset.add(table, 0)
                     survey.by_time.add(survey.topics.setdefault(log.topic or log.path, len(survey.topics)), table)

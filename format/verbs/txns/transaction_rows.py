@@ -47,9 +47,9 @@ class OpenTransaction:
         return self.transaction.first_offset == self.found.state.first_open_offset()
 
     def abort_command(self, terms: TransactionTerms) -> str | None:
-        """The command that aborts it; None where the directory's name has no topic and partition."""
+        """The command that aborts it; None where its coordinator will end it, or no topic and partition are known."""
         known = self.transaction
-        if self.topic is None or self.partition is None:
+        if self.is_hanging is False or self.topic is None or self.partition is None:
             return None
         epochs = (known.producer_epoch, self.coordinator_epoch)
         return terms.abort_command(self.topic, self.partition, known.first_offset, known.producer_id, epochs)
