@@ -37,6 +37,8 @@ from format.wording import counted_plainly
 
 #: How much of a log's end is read at once for the headers of its last batches.
 END_READ_BYTES = 512
+_TORN = ("tail-torn", "tail-zeros")
+_NOT_TORN = 2**63
 
 
 @value_class
@@ -81,6 +83,7 @@ class LookupSegment:
         self.limits = limits
         self._sources: dict[str, FileSource] = {}
         self._closed_bytes_read = 0
+        self._torn_end: int | None = None  # the end offset of a torn log, once it was looked for
 
     @property
     def bytes_read(self) -> int:
@@ -150,7 +153,8 @@ class LookupSegment:
             # Following the headers from the first byte on does not depend on other entries.
             if not self._leads_to(None, each):
                 is_right = is_right and each is not entry
-                yield self._mismatch(path, each)
+                if not self.has_lost(each.offset):
+                    yield self._mismatch(path, each)
         if is_right:
             return OffsetFloor(entry.position, entry, f"{words}: offset {entry.offset}, checked from position 0 on")
         return OffsetFloor(0, entry, f"{words} is wrong: the scan starts at position 0")
@@ -198,6 +202,19 @@ class LookupSegment:
         )
 
     # -- the log -----------------------------------------------------------------------------------------------
+
+    def has_lost(self, offset: int) -> bool:
+        """Whether the log ends, torn, before this offset.
+
+        Index entries for what is lost are not wrong: a broker wrote them before the crash, and drops them at its start.
+        """
+        if self._torn_end is None:
+            end_offset, scan = self.base_offset, self.scan()
+            for batches in scan:
+                end_offset = batches.table.last_offset_of(len(batches.table) - 1) + 1
+            is_torn = any(each.code in _TORN for each in scan.findings)
+            self._torn_end = end_offset if is_torn else _NOT_TORN
+        return offset >= self._torn_end
 
     def scan(self, start: int = 0) -> HeaderScan:
         """The batch headers from a batch boundary on."""

@@ -67,7 +67,7 @@ def largest_timestamp(
     place = yield from segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
         scanned = yield from _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
-        if scanned.timestamp != entry.timestamp:
+        if scanned.timestamp != entry.timestamp and not segment.has_lost(entry.offset):
             why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
             if scanned.timestamp == NO_TIMESTAMP:
                 why = "no batch of the segment has a timestamp"
@@ -248,6 +248,8 @@ def _misled(
     segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None
 ) -> Generator[Finding, None, None]:
     """A finding about an entry that the log contradicts: an error if using it would miss the record."""
+    if segment.has_lost(entry.offset):
+        return
     floor = yield from segment.floor(entry.offset)
     if found is not None and found.place.position < floor.position:
         yield _entry_mismatch(segment, path, entry, f"it would miss the record at offset {found.offset}")

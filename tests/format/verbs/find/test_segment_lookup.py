@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import pytest
+
 from format.verbs.find.trace import Match
 from tests.building import BASE_TIMESTAMP, batch
 from tests.format.verbs.find.lookup_logs import (
@@ -55,6 +57,29 @@ def test_every_index_byte(tmp_path: Path) -> None:
             codes |= {code for each in now for code in each.codes}
         path.write_bytes(content)
     assert codes == {"offset-index-mismatch", "time-index-mismatch", "time-index-imprecise", "index-invalid"}
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_entries_behind_a_torn_end_are_not_wrong(tmp_path: Path, is_closed: bool) -> None:
+    partition = tmp_path / "topic-0"
+    moments = (1005, 1003, 1009, 1007, 1012, 1011, 1020)
+    batches = [
+        batch_of(
+            [(2 * number, moment), (2 * number + 1, moment - 1)], base_offset=2 * number, last_offset=2 * number + 1
+        )
+        for number, moment in enumerate(moments)
+    ]
+    write_indexed(partition, 0, batches, interval_bytes=80, is_closed=is_closed)
+    (log,) = partition.glob("*.log")
+    content = log.read_bytes()
+    starts = [sum(map(len, batches[:number])) for number in range(len(batches) + 1)]
+    for size in range(starts[1] + 1, len(content)):
+        log.write_bytes(content[:size])
+        if size in starts:
+            continue  # no byte of a torn batch is left to see
+        found = [by_offset(partition, 3), by_offset(partition, 13), by_max(partition)]
+        found += [by_time(partition, moment) for moment in (1001, 1008, 1020)]
+        assert {code for each in found for code in each.codes} == {"tail-torn"}, size
 
 
 def test_every_truncation_of_an_index(tmp_path: Path) -> None:
