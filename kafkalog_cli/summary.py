@@ -13,6 +13,8 @@ from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.
 _PARTICIPLES = ("read",)
+#: What the rows of a type are about, where the type does not say it.
+_ROWS_ABOUT = {"cleaner": "log", "retention_total": "topic", "segment_retention": "segment"}
 
 
 @state_class
@@ -82,7 +84,9 @@ class Summary:
     def paragraph(self) -> str:
         """The summary in a few lines of text."""
         unnamed = {"finding", "match"} if Condition.NOTHING_FOUND in self.conditions else {"finding"}
-        counts = _joined(counted(count, name) for name, count in self.counts.items() if name not in unnamed)
+        counts = _joined(
+            counted(count, _ROWS_ABOUT.get(name, name)) for name, count in self.counts.items() if name not in unnamed
+        )
         lines = [f"{self.command}: {counts or 'nothing'}."]
         labels = (severity.label for severity in sorted(Severity, reverse=True))
         found = _joined(f"{self.findings[label]:,} {label}" for label in labels if self.findings.get(label))

@@ -52,6 +52,11 @@ def test_a_count_has_its_noun_in_the_right_number(count, name, words):
     assert counted(count, name) == words
 
 
+def test_rows_are_counted_by_what_they_are_about():
+    counts = {"cleaner": 9, "segment_retention": 1, "retention_total": 2}
+    assert Summary("compaction", counts=counts).paragraph() == "compaction: 9 logs, 1 segment, 2 topics."
+
+
 @pytest.mark.parametrize("condition", Condition)
 def test_every_condition_has_words(condition):
     summary = Summary("verify", conditions={condition})
