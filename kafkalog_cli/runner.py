@@ -47,7 +47,7 @@ class Run:
         table_columns: Mapping[str, Sequence[str]] | None = None,
         shows_summary: bool = False,
     ) -> None:
-        """Open the output; raises what ``open_output`` raises.
+        """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
 
         ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
         text and tables is written with the rows.
@@ -56,8 +56,12 @@ class Run:
         self._fail_on = judging.fail_on
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
+        if output.chosen_columns is not None and output.format_name not in (None, "table"):
+            message = f"only a table has chosen columns; {output.format_name} has all"
+            raise typer.BadParameter(message, param_hint="--columns")
         self._output = open_output(output.output_file, paths)
-        self.format_name = output.format_name or ("table" if self._output.is_terminal else "text")
+        is_table = self._output.is_terminal or output.chosen_columns is not None
+        self.format_name = output.format_name or ("table" if is_table else "text")
         self._renderer = open_renderer(
             self.format_name,
             self._output,

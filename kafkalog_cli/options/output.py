@@ -24,7 +24,7 @@ Columns = Annotated[
         "--columns",
         metavar="A,B,...",
         parser=parse_columns,
-        help="The columns of a table, or all.",
+        help="The columns of a table, or all; without --format, the rows are a table.",
         show_default="the essential ones, and more if they fit",
     ),
 ]

@@ -220,3 +220,14 @@ def test_what_recompression_would_save(kafkalog: Kafkalog, data_dir: Path) -> No
     for wrong in (["--estimate"], ["--by", "topic", "--codec", "lz4"], ["--by", "topic", "--whole"]):
         assert "--estimate" in kafkalog("ls", *wrong, *nodes).check(2).stderr
     kafkalog("ls", "--by", "topic", "--estimate", "--codec", "snappy", "--level", "3", *nodes).check(2)
+
+
+def test_chosen_columns_make_a_table_and_are_refused_for_other_formats(kafkalog: Kafkalog, data_dir: Path) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    words = ("ls", "--no-scan", "--columns", "topic,size_bytes", node)
+    lines = kafkalog(*words).check(0).stdout.splitlines()
+    assert lines == kafkalog(*words, "--format", "table").stdout.splitlines()
+    assert any(line.split() == ["topic", "size_bytes"] for line in lines)
+    for name in ("text", "jsonl", "csv"):
+        run = kafkalog("ls", "--columns", "topic", "--format", name, node).check(2)
+        assert (run.stdout, "--columns" in run.stderr, name in run.stderr) == ("", True, True)
