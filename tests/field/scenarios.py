@@ -202,9 +202,12 @@ def unclean_election(field: Field) -> None:
     field.send(topic, 30, acks="1", producer="lost")
     field.cluster.kill(1)
     field.cluster.resume(2)
-    for _ in range(60):
+    for attempt in range(60):
         if field.bench("leader", topic)["leader"] == 2:
             break
+        if attempt % 10 == 9:  # KRaft before 4.0 elects none by itself
+            with suppress(BenchError):
+                field.bench("elect", topic, unclean=True)
         time.sleep(1)
     field.send(topic, 200, acks="1", producer="after")
     field.cluster.start(1)
