@@ -74,10 +74,10 @@ def head_deletion(field: Field) -> None:
     """The head goes by time, by size and by request, amid transactions."""
     for name in ("by-time", "by-size", "by-request"):
         topic = field.topic(name, {**SMALL, "file.delete.delay.ms": "1000"})
-        field.send(topic, 30, producer="early", transaction="open")
+        field.send(topic, 30, producer=f"early-{name}", transaction="open")
         began = field.base
         _transactions(field, topic, 8, len(name))
-        middle = field.send(topic, 10, producer="long", transaction="open")
+        middle = field.send(topic, 10, producer=f"long-{name}", transaction="open")
         cut = field.base
         field.send(topic, 130)
         if name == "by-time":
@@ -86,11 +86,12 @@ def head_deletion(field: Field) -> None:
             field.configure(topic, {"retention.bytes": "9000"})
         else:
             field.bench("delete_records", topic, before=middle - 4)
+        field.until_head_gone(topic)
         field.until_quiet(topic)
         field.configure(topic, {"retention.bytes": "-1", "retention.ms": "-1"})
         with suppress(BenchError):  # older releases forget producers whose records are gone
-            field.send(topic, 10, producer="long", transaction="commit", resumed=True)
-            field.send(topic, 10, producer="early", transaction="abort", resumed=True)
+            field.send(topic, 10, producer=f"long-{name}", transaction="commit", resumed=True)
+            field.send(topic, 10, producer=f"early-{name}", transaction="abort", resumed=True)
         field.send(topic, 70)
 
 

@@ -135,12 +135,22 @@ class Field:
             time.sleep(0.3)
             now = [
                 (str(path), path.stat().st_size)
-                for node in self.cluster.nodes
-                for log_dir in node.log_dirs
+                for log_dir in self._log_dirs()
                 for path in sorted(log_dir.glob(f"{topic}-0/*.log"))
             ]
             if now != last:
                 last, since = now, time.monotonic()
+
+    def until_head_gone(self, topic: str) -> None:
+        """Wait until the first segment of a topic is deleted; a broker begins to look half a minute after its start."""
+        end = time.monotonic() + 45
+        while time.monotonic() < end:
+            if not any(next(log_dir.glob(f"{topic}-0/{0:020d}.log"), None) for log_dir in self._log_dirs()):
+                return
+            time.sleep(0.3)
+
+    def _log_dirs(self) -> list[Path]:
+        return [log_dir for node in self.cluster.nodes for log_dir in node.log_dirs]
 
     def fresh_bench(self, writer: threading.Thread) -> None:
         """Another workbench in place of one that works for a broker that is gone."""

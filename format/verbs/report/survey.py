@@ -26,7 +26,12 @@ from format.verbs.boot.one_log.recovered_log import ReadLog
 from format.verbs.boot.steps import KeptStart
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
 from format.verbs.report.timeline import Timeline
-from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
+from format.verbs.txns.partition_transactions import (
+    ENDED_COLUMNS,
+    PartitionTransactions,
+    forget_below_start,
+    take_snapshot,
+)
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.walk import WalkedChunk, sound_batches
 
@@ -237,6 +242,7 @@ class Survey:
         if current is None:
             return
         if current.transactions is not None:
+            forget_below_start(current.transactions, self.limits)
             current.seen.first_open_offset = current.transactions.state.first_open_offset()
             current.transactions.last_of_producer = {
                 each: current.transactions.last_of_producer[each]

@@ -25,6 +25,7 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
+from format.state.producers import newest_sound_snapshot
 from format.state.transactions import TransactionState
 from format.value_class import state_class
 
@@ -161,6 +162,26 @@ def read_partition_transactions(
                 yield item
             else:
                 result.feed(item, segment.base_offset, at_ms)
+    if at_ms is None:
+        forget_below_start(result, limits)
+
+
+def forget_below_start(result: PartitionTransactions, limits: Limits) -> None:
+    """Drop the open transactions that a broker forgot when the log start offset rose above all their records.
+
+    Brokers before 2.4 did so, later ones when they rebuild the producers from the log: the newest producer snapshot
+    does not have such a transaction.
+    """
+    start = result.offsets.log_start_offset or 0
+    deleted = [each for each in result.state.open.values() if each.last_offset < start]
+    newest = newest_sound_snapshot(result.partition, limits) if deleted else None
+    if newest is None:
+        return
+    snapshot_offset, snapshot = newest
+    known = set(snapshot.producer_ids[snapshot.current_txn_first_offsets >= 0].tolist())
+    for each in deleted:
+        if each.producer_id not in known and max(each.first_offset, each.last_offset) < snapshot_offset:
+            del result.state.open[each.producer_id]
 
 
 def take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:

@@ -83,6 +83,33 @@ def test_a_transaction_that_began_before_the_log_comes_from_a_snapshot(tmp_path:
     assert result.partitions["payments", 0].last_stable_offset == 4  # the log's start
 
 
+@pytest.mark.parametrize(
+    ("known", "snapshot_offset", "log_start", "expected"),
+    [
+        ({}, 5, 3, []),
+        ({}, 5, 1, [7]),  # one of its records is not deleted
+        ({}, 2, 3, []),
+        ({}, 1, 3, [7]),  # the snapshot is older than its last record
+        ({7: 0}, 5, 3, [7]),  # brokers since 2.4
+        ({7: -1}, 5, 3, []),
+        ({8: 1}, 5, 3, []),
+    ],
+)
+def test_an_open_transaction_that_a_broker_forgot_with_its_last_record(
+    tmp_path: Path, known: dict[int, int], snapshot_offset: int, log_start: int, expected: list[int]
+) -> None:
+    directory = tmp_path / "payments-0"
+    write_segment(directory, 0, [data(0, 7), batch(2), batch(5)])
+    (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\npayments 0 {log_start}\n")
+    entries = [(each, 0, 1, 1, 1, 0, -1, first) for each, first in known.items()]
+    columns = tuple(map(list, zip(*entries, strict=True))) if entries else ([],) * 8
+    (directory / f"{snapshot_offset:020d}.snapshot").write_bytes(producer_snapshot.write(columns))
+    rows, result, _ = read(directory)
+    assert [each["producer_id"] for each in rows] == expected
+    assert result.partitions["payments", 0].last_stable_offset == (log_start if expected else 8)
+    assert [each["producer_id"] for each in read(directory, at_ms=1)[0]] == [7]
+
+
 def test_as_of_a_time(tmp_path: Path) -> None:
     directory = tmp_path / "payments-0"
     write_segment(directory, 0, [data(0, 7, time=100), marker(2, 7, commit=True, time=200), data(3, 7, time=300)])
