@@ -206,7 +206,7 @@ def unclean_election(field: Field) -> None:
     for attempt in range(60):
         if field.bench("leader", topic)["leader"] == 2:
             break
-        if attempt % 10 == 9:  # KRaft before 4.0 elects none by itself
+        if attempt % 10 == 9:  # KRaft of 3.6 elects none by itself
             with suppress(BenchError):
                 field.bench("elect", topic, unclean=True)
         time.sleep(1)
