@@ -20,6 +20,7 @@ from spark_jobs.requests import Where
 from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session, parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
+from spark_jobs.work.packed import unpacked
 from spark_jobs.work.planning import LogPart
 from spark_jobs.work.tasks import LATE, LEFT_OUT, ORDER, Bound, Result, merged_frame, results_frame, shared_with_tasks
 from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
@@ -141,8 +142,6 @@ def _share_of_a_task(made: UnitPlan) -> int:
 
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, bound: Bound) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
-    split = frozenset(made.split)
-    shared = shared_with_tasks(session, made.split) if split else None
 
     def work(item: Item) -> Iterator[Result]:
         with scanned_by(None):
@@ -151,16 +150,18 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, boun
             else:
                 yield from _finished(item.number, _results_of_unit(scan, item))
 
+    if not made.split:
+        return results_frame(session, made.tasks, made.surroundings, work, bound)
+    shared = shared_with_tasks(session, made.split.contents)
+
     def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
-        unit = shared.value[number] if shared is not None else made.split[number]
+        unit = unpacked(shared.value[number])
         with scanned_by(None):
             driver = ReplayedParts(_walk_of(scan), unit, rows)
             yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    if not split:
-        return results_frame(session, made.tasks, made.surroundings, work, bound)
     results = results_frame(session, made.tasks, made.surroundings, work)
-    return merged_frame(session, results, split, made.surroundings, merge, _merger_count(made), bound)
+    return merged_frame(session, results, frozenset(made.split), made.surroundings, merge, _merger_count(made), bound)
 
 
 def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:

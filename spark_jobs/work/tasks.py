@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 from format.limits import MIB
 from format.value_class import value_class
 from spark_jobs.session import is_remote_session
+from spark_jobs.work.packed import PackedList, unpacked
 from spark_jobs.work.workers import Surroundings, begin_task
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 
 def rows_frame(
     session: SparkSession,
-    tasks: list[list[ItemT]],
+    tasks: Sequence[list[ItemT]],
     surroundings: Surroundings,
     rows_of: RowsOf[ItemT],
     ddl: str,
@@ -102,13 +102,14 @@ def rows_frame(
     A worker unpacks only its own tasks, as a plan of many units is large. ``bound`` is for rows of RESULT_DDL.
     """
     known = _known_to_tasks(session, surroundings)
-    shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
+    held = tasks if isinstance(tasks, PackedList) else PackedList(tasks)
+    shared = shared_with_tasks(session, held.contents)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(known.value)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                items = pickle.loads(zlib.decompress(shared.value[number]))
+                items = unpacked(shared.value[number])
                 _log_items(items)
                 yield from _bounded((rows for item in items for rows in rows_of(item)), bound)
 
@@ -124,7 +125,7 @@ def _log_items(items: list[Any]) -> None:
 
 def results_frame(
     session: SparkSession,
-    tasks: list[list[ItemT]],
+    tasks: Sequence[list[ItemT]],
     surroundings: Surroundings,
     work: Work[ItemT],
     bound: Bound | None = None,

@@ -19,6 +19,7 @@ from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_place, words_for_change
+from spark_jobs.work.packed import PackedByNumber, PackedList
 from spark_jobs.work.planning import (
     LogPart,
     PlannedSegment,
@@ -85,8 +86,8 @@ class UnitPlan:
     """
 
     parallelism: int
-    tasks: list[list[Item]] = field(default_factory=list)
-    split: dict[int, SplitUnit] = field(default_factory=dict)
+    tasks: Sequence[list[Item]] = field(default_factory=PackedList)
+    split: PackedByNumber[SplitUnit] = field(default_factory=PackedByNumber)
     total_bytes: int = 0
     surroundings: Surroundings = field(default_factory=Surroundings)
 
@@ -116,26 +117,30 @@ def plan_units(
     most_parts = max(_PARTS_OF_A_JOB, _PARTS_FOR_EACH_CORE * parallelism)
     walk = scan.walk
     is_shared = walk is not None and may_be_shared(walk)
-    made = UnitPlan(parallelism)
-    items: list[Item] = []
-    part_count = 0
-    for each in whole:
-        made.total_bytes += each.size_bytes
-        logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
-        if not logs:
-            items.append(each)
-            continue
-        segments = tuple(_planned(each.number, number, log, wanted) for number, log in enumerate(logs))
-        made.split[each.number] = SplitUnit(each.number, each.unit, segments)
-        for segment, log in zip(segments, logs, strict=True):
-            items.extend(LogPart(segment, part, log) for part in range(segment.part_count))
-            part_count += segment.part_count
-        if part_count >= most_parts:
-            made.tasks = list(bundled(items, task_bytes))
-            yield made
-            made, items, part_count = UnitPlan(parallelism), [], 0
-    if items:
-        made.tasks = list(bundled(items, task_bytes))
+    rest = iter(whole)
+
+    def items(made: UnitPlan) -> Iterator[Item]:
+        """The items of one job, the next ones of the scan. They are packed task by task."""
+        part_count = 0
+        for each in rest:
+            made.total_bytes += each.size_bytes
+            logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
+            if not logs:
+                yield each
+                continue
+            segments = tuple(_planned(each.number, number, log, wanted) for number, log in enumerate(logs))
+            made.split.add(each.number, SplitUnit(each.number, each.unit, segments))
+            for segment, log in zip(segments, logs, strict=True):
+                yield from (LogPart(segment, part, log) for part in range(segment.part_count))
+                part_count += segment.part_count
+            if part_count >= most_parts:
+                return
+
+    while True:
+        made = UnitPlan(parallelism)
+        made.tasks = PackedList(bundled(items(made), task_bytes))
+        if not made.tasks:
+            return
         yield made
 
 
