@@ -10,10 +10,12 @@ from format.findings import Cause, Certainty, Finding, Judgement, finding
 from format.location import Location
 from format.state.producer_events import (
     MarkerOrphaned,
+    NoEndMarker,
     ProducerEpochFell,
     ProducerEvent,
     SequenceBroke,
     TransactionEnded,
+    TransactionLeft,
 )
 from format.state.producers import ProducerState
 from format.timestamps import iso_time
@@ -58,6 +60,22 @@ def check_producer_events(
                 expected=event.expected_sequence,
                 actual=event.base_sequence,
                 judgement=_follows_from(cause, Certainty.LIKELY),
+            )
+        elif isinstance(event, TransactionLeft):
+            offset = event.place.offset
+            yield finding(
+                "batch-invalid",
+                event.place.location(location),
+                f"producer {event.producer_id} writes outside of its transaction, which is open since offset "
+                f"{event.first_offset}: a broker that reads this when it starts stops",
+                judgement=_follows_from(causes.between(event.first_offset, offset)),
+            )
+        elif isinstance(event, NoEndMarker):
+            yield finding(
+                "control-record-invalid",
+                event.place.location(location),
+                f"a control record of producer {event.producer_id} has the type {event.control.type_number} "
+                f"({event.control.type_name}) and is no end marker: a broker that reads this when it starts stops",
             )
         elif isinstance(event, TransactionEnded):
             causes.marked(event.producer_id, event.place.offset)

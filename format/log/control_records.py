@@ -128,6 +128,13 @@ def first_control_records(chunk: BatchChunk, which: NDArray[np.bool_], limits: L
     return found
 
 
+def plain_marker(source: Source, position: int, size_bytes: int) -> ControlRecord | None:
+    """The end marker in a batch of a source; None unless it is as brokers write it. Its CRC is not checked."""
+    if size_bytes != _PLAIN_BYTES:
+        return None
+    return _plain_marker(source.read_at(position, size_bytes)[_ATTRIBUTES_AT:])
+
+
 def _plain_marker(content: bytes) -> ControlRecord | None:
     """The end marker in a batch, from its attributes on; None unless it is as brokers write it."""
     if content[1] & layout.CODEC_MASK or content[_COUNT_AT:_RECORDS_AT] != _ONE:

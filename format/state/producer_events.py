@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from format import layout
 from format.location import Location
+from format.log.control_records import ControlRecord
 from format.value_class import state_class, value_class
 
 
@@ -120,4 +121,30 @@ class MarkerOrphaned:
     coordinator_epoch: int | None
 
 
-ProducerEvent = ProducerEpochFell | SequenceBroke | TransactionBegan | TransactionEnded | MarkerOrphaned
+@value_class
+class NoEndMarker:
+    """A control record of a producer that is no end marker, but of another type."""
+
+    place: BatchPlace
+    producer_id: int
+    control: ControlRecord
+
+
+@value_class
+class TransactionLeft:
+    """The first batch of a producer outside of its transaction, while this is open."""
+
+    place: BatchPlace
+    producer_id: int
+    first_offset: int
+
+
+ProducerEvent = (
+    ProducerEpochFell
+    | SequenceBroke
+    | TransactionBegan
+    | TransactionEnded
+    | TransactionLeft
+    | MarkerOrphaned
+    | NoEndMarker
+)

@@ -20,12 +20,16 @@ from format.log.control_records import ControlRecord
 from format.state.producer_events import (
     BatchPlace,
     MarkerOrphaned,
+    NoEndMarker,
     ProducerEvent,
     Transaction,
     TransactionBegan,
     TransactionEnded,
+    TransactionLeft,
 )
 from format.value_class import state_class, value_class
+
+_OUTSIDE = -1  # in place of the number of a piece
 
 
 @state_class
@@ -39,6 +43,7 @@ class TransactionState:
     data_records: int = 0
     data_bytes: int = 0
     _first_offsets: list[tuple[int, int]] = field(default_factory=list, compare=False)  # a heap, with some that ended
+    _left_at: dict[int, int] = field(default_factory=dict, compare=False)  # producer -> first offset, once reported
 
     def add_open(self, transaction: Transaction) -> None:
         """Add a transaction that was open before the first batch according to a producer snapshot."""
@@ -77,11 +82,15 @@ class TransactionState:
         if not markers and not is_control.any() and not table.is_transactional.any():
             self.data_records += int(np.maximum(table.record_count, 0).sum())
             self.data_bytes += int(table.size_bytes.sum())
-            return []
+            return self._left(table, self._outside(table, table.producer_id >= 0, list(self.open)))
         is_data = ~is_control
         counts = np.where(is_data, np.maximum(table.record_count, 0), 0)
         sizes = np.where(is_data, table.size_bytes, 0)
         events = self._events(table, markers, is_data, counts, sizes)
+        odd = [row for row, marker in markers.items() if not marker.is_end_transaction and table.producer_id[row] >= 0]
+        if odd:
+            events += [NoEndMarker(_place(table, row), int(table.producer_id[row]), markers[row]) for row in odd]
+            events.sort(key=lambda each: each.place.position)
         self.data_records += int(counts.sum())
         self.data_bytes += int(sizes.sum())
         return events
@@ -98,8 +107,10 @@ class TransactionState:
         ends = [row for row, marker in markers.items() if marker.is_end_transaction]
         is_wanted[ends] = (table.is_transactional & (table.producer_id >= 0))[ends]
         rows = np.flatnonzero(is_wanted)
+        outside = is_data & ~table.is_transactional & (table.producer_id >= 0)
+        outside_rows = self._outside(table, outside, [*self.open, *table.producer_id[rows].tolist()])
         if not len(rows):
-            return []
+            return self._left(table, outside_rows)
         # The batches of each producer in log order, cut after each end marker: the pieces of transactions.
         rows = rows[np.argsort(table.producer_id[rows], kind="stable")]
         ids, is_marker = table.producer_id[rows], ~is_data[rows]
@@ -114,6 +125,7 @@ class TransactionState:
             [
                 *((row, False, number) for number, row in enumerate(first_rows.tolist())),
                 *zip(last_rows[has_end].tolist(), repeat(True), has_end.tolist(), strict=False),
+                *((row, False, _OUTSIDE) for row in outside_rows.tolist()),
             ]
         )
         step_rows = np.array([step[0] for step in steps], np.intp)
@@ -127,6 +139,9 @@ class TransactionState:
         )
         events: list[ProducerEvent] = []
         for (row, is_end, number), position, size_bytes, offset, epoch, records_before, bytes_before in values:
+            if number == _OUTSIDE:
+                events += self._left(table, np.array([row]))
+                continue
             producer_id = pieces.producer_id[number]
             if is_end:
                 place = BatchPlace(position, size_bytes, offset)
@@ -142,6 +157,23 @@ class TransactionState:
             pieces.add_to(known, number)
         return events
 
+    @staticmethod
+    def _outside(table: BatchTable, which: NDArray[np.bool_], producers: list[int]) -> NDArray[np.intp]:
+        """The rows of some producers among ``which``."""
+        if not producers or not which.any():
+            return np.empty(0, np.intp)
+        return np.flatnonzero(which & np.isin(table.producer_id, producers))
+
+    def _left(self, table: BatchTable, rows: NDArray[np.intp]) -> list[ProducerEvent]:
+        """An event for the first batch outside of each open transaction of its producer."""
+        events: list[ProducerEvent] = []
+        for row in rows.tolist():
+            known = self.open.get(int(table.producer_id[row]))
+            if known is not None and self._left_at.get(known.producer_id) != known.first_offset:
+                self._left_at[known.producer_id] = known.first_offset
+                events.append(TransactionLeft(_place(table, row), known.producer_id, known.first_offset))
+        return events
+
     def _ended(self, place: BatchPlace, epoch: int, producer_id: int, marker: ControlRecord) -> ProducerEvent:
         known = self.open.pop(producer_id, None)
         is_aborted = marker.type_name == "ABORT"
@@ -152,6 +184,10 @@ class TransactionState:
         return TransactionEnded(
             place, producer_id, epoch, known.first_offset, stable, is_aborted, marker.coordinator_epoch, known
         )
+
+
+def _place(table: BatchTable, row: int) -> BatchPlace:
+    return BatchPlace(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
 
 
 @value_class

@@ -24,7 +24,7 @@ from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
-from format.verbs.boot.one_log.log_load import LoadedLog
+from format.verbs.boot.one_log.loaded_log import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, Step, StopsStart

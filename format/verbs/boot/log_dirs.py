@@ -20,7 +20,8 @@ from format.verbs.boot.log_dir_state import FoundLog, LogDirState
 from format.verbs.boot.losses import steps_with_losses
 from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache
-from format.verbs.boot.one_log.log_load import LoadedLog, LoadTerms, load_log
+from format.verbs.boot.one_log.loaded_log import LoadedLog, LoadTerms
+from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, NotKnown, Step, StopsStart

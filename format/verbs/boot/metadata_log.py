@@ -30,7 +30,8 @@ from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache
-from format.verbs.boot.one_log.log_load import LoadTerms, load_log
+from format.verbs.boot.one_log.loaded_log import LoadTerms
+from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart

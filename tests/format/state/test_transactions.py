@@ -9,7 +9,15 @@ import pytest
 
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.log.control_records import ControlRecord
-from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionBegan, TransactionEnded
+from format.state.producer_events import (
+    MarkerOrphaned,
+    NoEndMarker,
+    ProducerEvent,
+    Transaction,
+    TransactionBegan,
+    TransactionEnded,
+    TransactionLeft,
+)
 from format.state.transactions import TransactionState
 from tests.format.state.tables import row, table_of
 
@@ -40,6 +48,7 @@ def naive(rows: Rows, markers: Markers) -> tuple[list[tuple[object, ...]], dict[
     """What began and ended, what is open, and how many records there are, batch by batch."""
     seen: list[tuple[object, ...]] = []
     open_now: dict[int, Transaction] = {}
+    left: set[int] = set()
     records = size = 0
     for number, each in enumerate(rows):
         producer, offset = each["producer_id"], each["base_offset"]
@@ -48,6 +57,7 @@ def naive(rows: Rows, markers: Markers) -> tuple[list[tuple[object, ...]], dict[
             stable = min((one.first_offset for one in open_now.values()), default=offset + 1)
             is_aborted = markers[number] is ABORT
             seen.append(("end", offset, producer, is_aborted, None if ended is None else (astuple(ended), stable)))
+            left.discard(producer)
         if each["attributes"] & CONTROL_BIT:
             continue
         if each["attributes"] and producer >= 0:
@@ -62,6 +72,9 @@ def naive(rows: Rows, markers: Markers) -> tuple[list[tuple[object, ...]], dict[
             known.last_timestamp = each["max_timestamp"]
             known.record_count += each["record_count"]
             known.size_bytes += each["size_bytes"]
+        elif producer in open_now and producer not in left:
+            left.add(producer)
+            seen.append(("left", offset, producer, open_now[producer].first_offset))
         records += each["record_count"]
         size += each["size_bytes"]
     return seen, open_now, records
@@ -77,6 +90,8 @@ def in_words(events: list[ProducerEvent]) -> list[tuple[object, ...]]:
             assert each.transaction is not None
             ended = (astuple(each.transaction), each.last_stable_offset)
             seen.append(("end", each.last_offset, each.producer_id, each.is_aborted, ended))
+        elif isinstance(each, TransactionLeft):
+            seen.append(("left", each.place.offset, each.producer_id, each.first_offset))
         elif isinstance(each, MarkerOrphaned):
             seen.append(("end", each.place.offset, each.producer_id, each.is_aborted, None))
     return seen
@@ -99,6 +114,13 @@ def test_transactions_are_those_of_a_loop_over_batches(seed: int) -> None:
     assert in_words(events) == expected
     assert state.open == expected_open
     assert state.data_records == records
+
+
+def test_a_control_record_of_a_producer_that_is_no_end_marker() -> None:
+    rows = [row(10 * number, producer, attributes=CONTROL_BIT) for number, producer in enumerate((5, -1, 6))]
+    other = ControlRecord(0, 2, "LEADER_CHANGE")
+    events = TransactionState().feed(table_of(rows), {0: other, 1: other, 2: COMMIT})
+    assert [(each.place.offset, each.control) for each in events if isinstance(each, NoEndMarker)] == [(0, other)]
 
 
 def test_a_transaction_that_a_snapshot_holds_ends() -> None:

@@ -8,6 +8,7 @@ from tests.oracle.boot_mutations import (
     directories,
     logs,
     metadata,
+    odd_batches,
     odd_files,
     odd_nodes,
     pipes,
@@ -53,6 +54,7 @@ FAMILIES = (
     odd_nodes.odd_properties,
     odd_nodes.odd_offsets,
     odd_nodes.odd_kraft,
+    odd_batches.odd_batches,
     combinations.pairs,
 )
 

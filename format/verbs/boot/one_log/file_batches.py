@@ -11,7 +11,7 @@ from pathlib import Path
 
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
-from format.layout import LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH
+from format.layout import CONTROL_BIT, LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH, TRANSACTIONAL_BIT
 from format.log.batch_header import header_tables
 from format.value_class import value_class
 from format.verbs.boot.one_log.bundled_batches import ends_at, headers_in_bundle, invalid_crc
@@ -47,10 +47,19 @@ class FileBatch:
     max_timestamp: int
     leader_epoch: int
     producer_id: int
+    attributes: int = 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
 
     @property
     def next_offset(self) -> int:
-        return self.last_offset + 1
+        return _wrapped(self.last_offset + 1)
 
 
 class _Window:
@@ -114,6 +123,7 @@ def _batch(head: bytes, window: _Window, position: int, size_bytes: int, offset:
         values["max_timestamp"],
         values["leader_epoch"],
         values["producer_id"],
+        values["attributes"],
     )
 
 

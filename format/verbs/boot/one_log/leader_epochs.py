@@ -8,7 +8,7 @@ from __future__ import annotations
 from format.layout import LEADER_EPOCH_CHECKPOINT
 from format.limits import Limits
 from format.verbs.boot.one_log.kafka_text import BadText, read_epochs
-from format.verbs.boot.one_log.log_load import LoadedLog
+from format.verbs.boot.one_log.loaded_log import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, StopsStart

@@ -5,8 +5,6 @@ Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written t
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from format.layout import (
     LOG_SUFFIX,
     OFFSET_INDEX_ENTRY,
@@ -16,88 +14,25 @@ from format.layout import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from format.value_class import state_class, value_class
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
-from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
+from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
 from format.verbs.boot.one_log.leftovers import settle_leftovers
+from format.verbs.boot.one_log.loaded_log import LoadedLog, LoadedSegment, LoadTerms, reader_stops
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
 from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
+from format.verbs.boot.one_log.producer_replay import Replay
 from format.verbs.boot.one_log.recovered_log import Recovered
 from format.verbs.boot.one_log.recovery import emptied_segment, recovered_segment
 from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
 from format.verbs.boot.pipes import stop_at_unsized_index
-from format.verbs.boot.steps import Action, BootTerms, FailsSnapshot, StopsStart
+from format.verbs.boot.steps import Action, FailsSnapshot, StopsStart
 
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
 _CLASS = "LogLoader"
 #: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
 _EMPTIES_SINCE = (4, 0)
-
-
-@value_class
-class LoadTerms:
-    """What is known of a log before it is loaded; ``is_deleted``: its directory waits for its deletion.
-
-    ``may_be_remote``: a checkpoint has the log start offset. Where that is below the first segment, the segments before
-    it are in remote storage.
-    """
-
-    boot: BootTerms
-    clean: bool
-    recovery_point: int = 0
-    log_start: int = 0
-    is_deleted: bool = False
-    may_be_remote: bool = False
-    is_metadata: bool = False
-    max_index_bytes: int | None = None  # the topic's segment.index.bytes, where the metadata has one
-    why_recovered: str = "there was no clean shutdown"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the log is loaded: where its directory may be one of several, those to be recovered are not."""
-        return self.clean or self.is_metadata or not self.boot.is_one_of_several
-
-
-@state_class
-class LoadedSegment:
-    """A segment in the broker's memory: the file with its bytes, how many of them are valid, and its offset index."""
-
-    base_offset: int
-    place: Path | None
-    shown_path: Path
-    size_bytes: int
-    index_place: Path | None
-    recovered: Recovered | None = None
-
-    @property
-    def index(self) -> OffsetIndexView:
-        """The offset index: as recovery made it, or as it lies on disk."""
-        return read_index(self.index_place, self.base_offset) if self.recovered is None else self.recovered.index
-
-    def end(self) -> LogEnd:
-        """Where the broker sees the segment end. Raises StopsStart where its reader fails."""
-        if self.place is None:
-            return LogEnd(self.base_offset, 0, False)
-        if self.recovered is not None:
-            return self.recovered.end
-        with opened(self.place) as source:
-            try:
-                return log_end(source, self.size_bytes, self.index, self.shown_path)
-            except CorruptRecords as error:
-                raise _reader_stops(error, self.shown_path, "to find the end of the log") from error
-
-
-@value_class
-class LoadedLog:
-    """A log after its load: where it starts and ends, its segments, and the epochs that recovery saw."""
-
-    log_start: int
-    log_end: int
-    segments: tuple[LoadedSegment, ...]
-    epochs: tuple[tuple[int, int], ...]
-    is_cleared: bool = False  # all segments were below the log start offset
 
 
 def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
@@ -112,7 +47,8 @@ class _LogLoad:
         self._files = files
         self._terms = terms
         self._limits = terms.boot.limits
-        self._producers = ProducerFiles(files, self._limits)
+        self._taken: dict[int, dict[int, int]] = {}
+        self._producers = ProducerFiles(files, self._limits, self._taken)
         self._segments: dict[int, LoadedSegment] = {}
         self._epochs: list[tuple[int, int]] = []
         self._is_cleared = False
@@ -215,7 +151,7 @@ class _LogLoad:
             if empties and self._terms.boot.version >= _EMPTIES_SINCE:
                 stop_at_unsized_index(index, kafka_class)
             files.check_opens(index.name, "LogSegment.recover")
-        producers = ProducerFiles(files, self._limits)
+        producers = ProducerFiles(files, self._limits, self._taken)
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
             found = Recovered(0, LogEnd(base_offset, 0, False), index=OffsetIndexView(base_offset))
@@ -225,7 +161,7 @@ class _LogLoad:
             try:
                 found = recovered_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)
             except CorruptRecords as error:
-                raise _reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
+                raise reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
         if found.is_emptied and not empties:
             raise StopsStart(
                 found.message or "",
@@ -233,6 +169,8 @@ class _LogLoad:
                 path=segment.shown_path,
                 reason=f"{why}, and the offsets of its log decrease: the broker cannot write an index of them",
             )
+        if not found.is_emptied:
+            self._replay_recovered(segment, found, producers)
         name = files.original(segment.shown_path.name)
         reason = f"{why}: every batch is read, its CRC checked, and the indexes are rebuilt"
         files.step(
@@ -261,13 +199,23 @@ class _LogLoad:
             producers.take()
         return found
 
+    def _replay_recovered(self, segment: LoadedSegment, found: Recovered, producers: ProducerFiles) -> None:
+        """Take the transactions of what recovery leaves. Raises StopsStart."""
+        if segment.place is None or not (found.has_transactions or producers.transactions.by_producer):
+            return
+        path = segment.shown_path
+        with opened(segment.place) as source:
+            replay = Replay(producers.transactions, source, path, self._terms.boot, recovers=True)
+            for batch in batches_from(source, 0, found.valid_bytes, path):
+                replay.take(batch)
+
     def _emptied(self, segment: LoadedSegment, error: FailsSnapshot) -> Recovered:
         """Empty a segment whose recovery ended with an error. Raises StopsStart where the broker's reader fails."""
         base_offset, name = segment.base_offset, segment.shown_path.name
         try:
             found = emptied_segment(segment.place, segment.shown_path, base_offset)
         except CorruptRecords as unread:
-            raise _reader_stops(unread, segment.shown_path, "to make the segment empty") from unread
+            raise reader_stops(unread, segment.shown_path, "to make the segment empty") from unread
         self._files.drop_step(Action.TRUNCATE, name)
         if found.truncated_bytes:
             reason = f"{error.path} cannot be written ({error.text}): the broker makes the segment empty"
@@ -325,6 +273,7 @@ class _LogLoad:
             for offset in list(self._producers.known):
                 self._producers.remove(offset, reason)
             self._producers.last_snapshot, self._producers.map_end = 0, log_start
+            self._producers.transactions.load({})
             self._is_cleared = True
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             name = file_name(log_start, suffix)
@@ -362,12 +311,13 @@ class _LogLoad:
                 producers.map_end = start
                 if base in snapshots_at:
                     producers.take()
-                producers.map_end = self._read_producers(self._segments[base], start, end if base == last else None)
+                producers.map_end = self._read_producers(producers, base, start, end if base == last else None)
         producers.map_end = end
         producers.take()
 
-    def _read_producers(self, segment: LoadedSegment, start: int, until: int | None) -> int:
+    def _read_producers(self, producers: ProducerFiles, base_offset: int, start: int, until: int | None) -> int:
         """Read a segment's batches as the state is rebuilt; returns the offset after the last. Raises StopsStart."""
+        segment = self._segments[base_offset]
         if segment.place is None:
             return start
         index_name = file_name(segment.base_offset, OFFSET_INDEX_SUFFIX)
@@ -381,10 +331,13 @@ class _LogLoad:
                 first = first_batch_reaching(source, start, index.position_for(start), segment.size_bytes, path)
                 if first is None:
                     return start
+                replay = Replay(producers.transactions, source, path, self._terms.boot)
                 for batch in batches_from(source, first.position, max(size_bytes, first.position), path):
+                    replay.take(batch)
                     start = batch.next_offset if batch.magic >= 2 else start
+                replay.finish()
             except CorruptRecords as error:
-                raise _reader_stops(error, path, "to rebuild the producers' state") from error
+                raise reader_stops(error, path, "to rebuild the producers' state") from error
         return start
 
 
@@ -392,8 +345,3 @@ def _why_cut(found: Recovered) -> str:
     if found.message is None:
         return "the rest of the file holds no whole batch"
     return "the batch here is not valid: the broker removes it and everything after it"
-
-
-def _reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
-    reason = f"the broker reads the log {purpose}, with no search past damage"
-    return StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=reason, position=error.position)

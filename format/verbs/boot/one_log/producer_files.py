@@ -1,6 +1,6 @@
 """The producer snapshots of a partition while a start works on them: which it deletes, loads and writes.
 
-Source: storage ProducerStateManager. Only the files are simulated, not the state of the producers.
+Source: storage ProducerStateManager. Of the state of the producers, only their open transactions are simulated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from format.files.side_file import INT64_RANGE, decode_integer
 from format.layout import PRODUCER_SNAPSHOT_SUFFIX
 from format.limits import Limits
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
+from format.verbs.boot.one_log.producer_replay import OpenTransactions
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, FailsSnapshot, StopsStart
 
@@ -31,11 +32,16 @@ def offset_of_name(files: PartitionFiles, name: str) -> int:
 
 
 class ProducerFiles:
-    """The snapshots that the broker knows, and the offset up to which its state in memory goes (``map_end``)."""
+    """The snapshots that the broker knows, and the offset up to which its state in memory goes (``map_end``).
 
-    def __init__(self, files: PartitionFiles, limits: Limits) -> None:
+    ``taken`` are the open transactions of the snapshots that this start writes, by offset.
+    """
+
+    def __init__(self, files: PartitionFiles, limits: Limits, taken: dict[int, dict[int, int]]) -> None:
         self._files = files
         self._limits = limits
+        self._taken = taken
+        self.transactions = OpenTransactions()
         self.map_end = 0
         self.last_snapshot = 0
         self.known: dict[int, str] = {}
@@ -73,14 +79,16 @@ class ProducerFiles:
             self.last_snapshot = max(self.known, default=log_start)
             return
         self.map_end = self.last_snapshot = log_start
+        self.transactions.load({})
         while self.known:
             newest = max(self.known)
             place = self._files.present.get(self.known[newest])
-            message = None if place is None else unreadable_snapshot(place, self._limits)
-            if message is None:
+            found = self._taken.get(newest, {}) if place is None else open_in_snapshot(place, self._limits)
+            if not isinstance(found, str):
                 self.map_end = self.last_snapshot = newest
+                self.transactions.load(found)
                 return
-            self.remove(newest, "the snapshot cannot be read", message)
+            self.remove(newest, "the snapshot cannot be read", found)
 
     def take(self) -> None:
         """Add a step for a new snapshot, if the state goes further than the last snapshot. Raises FailsSnapshot."""
@@ -100,12 +108,16 @@ class ProducerFiles:
             kafka_class=_CLASS,
         )
         self._files.create(name)
+        self._taken[self.map_end] = dict(self.transactions.by_producer)
         self.known[self.map_end] = name
         self.last_snapshot = self.map_end
 
 
-def unreadable_snapshot(path: Path, limits: Limits) -> str | None:
-    """The broker's message about a snapshot that it cannot load, as far as that is constant; None for a sound one."""
+def open_in_snapshot(path: Path, limits: Limits) -> dict[int, int] | str:
+    """The first offset of each open transaction in a snapshot, by producer id.
+
+    For a snapshot that the broker cannot load: its message, as far as that is constant.
+    """
     try:
         found = producer_snapshot.read(path, limits)
     except KafkaLogError as error:
@@ -118,4 +130,5 @@ def unreadable_snapshot(path: Path, limits: Limits) -> str | None:
         return "Snapshot failed schema validation"
     if not found.crc_valid:
         return "Snapshot is corrupt (CRC is no longer valid)"
-    return None
+    pairs = zip(found.producer_ids.tolist(), found.current_txn_first_offsets.tolist(), strict=True)
+    return {producer_id: first_offset for producer_id, first_offset in pairs if first_offset >= 0}

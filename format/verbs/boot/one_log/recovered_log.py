@@ -25,6 +25,7 @@ class Recovered:
     valid_bytes: int = 0
     last_offset: int | None = None
     map_end_offset: int | None = None  # the offset after the last v2 batch, up to which the producers' state goes
+    has_transactions: bool = False  # a producer's transactional or control batches
     message: str | None = None
     is_emptied: bool = False
     epochs: list[tuple[int, int]] = field(default_factory=list)
@@ -51,6 +52,7 @@ class ReadLog:
     valid_bytes: int = 0
     last_offset: int | None = None
     map_end_offset: int | None = None
+    has_transactions: bool = False
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, table: BatchTable, *, is_damaged: bool) -> None:
@@ -66,6 +68,8 @@ class ReadLog:
         last_epoch = self.epochs[-1][0] if self.epochs else -1
         epochs = table.leader_epoch
         self.epochs += [(int(epochs[row]), int(table.base_offset[row])) for row in new_highest(epochs, last_epoch)]
+        is_of_transaction = table.is_transactional | table.is_control
+        self.has_transactions |= bool((is_of_transaction & (table.producer_id >= 0)).any())
         if table.magic[-1] >= 2:
             self.map_end_offset = self.last_offset + 1
         else:
@@ -84,6 +88,7 @@ class ReadLog:
             valid_bytes=size_bytes,
             last_offset=self.last_offset,
             map_end_offset=self.map_end_offset,
+            has_transactions=self.has_transactions,
             epochs=self.epochs,
             index=OffsetIndexView(self.base_offset),
         )

@@ -98,6 +98,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
                     last_epoch = batch.leader_epoch
                     found.epochs.append((last_epoch, batch.base_offset))
                 found.map_end_offset = batch.next_offset
+                found.has_transactions |= batch.producer_id >= 0 and (batch.is_transactional or batch.is_control)
     except CorruptRecords as error:
         found.message = error.text
     if found.is_emptied:
