@@ -1,8 +1,12 @@
-"""The scan of a whole segment: which batches are intact and in their place, and why other bytes are not kept."""
+"""The scan of a whole segment: which batches are intact and in their place, and why other bytes are not kept.
+
+Intact batches at which a broker stops when it starts can be left out, too: a control batch of a producer that is no end
+marker, and a batch of a producer outside of its open transaction (storage ProducerAppendInfo).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field
 
 import numpy as np
@@ -15,12 +19,20 @@ from format.log.after_damage.longest_chain import longest_chain
 from format.log.after_damage.offset_range import OffsetRange
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
 from format.value_class import state_class, value_class
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1
+_PLAIN, _TRANSACTIONAL, _END, _UNREADABLE = range(4)
+_NO_MARKER = (
+    "control-record-invalid",
+    "a control batch of a producer that is no readable end marker stops a broker when it starts",
+)
+_OUTSIDE = "batch-invalid", "a batch outside of its producer's open transaction stops a broker when it starts"
 
 
 @value_class
@@ -66,10 +78,71 @@ class KeptBatches:
     offsets: OffsetRange
 
 
+def unreadable_markers(table: BatchTable, markers: dict[int, ControlRecord]) -> Iterator[int]:
+    """The rows of the control batches of producers that are no end markers; ``markers`` are their first records."""
+    for row in np.flatnonzero(table.is_control & (table.producer_id >= 0) & (table.record_count != 0)).tolist():
+        if row not in markers or not markers[row].is_end_transaction:
+            yield row
+
+
+class ProducerBatches:
+    """The batches of the producers in one segment, in file order, by their number and what they are."""
+
+    def __init__(self, open_producers: Collection[int], limits: Limits) -> None:
+        """``open_producers`` have open transactions when the segment begins."""
+        self._open = set(open_producers)
+        self._limits = limits
+        self._batch_count = 0
+        self._columns: list[NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+
+    def add(self, chunk: BatchChunk) -> None:
+        """Take the next batches, those without a right CRC too."""
+        table = chunk.table
+        kinds = np.where(table.is_transactional, _TRANSACTIONAL, _PLAIN)
+        control = table.is_control & (table.crc_valid == 1) & (table.producer_id >= 0)
+        kinds[control] = _END
+        if control.any():
+            number = np.cumsum(control) - 1
+            rows = np.flatnonzero(control)
+            found = first_control_records(chunk, control, self._limits)
+            markers = {int(row): found[int(number[row])] for row in rows if int(number[row]) in found}
+            kinds[[row for row in unreadable_markers(table, markers) if control[row]]] = _UNREADABLE
+        which = np.flatnonzero((table.producer_id >= 0) & (table.crc_valid == 1))
+        self._columns.append(np.column_stack((which + self._batch_count, table.producer_id[which], kinds[which])))
+        self._batch_count += len(table)
+
+    def stopping(self, is_kept: NDArray[np.bool_]) -> dict[int, tuple[str, str]]:
+        """The numbers of the kept batches at which a broker stops: a finding code for each, and the reason."""
+        batches = np.concatenate(self._columns)
+        batches = batches[is_kept[batches[:, 0]]]
+        kinds = batches[:, 2]
+        found = dict.fromkeys(batches[kinds == _UNREADABLE, 0].tolist(), _NO_MARKER)
+        known = self._open | set(batches[kinds == _TRANSACTIONAL, 1].tolist())
+        if not known or not (kinds == _PLAIN).any():
+            return found
+        open_now = set(self._open)
+        for number, producer_id, kind in batches[np.isin(batches[:, 1], list(known))].tolist():
+            if kind == _TRANSACTIONAL:
+                open_now.add(producer_id)
+            elif kind == _END:
+                open_now.discard(producer_id)
+            elif kind == _PLAIN and producer_id in open_now:
+                found[number] = _OUTSIDE
+        return found
+
+
 def scan_segment(
-    source: Source, *, first_possible: int, next_base_offset: int | None, base_offset: int, limits: Limits
+    source: Source,
+    *,
+    first_possible: int,
+    next_base_offset: int | None,
+    base_offset: int,
+    limits: Limits,
+    producers: ProducerBatches | None = None,
 ) -> SegmentScan:
     """Scan all batches of a segment, and keep those with a right CRC whose offsets fit.
+
+    With ``producers``, those at which a broker stops are left out.
 
     The CRC does not cover the base offset. So the offsets must lie between ``first_possible`` and the next segment, and
     of the batches with such offsets the longest chain of rising offsets is kept.
@@ -91,6 +164,8 @@ def scan_segment(
         intact.append(table.crc_valid == 1)
         agree.append(offsets_agree(chunk))
         opened.append(table.record_count >= 0)
+        if producers is not None:
+            producers.add(chunk)
         repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
         has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
@@ -110,6 +185,8 @@ def scan_segment(
     is_kept = is_intact & is_possible
     rows = np.flatnonzero(is_kept)
     is_kept[rows] = longest_chain(base[rows], last[rows])
+    stopping = {} if producers is None else producers.stopping(is_kept)
+    is_kept[list(stopping)] = False
     is_repeat = np.concatenate([np.empty(0, bool), *repeated])
     kept_at = dict(zip(base[is_kept].tolist(), last[is_kept].tolist(), strict=True)) if is_repeat.any() else {}
     for row in np.flatnonzero(is_intact & ~is_kept).tolist():
@@ -117,6 +194,9 @@ def scan_segment(
             length = int(end_position[row] - position[row])
             reason = f"the batch of offsets {base[row]} to {last[row]} is in the segment before, and kept"
             bad.append(BadBytes(int(position[row]), length, "offset-not-increasing", reason, is_repeat=True))
+            continue
+        if row in stopping:
+            bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), *stopping[row]))
             continue
         code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
         reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, do not fit its place"

@@ -16,7 +16,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.node.segment import Segment
 from format.rewriting.index_builder import TransactionIndexBuilder
-from format.rewriting.intact_batches import KeptBatches, salvage_chunks, scan_segment
+from format.rewriting.intact_batches import KeptBatches, ProducerBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became
@@ -154,7 +154,7 @@ class SegmentRewriting:
                 written.digests[len(written.chunks) - 1] = item.digest
             elif not isinstance(item, MadeChunk):
                 output.put(item)
-            elif item.start != position or not self._follows(item.first_offset, result.last_offset):
+            elif item.start != position or not self._is_taken_whole(item, result.last_offset):
                 raise NotSound
             else:
                 written.begin(item.start, item.end, output.mark())
@@ -168,6 +168,11 @@ class SegmentRewriting:
         if has_grown or ends_early:
             raise NotSound
         return written.became(output)
+
+    def _is_taken_whole(self, item: MadeChunk, last_offset: int | None) -> bool:
+        if self._rewriter.keeps_misplaced and item.may_stop_broker(self._transactions.open_transactions):
+            return False
+        return self._follows(item.first_offset, last_offset)
 
     def _follows(self, first_offset: int, last_offset: int | None) -> bool:
         """Whether a batch of this log may start at ``first_offset``, if ``last_offset`` is the last one before it."""
@@ -223,12 +228,15 @@ class SegmentRewriting:
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
         log = self._log
+        limits = self._rewriter.terms.limits
+        is_left_out = self._rewriter.keeps_misplaced
         scan = scan_segment(
             source,
             first_possible=log.first_possible(after_offset),
             next_base_offset=log.next_base_offset,
             base_offset=log.base_offset,
-            limits=self._rewriter.terms.limits,
+            limits=limits,
+            producers=ProducerBatches(self._transactions.open_transactions, limits) if is_left_out else None,
         )
         is_live = log.next_base_offset is None and file.current_size_bytes() != file.size_bytes
         return FirstLook(log, source, scan, after_offset, is_live)

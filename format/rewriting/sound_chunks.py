@@ -6,7 +6,7 @@ instead, so that the output never depends on which process made it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.rewriting.intact_batches import offsets_agree
+from format.rewriting.intact_batches import offsets_agree, unreadable_markers
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
 from format.value_class import value_class
@@ -31,7 +31,8 @@ _PORTION_BYTES = 1024 * 1024
 class MadeChunk:
     """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
 
-    ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those.
+    ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those, and
+    ``plain_producers`` the producers of the others.
     """
 
     start: int
@@ -41,6 +42,15 @@ class MadeChunk:
     record_count: int
     transactional: BatchTable
     markers: dict[int, ControlRecord]
+    plain_producers: frozenset[int]
+
+    def may_stop_broker(self, open_producers: Collection[int]) -> bool:
+        """Whether a broker may stop at a batch of it; ``open_producers`` have open transactions before it."""
+        table = self.transactional
+        if next(unreadable_markers(table, self.markers), None) is not None:
+            return True
+        begun = table.producer_id[~table.is_control].tolist() if self.plain_producers else ()
+        return not self.plain_producers.isdisjoint(open_producers) or not self.plain_producers.isdisjoint(begun)
 
 
 @value_class
@@ -105,6 +115,7 @@ def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> boo
 def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
     table = chunk.table
     which = transactional_rows(table)
+    plain = table.producer_id[~which]
     return MadeChunk(
         int(table.position[0]),
         int(table.end_position[-1]),
@@ -113,6 +124,7 @@ def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
         int(np.maximum(table.record_count, 0).sum()),
         table.rows(which),
         first_control_records(chunk, which, rewriter.terms.limits),
+        frozenset(np.unique(plain[plain >= 0]).tolist()),
     )
 
 

@@ -1,6 +1,7 @@
 """Trials of salvage: a node damaged at random, what salvage makes of it, and a real broker that is started on that.
 
     python -m tests.oracle.salvage_trials [--count 200] [--first 0] [--kafka 4.3.1] [--work DIR]
+    python -m tests.oracle.salvage_trials --only "^odd-batches/"
 
 runs them, one broker after the other, and prints a table: started of tried, and whether a consumer gets all records,
 field by field, and of transactions those that are committed.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -27,7 +29,7 @@ from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.salvage.salvage import salvage
 from tests.corpora import SHARED_CORPUS
-from tests.oracle.boot_mutations.node import LOG_START, METADATA, Node, copied_node
+from tests.oracle.boot_mutations.node import LOG_START, METADATA, Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
 from tests.oracle.kafka_lab import KafkaLab
@@ -79,12 +81,16 @@ class SalvageTrials(Trials):
         super().__init__(lab, version, source, work)
         self._reader = reader
 
-    def trial(self, number: int) -> SalvageTrial:
-        """Damage a copy as the number says, salvage it, start a broker on the output, and compare."""
+    def trial(self, number: int, mutation: Mutation | None = None) -> SalvageTrial:
+        """Damage a copy as the number or the mutation says, salvage it, start a broker on the output, and compare."""
         rng = random.Random(number)
         node = copied_node(self._source, self._work / "node")
         result = SalvageTrial(number)
-        result.damages = damage(node, rng, _CHOSEN)
+        if mutation is None:
+            result.damages = damage(node, rng, _CHOSEN)
+        else:
+            mutation.apply(node)
+            result.damages = [str(mutation)]
         saved = self._work / "saved" / "node-1"
         shutil.rmtree(saved.parent, ignore_errors=True)
         saved.parent.mkdir()
@@ -251,6 +257,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first trial, which decides its damage")
     parser.add_argument("--kafka", default="4.3.1")
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
+    parser.add_argument("--only", help="damage of these kinds and names, one in each trial: a regular expression")
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     lab = KafkaLab()
@@ -262,14 +269,16 @@ def main() -> int:
             trials = SalvageTrials(lab, options.kafka, source, work, reader)
             trials.warm_up()
             deadline = time.monotonic() + options.minutes * 60
-            for number in range(options.first, options.first + options.count):
+            only = [each for each in _CHOSEN if options.only and re.search(options.only, str(each))]
+            numbers = range(len(only)) if only else range(options.first, options.first + options.count)
+            for number in numbers:
                 if options.minutes and time.monotonic() > deadline:
                     break
-                done.append(trials.trial(number))
+                done.append(trials.trial(number, only[number] if only else None))
                 if not done[-1].is_right or done[-1].outcome != "started":
                     print(done[-1], file=sys.stderr, flush=True)
                 if len(done) % 10 == 0:
-                    print(f"{len(done)}/{options.count}", file=sys.stderr, flush=True)
+                    print(f"{len(done)}/{len(numbers)}", file=sys.stderr, flush=True)
     print(table(done))
     return 0 if all(each.is_right for each in done) else 1
 

@@ -2,6 +2,7 @@
 
 A batch is intact when its CRC is right. The CRC does not cover the base offset: an intact batch whose offsets do not
 fit its place goes into a file beside the partitions (``NAME.BASE_OFFSET.quarantine``), and its offsets count as lost.
+So does a batch at which a broker stops when it rebuilds the state of the producers.
 Indexes are rebuilt, and so is a producer snapshot for the end of the log: those of the source may cover lost batches.
 The clean-shutdown mark is left out, so that a broker that starts on the output checks every batch.
 """
