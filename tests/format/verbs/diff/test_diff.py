@@ -157,11 +157,13 @@ def replica_pairs(draw: st.DrawFn) -> tuple[list[ModelReplica], random.Random]:
     source = random.Random(draw(st.integers(0, 2**32)))
     common = plain(source.randint(0, 30), size=source.randint(1, 5))
     replicas = []
+    is_unchanged, codecs = source.random() < 0.2, source.choice(((0,), (0, 0, 1, 2, 3, 4)))
     for number in range(source.choice((2, 2, 3))):
-        batches = common[: source.randint(0, len(common))] if source.random() < 0.6 else list(common)
-        batches = [replace(each, codec=source.choice((0, 0, 1, 2, 3, 4))) for each in batches]
+        is_cut = not is_unchanged and source.random() < 0.6
+        batches = common[: source.randint(0, len(common))] if is_cut else list(common)
+        batches = [replace(each, codec=source.choice(codecs)) for each in batches]
         end = batches[-1].last_offset + 1 if batches else 0
-        for epoch in sorted(source.sample(range(1, 5), source.randint(0, 2))):
+        for epoch in sorted(source.sample(range(1, 5), 0 if is_unchanged else source.randint(0, 2))):
             size = source.randint(1, 7)
             more = plain(
                 source.randint(1, 8), size=size, first=end, epoch=epoch, tag=source.choice(("x", f"r{number}"))
