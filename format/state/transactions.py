@@ -108,7 +108,8 @@ class TransactionState:
         is_wanted[ends] = (table.is_transactional & (table.producer_id >= 0))[ends]
         rows = np.flatnonzero(is_wanted)
         outside = is_data & ~table.is_transactional & (table.producer_id >= 0)
-        outside_rows = self._outside(table, outside, [*self.open, *table.producer_id[rows].tolist()])
+        writers = [*self.open, *np.unique(table.producer_id[rows]).tolist()] if outside.any() else []
+        outside_rows = self._outside(table, outside, writers)
         if not len(rows):
             return self._left(table, outside_rows)
         # The batches of each producer in log order, cut after each end marker: the pieces of transactions.
