@@ -66,15 +66,14 @@ def _has_metadata_version(source: FileSource, path: Path, limits: Limits) -> boo
 def _values(source: FileSource, path: Path, limits: Limits) -> Iterator[tuple[int, bytes | None]]:
     """The values of all records but control records, each with the position of its batch. Raises StopsStart."""
     try:
-        batches = list(batches_from(source, 0, source.size_bytes, path))
+        for batch in batches_from(source, 0, source.size_bytes, path):
+            batch_range = BatchRange(batch.position, batch.position + batch.size_bytes)
+            for chunk in batch_chunks(source, batch_range, limits=limits):
+                for value in _data_values(chunk, path, limits):
+                    yield batch.position, value
     except CorruptRecords as error:
         kafka_class = "FileLogInputStream.nextBatch"
         raise StopsStart(error.text, kafka_class, path=path, reason=_REASON, position=error.position) from error
-    for batch in batches:
-        batch_range = BatchRange(batch.position, batch.position + batch.size_bytes)
-        for chunk in batch_chunks(source, batch_range, limits=limits):
-            for value in _data_values(chunk, path, limits):
-                yield batch.position, value
 
 
 def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> list[bytes | None]:
@@ -82,7 +81,10 @@ def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> list[bytes | 
     values: list[bytes | None] = []
     for table in record_tables(chunk, which=~chunk.table.is_control, limits=limits):
         if table.problems:
-            raise _undecodable(path, str(table.problems[0].error), int(chunk.table.position[0]))
+            reason, position = f"{_REASON}: {table.problems[0].error}", int(chunk.table.position[0])
+            raise StopsStart(
+                "InvalidRecordException", "DefaultRecord.readFrom", path=path, reason=reason, position=position
+            )
         values += [table.value(row) for row in range(len(table))]
     return values
 

@@ -357,3 +357,18 @@ def test_names_that_are_not_utf_8_are_not_seen_by_a_broker(node: Node) -> None:
     result = booted(node)
     assert not result.is_refused
     assert not result.having(Action.RENAME)
+
+
+def test_bootstrap_metadata_is_read_batch_by_batch(node: Node) -> None:
+    """Records that cannot be read stop it before a length that no batch has."""
+    path = node.first / "bootstrap.checkpoint"
+    found = batch_positions(path)
+    content = bytearray(path.read_bytes())
+    position, size, *_ = found[1]
+    content[position + 62 : position + size] = b"\x7f" * (size - 62)
+    content[found[2][0] + 8 : found[2][0] + 12] = bytes(4)
+    path.write_bytes(content)
+    assert refusals(node) == ["InvalidRecordException"]
+    path.write_bytes(path.read_bytes()[:position] + content[found[2][0] :])
+    (message,) = refusals(node)
+    assert message.startswith("Found record size 0 smaller than minimum record overhead (14)")
