@@ -20,6 +20,7 @@ from tests.corpora import REPOSITORY
 _DATA = REPOSITORY / "tests/_data/kafka-4.3-single/node-1"
 _COMMANDS = (
     "--version",
+    "ls /data",
     "verify --jobs 2 /data",
     "find --offset 100 /data/payments-0",
     "groups /data",
