@@ -8,7 +8,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
-from format.io.remote_path import entries_of, is_remote
+from format.io.remote_path import entries_of, is_remote, is_there
 from format.io.source import FileSource
 from format.location import Location
 from format.node.partition import parse_partition_dir
@@ -106,7 +106,7 @@ def absent_words(path: Path) -> str:
     names = _names_beside(path)
     if names is None:
         return f"{words}{_existing_words(path)}"
-    partitions = sorted(_partitions_of_topic(path.name, names))
+    partitions = _partitions_beside(path, path.name, names)
     if partitions:
         is_one = len(partitions) == 1
         these = "that directory" if is_one else "one of these directories"
@@ -116,7 +116,7 @@ def absent_words(path: Path) -> str:
         )
     parsed = parse_partition_dir(path.name)
     if parsed is not None:
-        partitions = sorted(_partitions_of_topic(parsed[0], names))
+        partitions = _partitions_beside(path, parsed[0], names)
         if partitions:
             is_one = len(partitions) == 1
             return (
@@ -156,6 +156,14 @@ def _names_beside(path: Path) -> list[str] | None:
             return sorted(entry.name for entry in entries)
     except OSError:
         return None
+
+
+def _partitions_beside(path: Path, topic: str, names: Iterable[str]) -> list[int]:
+    """The partitions of a topic beside a path, in order; none where ``node-1`` and ``node-2`` are log directories."""
+    partitions = sorted(_partitions_of_topic(topic, names))
+    if partitions and is_there(path.parent / f"{topic}-{partitions[0]}" / layout.META_PROPERTIES):
+        return []
+    return partitions
 
 
 def _partitions_of_topic(topic: str, names: Iterable[str]) -> Iterator[int]:

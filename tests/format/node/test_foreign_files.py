@@ -120,6 +120,15 @@ def test_a_topic_without_its_partition(tmp_path: Path) -> None:
     assert "many-26, many-27 and 12 more: give one" in absent_words(tmp_path / "many")
 
 
+def test_log_directories_with_numbers_are_no_partitions(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_segment(tmp_path / f"node-{number}" / "orders-0", 0, batches(1))
+        (tmp_path / f"node-{number}" / "meta.properties").write_text("version=1\n")
+    for name in ("node-3", "node"):
+        words = absent_words(tmp_path / name)
+        assert words.startswith(f"there is no such file or directory. Did you mean {tmp_path}/node-"), words
+
+
 def test_a_typing_error_in_a_directory_of_the_path(tmp_path: Path) -> None:
     (tmp_path / "node-1").mkdir()
     words = absent_words(tmp_path / "nodes-1" / "orders-0")
