@@ -117,6 +117,8 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 def _check_log_dirs(paths: list[str]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
+    from pathlib import Path
+
     from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
     from format.node.target import Target, kind_of
@@ -125,7 +127,9 @@ def _check_log_dirs(paths: list[str]) -> None:
     for path in paths:
         try:
             kind = kind_of(path)
-        except (InputError, UnreadableFile):
+        except (InputError, UnreadableFile) as error:
+            if len(paths) == 1 and Path(path).is_file():
+                raise typer.BadParameter(str(error)) from None  # a path given by mistake
             continue  # a broker may start on a directory that holds nothing of Kafka
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,16 @@ def test_the_node_id_of_the_configuration(kafkalog: Kafkalog, node: Node) -> Non
 def test_a_partition_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
     run = kafkalog(node.partition("orders-0")).check(2)
     assert "is not a log directory" in run.stderr
+
+
+def test_an_archive_or_a_text_is_a_usage_error(kafkalog: Kafkalog, node: Node, tmp_path: Path) -> None:
+    archive, text = tmp_path / "node.tgz", tmp_path / "server.log"
+    archive.write_bytes(gzip.compress(b"a log directory"))
+    text.write_text("INFO started (kafka.server.KafkaServer)\n")
+    assert f"compressed with gzip: unpack it first, with: tar xf {archive}" in kafkalog(archive).check(2).stderr
+    assert "a text file, not a Kafka log" in kafkalog(text).check(2).stderr
+    # beside another log directory it is what log.dirs names, and a broker has an answer to that
+    assert "it is not a directory" in kafkalog("--format", "jsonl", node.first, text).stdout
 
 
 def test_a_directory_of_brokers_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
