@@ -137,7 +137,11 @@ def _partition_at(path: Path, takes_files: bool) -> Partition:
         return read_partition(path)
     if kind is Kind.LOG and takes_files:
         return _of_file(path)
-    wanted = "a log directory, partition directories" + (" or .log files" if takes_files else "")
+    wanted = (
+        "a log directory, partition directories or .log files"
+        if takes_files
+        else "a log directory or partition directories"
+    )
     raise InputError(f"cannot be the source: give {wanted}", Location(str(path)))
 
 

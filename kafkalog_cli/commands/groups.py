@@ -158,14 +158,14 @@ def groups(
         if listed.history:
             run.write(GROUP_COMMIT, history.rest())
         found = reading.groups()
-        _show(run, reading, found, listed)
+        _show(run, reading, found, listed, as_of.at)
         for words in reading.not_checked(found):
             run.not_checked(words)
         if listed.reset_csv is not None:
             _write_reset_csv(run, found, listed.reset_csv, paths)
 
 
-def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed) -> None:
+def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
     from format.columns import GROUP, GROUP_OFFSET
 
     if len(found):
@@ -174,6 +174,10 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed) ->
         run.say_now(sentences(found.overview()))
     else:
         _say_nothing_found(run, reading, found, listed.narrowing)
+        if at is not None:
+            from format.timestamps import iso_time
+
+            run.say_now(f"This is as of {iso_time(at)}; later records are not counted.")
     run.write(GROUP, found.group_rows())
     if not listed.history:
         run.write(GROUP_OFFSET, found.offset_rows())

@@ -98,3 +98,17 @@ def test_several_log_directories_are_written_one_by_one(node: Path, tmp_path: Pa
     (tmp_path / "other" / layout.META_PROPERTIES).write_text("version=1\nnode.id=2\ncluster.id=c\n")
     with pytest.raises(InputError, match="give one of them"):
         read_write_sources([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("takes_files", "wanted"),
+    [
+        (True, "a log directory, partition directories or .log files"),
+        (False, "a log directory or partition directories"),
+    ],
+)
+def test_a_file_of_another_kind_names_what_can_be_given(node: Path, takes_files: bool, wanted: str) -> None:
+    index = node / "a-0" / "00000000000000000000.index"
+    index.touch()
+    with pytest.raises(InputError, match=f"cannot be the source: give {wanted}$"):
+        read_write_sources([index], takes_files=takes_files)

@@ -110,3 +110,9 @@ def test_a_group_that_is_not_there_is_answered_with_those_that_are(run_kafkalog:
     words = run_kafkalog("groups", "--group", "nobody", GROUPS).check(1).stderr
     assert words.startswith("There is no group nobody; there are ")
     assert " more.\n" in words
+
+
+def test_nothing_found_up_to_a_time_says_so(run_kafkalog: Callable[..., Run]) -> None:
+    run = run_kafkalog("groups", "--at", "2020-01-01", "--format", "jsonl", NODE).check(1)
+    assert "There is no group." in run.stderr
+    assert "This is as of 2020-01-01T00:00:00.000Z; later records are not counted." in run.stderr
