@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -192,8 +193,11 @@ def _selection(
 
 
 def _milliseconds(time: Time) -> int:
-    if isinstance(time, int):
-        return time
+    if not isinstance(time, datetime):
+        try:
+            return operator.index(time)
+        except TypeError:
+            raise TypeError(f"a time is epoch milliseconds or a datetime with a time zone, not {time!r}") from None
     if time.tzinfo is None:
         raise ValueError("a datetime without a time zone: give one, such as datetime(2026, 11, 1, tzinfo=UTC)")
     difference = time - EPOCH

@@ -171,6 +171,11 @@ def test_times(tmp_path: Path) -> None:
     assert log.records(columns=["offset"], from_time=at).table().column(0).to_pylist() == [1, 2]
     with pytest.raises(ValueError, match="without a time zone"):
         log.records(from_time=datetime(2026, 1, 1))
+    for wrong in ("2026-01-01", 1.5):
+        with pytest.raises(TypeError, match="epoch milliseconds or a datetime"):
+            log.records(from_time=wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="epoch milliseconds or a datetime"):
+            log.find(timestamp=wrong)  # type: ignore[arg-type]
 
 
 def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
