@@ -33,6 +33,10 @@ _NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
 _MOST_NAMED = 8
 #: The directories above a missing address that are looked up for a message: each takes a request.
 _MOST_ABOVE = 3
+#: The size of the header of a batch of Redpanda, and the names of its segments: base offset, term and version.
+_REDPANDA_HEADER_BYTES = 61
+_REDPANDA_SEGMENT = re.compile(r"\d+-\d+-v\d+\.log")
+_OTHER_FORMAT = "whose format is not Kafka's: use the offline log viewer of Redpanda"
 #: A path that looks like an address with one slash or none after the scheme, or like the name of an object in AWS.
 _NEARLY_ADDRESS = re.compile(r"(?:(s3[an]?|gs|abfss?|hdfs|https?):/?|arn:aws[a-z-]*:s3:::)([^/].*)", re.IGNORECASE)
 
@@ -67,9 +71,20 @@ def _foreign_words(path: Path, start: bytes) -> str:
         if start.startswith(mark):
             unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
             return f"compressed with {name}: unpack it first, with: {unpack} {shlex.quote(str(path))}"
+    if _is_redpanda_batch(start):
+        return f"a segment of Redpanda, {_OTHER_FORMAT}"
     if _is_text(start):
         return "a text file, not a Kafka log; segments of logs have names such as 00000000000000000000.log"
     return ""
+
+
+def _is_redpanda_batch(start: bytes) -> bool:
+    """Whether a batch of Redpanda starts here: little-endian, and the CRC of its header is its first field."""
+    if len(start) < _REDPANDA_HEADER_BYTES:
+        return False
+    from format.codecs.checksums import crc32c_of  # only for a file without the name of a segment
+
+    return crc32c_of(memoryview(start)[4:_REDPANDA_HEADER_BYTES]) == int.from_bytes(start[:4], "little")
 
 
 def _is_text(start: bytes) -> bool:
@@ -82,9 +97,11 @@ def _is_text(start: bytes) -> bool:
     return True
 
 
-def packed_segments(names: Iterable[str]) -> str:
-    """The message about a directory whose segment files are compressed; empty if there are none."""
+def foreign_segments(names: Iterable[str]) -> str:
+    """The message about a directory whose segment files are compressed, or Redpanda's; empty if there are none."""
     for name in names:
+        if _REDPANDA_SEGMENT.fullmatch(name):
+            return f"its segments, such as {name}, are those of Redpanda, {_OTHER_FORMAT}"
         for ending in _PACKED_NAMES:
             if name.endswith(ending) and layout.SEGMENT_FILE.match(name.removesuffix(ending)):
                 return f"its segments are compressed as files, such as {name}: unpack them first"

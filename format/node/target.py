@@ -17,7 +17,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
-from format.node.foreign_files import absent_words, packed_segments, refuse_foreign_file
+from format.node.foreign_files import absent_words, foreign_segments, refuse_foreign_file
 from format.node.log_dir import (
     Kind,
     LogDir,
@@ -165,9 +165,9 @@ class Target:
             return Kind.LOG_DIR
         if self._search.below(self.path, names):
             return Kind.LOG_DIR
-        packed = packed_segments(name for name, _ in names)
-        if packed:
-            raise InputError(packed, location)
+        foreign = foreign_segments(name for name, _ in names)
+        if foreign:
+            raise InputError(foreign, location)
         raise NotALogDir("this directory contains no TOPIC-PARTITION directory and no segment file", location)
 
 

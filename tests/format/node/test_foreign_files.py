@@ -6,11 +6,13 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import crc32c
 import pytest
 import zstandard
 from lz4 import frame as lz4_frame
@@ -19,7 +21,7 @@ from format.errors import InputError, NotALogDir
 from format.node.foreign_files import absent_words
 from format.node.log_dir import Kind
 from format.node.target import Target
-from tests.building import batches, write_segment
+from tests.building import BASE_TIMESTAMP, batches, write_segment
 
 LOG = b"".join(batches(4))
 PACKED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -94,6 +96,20 @@ def test_a_partition_of_compressed_segments(tmp_path: Path) -> None:
     (partition / "00000000000000000000.log.gz").write_bytes(gzip.compress(LOG))
     with pytest.raises(InputError, match=r"compressed as files, such as 00000000000000000000\.log\.gz: unpack"):
         _ = Target(partition).kind
+
+
+def test_segments_of_redpanda(tmp_path: Path) -> None:
+    """The header as Redpanda's offline log viewer unpacks it, with the CRC of what follows the first field."""
+    rest = struct.pack("<iqbIhiqqqhii", 61 + 40, 0, 1, 7, 0, 0, BASE_TIMESTAMP, BASE_TIMESTAMP, -1, -1, -1, 1)
+    segment = tmp_path / "kafka" / "orders" / "0_18" / "0-1-v1.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(struct.pack("<I", crc32c.crc32c(rest)) + rest + bytes(40))
+    with pytest.raises(InputError, match="a segment of Redpanda, whose format is not Kafka's"):
+        _ = Target(segment).kind
+    with pytest.raises(InputError, match=r"its segments, such as 0-1-v1\.log, are those of Redpanda"):
+        _ = Target(segment.parent).kind
+    segment.write_bytes(LOG)  # a log of Kafka, whatever its name is
+    assert Target(segment).kind is Kind.LOG
 
 
 def test_a_topic_without_its_partition(tmp_path: Path) -> None:
