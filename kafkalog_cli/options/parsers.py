@@ -74,12 +74,14 @@ def parse_size(text: Any) -> int:
 
 def parse_rate(text: Any) -> int:
     """A rate in bytes per second: a number of megabytes (of 1000 * 1000 bytes), or any size."""
+    rate = 0
     if isinstance(text, str) and re.fullmatch(_RATE, text):
         rate = int(float(text) * 1_000_000)
-        if rate > 0:
-            return rate
+    elif not isinstance(text, str) or re.fullmatch(_SIZE, text.strip()):
+        rate = parse_size(text)
+    if rate <= 0:
         raise typer.BadParameter(f"{shown(text)} is not a rate: give megabytes per second, or a size such as 500KiB")
-    return parse_size(text)
+    return rate
 
 
 def parse_moment(text: Any) -> int:

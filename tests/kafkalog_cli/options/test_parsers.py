@@ -99,5 +99,5 @@ def test_rates():
     assert options.parse_rate("0.5") == 500_000
     assert options.parse_rate("10MiB") == 10 * 1024 * 1024
     for wrong in ("", "0", "-1", "fast", "0.0"):
-        with pytest.raises(typer.BadParameter):
+        with pytest.raises(typer.BadParameter, match="is not a rate: give megabytes per second, or a size"):
             options.parse_rate(wrong)
