@@ -75,11 +75,7 @@ class TimeIndexCheck:
             if self._is_invalid[number]:
                 continue
             if not self._is_seen[number]:
-                # A segment without timestamps gets one entry of -1 at its base offset when it is closed.
-                if timestamp >= 0 or self._largest > timestamp:
-                    yield finding(
-                        "time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch",
-                    )  # fmt: skip
+                yield finding("time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch")
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
             if is_past_damage and timestamp >= upto:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.checks.losses import LossAccount
+from format.checks.losses import LossAccount, after_stop
 from format.findings import finding
 from format.location import Location
 from format.node.offsets import PartitionOffsets
@@ -35,3 +35,17 @@ def test_a_high_watermark_that_may_be_old_bounds_nothing() -> None:
 def test_no_offset_is_counted_twice() -> None:
     ranges = ((10, 19), (10, 19), (15, 24), (5, 12), (0, 30), (40, 50))
     assert counted(PartitionOffsets(0), *ranges) == [(10, 19), None, (20, 24), (5, 9), (0, 30), (40, 50)]
+
+
+@pytest.mark.parametrize("lost", [None, (5, 9)])
+@pytest.mark.parametrize("is_clean", [False, True, None])
+@pytest.mark.parametrize("topic", ["orders", "__cluster_metadata"])
+def test_the_next_step_for_a_torn_end_depends_on_the_stop(
+    lost: Range | None, is_clean: bool | None, topic: str
+) -> None:
+    before = finding("tail-torn", Location("a", topic, 0), "", lost_offsets=lost)
+    after = after_stop(before, PartitionOffsets(0, is_clean_shutdown=is_clean))
+    is_left = bool(is_clean) and topic == "orders"  # a broker recovers the metadata log at every start
+    assert (".kafka_cleanshutdown" in after.next_step) == is_left
+    assert ("the lost offsets" in after.next_step) == (is_left and lost is not None)
+    assert is_left or after == before

@@ -8,7 +8,7 @@ import pytest
 
 from format.checks.producer_snapshots import check_producer_snapshot
 from format.files import producer_snapshot
-from format.limits import DEFAULT_LIMITS
+from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.state.producers import ProducerState
 from tests.format.state.tables import table_of
@@ -76,3 +76,13 @@ def test_what_old_releases_wrote_after_a_marker(tmp_path: Path, values: tuple[in
 def test_what_contradicts_the_log(tmp_path: Path, producer_id: int, values: tuple[int, ...], name: str) -> None:
     found = messages(tmp_path, WHOLE | {producer_id: values})
     assert any(f"has {name}" in each for each in found)
+
+
+def test_a_snapshot_over_the_limit_is_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / f"{13:020d}.snapshot"
+    path.write_bytes(bytes(100))
+    found = check_producer_snapshot(
+        path, 13, ProducerState(), Location(str(path)),
+        first_offset=10, is_compacted=False, limits=Limits(max_side_file_bytes=99),
+    )  # fmt: skip
+    assert [each.code for each in found] == ["limit-exceeded"]

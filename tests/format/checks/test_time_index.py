@@ -47,3 +47,18 @@ def test_past_damage_an_intact_batch_with_a_later_time_shows_an_entry_to_be_wron
     found = list(check.findings(10, is_closed=False))
     assert [each.code for each in found] == ([] if code is None else [code])
     assert all(each.message.endswith(f"it is {iso_time(APPENDED + 5)} or larger") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("entry", "codes"), [((APPENDED, 11), ["time-index-mismatch"]), ((-1, 11), []), ((-1, 10), [])]
+)
+def test_an_entry_in_no_batch_and_one_that_no_broker_writes(
+    tmp_path: Path, entry: tuple[int, int], codes: list[str]
+) -> None:
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(time_index.write(([entry[0]], [entry[1]])))
+    index = time_index.read(path, 0)
+    assert bool(index.problems) == (entry[0] < 0)  # reported once, by the reader of the file
+    check = TimeIndexCheck(index, Location(str(path)))
+    check.feed(table_of([row(10, -1, max_timestamp=APPENDED), row(12, -1, max_timestamp=APPENDED)]))
+    assert [each.code for each in check.findings(None, is_closed=False)] == codes
