@@ -53,6 +53,9 @@ _ON_ONE_MACHINE = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.artifact.isolation.enabled": "false",
+    # The JVM only passes rows on here: compiling code for that takes a first scan longer than it gains.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Over TCP each task waits some 50 ms for an acknowledgement that the kernel puts off.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.shuffle.compress": "true",
