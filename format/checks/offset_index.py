@@ -12,6 +12,7 @@ from format.findings import Cause, Finding, Judgement, finding
 from format.layout import OFFSET_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BatchTable
+from format.sorted_values import are_among
 
 
 class OffsetIndexCheck:
@@ -44,7 +45,7 @@ class OffsetIndexCheck:
         hit = position[at] == self._positions
         self._is_seen |= hit
         self._low[hit] = base[at[hit]]
-        self._is_exact |= np.isin(self._offsets, last) | np.isin(self._offsets, base)
+        self._is_exact |= are_among(self._offsets, last) | are_among(self._offsets, base)
 
     def findings(
         self, damaged_from: int | None, cause: Cause | None = None, *, is_active: bool = False

@@ -21,6 +21,7 @@ from format.log.walker import batch_chunks
 from format.rewriting.intact_batches import offsets_agree, unreadable_markers
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
+from format.sorted_values import distinct_values
 from format.value_class import value_class
 
 #: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
@@ -124,7 +125,7 @@ def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
         int(np.maximum(table.record_count, 0).sum()),
         table.rows(which),
         first_control_records(chunk, which, rewriter.terms.limits),
-        frozenset(np.unique(plain[plain >= 0]).tolist()),
+        frozenset(distinct_values(plain[plain >= 0]).tolist()),
     )
 
 

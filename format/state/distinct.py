@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format.kernel.distinct import number_rows, number_strings, place_rows
 from format.log.batch_table import Int64Column
-
-NumberT = TypeVar("NumberT", bound=np.generic)
 
 #: Another one for each process, so that no log can be made whose names all have the same hash.
 _SEED = int.from_bytes(os.urandom(4), "big")
@@ -31,14 +28,6 @@ def distinct_strings(buffer: memoryview, spans: Int64Column) -> tuple[Int64Colum
     slots = _empty_slots(len(spans))
     count = number_strings(buffer, memoryview(spans), _SEED, memoryview(slots), memoryview(firsts), memoryview(numbers))
     return numbers, firsts[:count]
-
-
-def distinct_values(values: NDArray[NumberT]) -> NDArray[NumberT]:
-    """The distinct values, sorted. ``numpy.unique`` imports numpy.ma, which takes as long as a short command's work."""
-    ordered = np.sort(values)
-    is_first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    return ordered[is_first]
 
 
 class DistinctRows:

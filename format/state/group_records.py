@@ -18,7 +18,8 @@ from format.kernel.group_records import GROUP_RECORD_ERRORS, SHARE_STATE_TYPES, 
 from format.kernel.tables import GROUP_COLUMNS
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
-from format.state.distinct import DistinctRows, distinct_strings, distinct_values
+from format.sorted_values import distinct_values
+from format.state.distinct import DistinctRows, distinct_strings
 from format.value_class import value_class
 
 #: The topics of group coordinators, each with the first of its record types.

@@ -24,7 +24,7 @@ from format.kernel.tables import (
 )
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
-from format.state.distinct import distinct_values
+from format.sorted_values import distinct_values
 from format.value_class import state_class, value_class
 
 _MAX_INT64 = 2**63 - 1

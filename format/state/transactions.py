@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
+from format.sorted_values import are_among, distinct_values
 from format.state.producer_events import (
     BatchPlace,
     MarkerOrphaned,
@@ -108,7 +109,7 @@ class TransactionState:
         is_wanted[ends] = (table.is_transactional & (table.producer_id >= 0))[ends]
         rows = np.flatnonzero(is_wanted)
         outside = is_data & ~table.is_transactional & (table.producer_id >= 0)
-        writers = [*self.open, *np.unique(table.producer_id[rows]).tolist()] if outside.any() else []
+        writers = [*self.open, *distinct_values(table.producer_id[rows]).tolist()] if outside.any() else []
         outside_rows = self._outside(table, outside, writers)
         if not len(rows):
             return self._left(table, outside_rows)
@@ -163,7 +164,7 @@ class TransactionState:
         """The rows of some producers among ``which``."""
         if not producers or not which.any():
             return np.empty(0, np.intp)
-        return np.flatnonzero(which & np.isin(table.producer_id, producers))
+        return np.flatnonzero(which & are_among(table.producer_id, np.array(producers, np.int64)))
 
     def _left(self, table: BatchTable, rows: NDArray[np.intp]) -> list[ProducerEvent]:
         """An event for the first batch outside of each open transaction of its producer."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
-from format.state.distinct import distinct_values
+from format.sorted_values import distinct_values
 from format.state.group_records import TOTAL_COLUMNS
 from format.value_class import value_class
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
-from format.state.distinct import DistinctRows, distinct_values
+from format.sorted_values import distinct_values
+from format.state.distinct import DistinctRows
 from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
 from format.state.groups import LATEST, PendingCommit
 from format.value_class import value_class

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
-from format.state.distinct import distinct_values
+from format.sorted_values import distinct_values
 from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
