@@ -29,7 +29,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 CONTRACTS = frozenset(
     {
         *("layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid"),
-        *("value_class", "offset_ranges", "wording"),
+        *("value_class", "offset_ranges", "sorted_values", "wording"),
     }
 )
 
