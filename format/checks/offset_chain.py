@@ -127,7 +127,7 @@ class OffsetChain:
         gaps &= base - 1 != np.maximum(np.maximum.accumulate(previous), self._greatest_offset)
         after_gaps = base[gaps]
         if len(after_gaps):
-            self.last_gap_count = int(after_gaps[-1] - previous[gaps][-1]) - 1
+            self.last_gap_count = int(after_gaps[-1]) - int(previous[gaps][-1]) - 1
         elif self._previous is None and self._base_offset is not None:
             self.last_gap_count = max(0, int(base[0]) - self._base_offset)
         self._greatest_offset = max(self._greatest_offset, int(last.max()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from format import layout
@@ -175,12 +175,13 @@ def _names_beside(path: Path) -> list[str] | None:
         return None
 
 
-def _partitions_beside(path: Path, topic: str, names: Iterable[str]) -> list[int]:
+def _partitions_beside(path: Path, topic: str, names: Collection[str]) -> list[int]:
     """The partitions of a topic beside a path, in order; none where ``node-1`` and ``node-2`` are log directories."""
     partitions = sorted(_partitions_of_topic(topic, names))
-    if partitions and is_there(path.parent / f"{topic}-{partitions[0]}" / layout.META_PROPERTIES):
-        return []
-    return partitions
+    if not partitions or layout.META_PROPERTIES in names:  # in a log directory all are partitions
+        return partitions
+    is_log_dir = is_there(path.parent / f"{topic}-{partitions[0]}" / layout.META_PROPERTIES)
+    return [] if is_log_dir else partitions
 
 
 def _partitions_of_topic(topic: str, names: Iterable[str]) -> Iterator[int]:
