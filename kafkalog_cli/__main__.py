@@ -24,6 +24,7 @@ _DEFERRED = frozenset(
         "ctypes",
         "difflib",
         "gettext",
+        "hashlib",  # it loads OpenSSL
         "ipaddress",
         "jinja2.compiler",  # a template that is kept compiled needs none of these
         "jinja2.lexer",
@@ -40,10 +41,12 @@ _DEFERRED = frozenset(
         "shellingham",
         "shutil",
         "subprocess",
+        "tempfile",
         "textwrap",
         "tokenize",
         "traceback",
         "uuid",
+        "vl_convert",  # the script that it makes is kept
     }
 )
 
@@ -72,6 +75,7 @@ class LateFunction:
 _FUNCTIONS = {
     "difflib": ("get_close_matches",),
     "gettext": ("gettext", "ngettext"),
+    "hashlib": ("sha1",),
     "jinja2.compiler": ("CodeGenerator", "generate"),
     "jinja2.lexer": ("Lexer", "TokenStream", "get_lexer"),
     "jinja2.parser": ("Parser",),
@@ -153,6 +157,7 @@ def start() -> NoReturn:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     from kafkalog_cli.main import main
 
+    gc.freeze()  # no collection searches what was imported
     _end(main())
 
 

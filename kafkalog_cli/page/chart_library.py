@@ -1,7 +1,8 @@
 """The script that draws the charts of a page: Vega, Vega-Lite and Vega-Embed, from the package vl-convert.
 
-vl-convert bundles them into one script, which takes seconds. So the script is kept in the cache of the user, under the
-versions of what is in it. The standalone build has the script instead of the package, which is large.
+vl-convert bundles them into one script, which takes seconds. So the script is kept in the cache of the user, under a
+name that changes with the files of the package: to load the package takes longer than to read the script. The
+standalone build has the script instead of the package, which is large.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from format.user_cache import user_cache
+from format.version import VERSION
 
 #: The script of a build without vl_convert.
 SHIPPED = Path(__file__).with_name("chart_library.js")
@@ -29,7 +31,7 @@ def chart_library() -> str:
     if SHIPPED.is_file():
         return SHIPPED.read_text(encoding="utf-8")
     cache = user_cache()
-    kept = None if cache is None else cache / f"{'-'.join(_versions()).replace(' ', '-')}.js"
+    kept = None if cache is None else cache / f"charts-{VERSION}-{_package_state()}.js"
     try:
         script = "" if kept is None else kept.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -39,6 +41,13 @@ def chart_library() -> str:
         if kept is not None:
             _keep(kept, script)
     return script
+
+
+def _package_state() -> str:
+    """The bytes and the newest time of modification of the package's files."""
+    with os.scandir(vl_convert.__path__[0]) as entries:
+        states = [entry.stat() for entry in entries if entry.is_file()]
+    return f"{sum(each.st_size for each in states)}-{max(each.st_mtime_ns for each in states)}"
 
 
 def _versions() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from jinja2.bccache import Bucket
 
 from format.user_cache import user_cache
 from format.version import VERSION
+from kafkalog_cli.page.light_digest import sha256
 
 
 class CompiledTemplates(FileSystemBytecodeCache):
@@ -17,6 +18,12 @@ class CompiledTemplates(FileSystemBytecodeCache):
     A file that cannot be read or written costs time, and no page.
     """
 
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        return _digest(f"{name}|{filename or ''}")
+
+    def get_source_checksum(self, source: str) -> str:
+        return _digest(source)
+
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             super().load_bytecode(bucket)
@@ -24,6 +31,11 @@ class CompiledTemplates(FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             super().dump_bytecode(bucket)
+
+
+def _digest(text: str) -> str:
+    digest: str = sha256(text.encode()).hexdigest()
+    return digest
 
 
 def compiled_templates() -> CompiledTemplates | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -18,6 +17,7 @@ from format.version import VERSION
 from kafkalog_cli.page import charts
 from kafkalog_cli.page.chart_library import chart_library
 from kafkalog_cli.page.compiled_template import compiled_templates
+from kafkalog_cli.page.light_digest import sha256
 from kafkalog_cli.page.partition_map import MAP_COLUMNS, STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
@@ -73,7 +73,7 @@ def _resource(name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def _title(report: Report) -> str:

@@ -80,6 +80,19 @@ def test_a_command_imports_no_more_than_it_needs(verb: str, data_dir: Path) -> N
     assert loaded & NEEDLESS == set()
 
 
+def test_a_page_loads_neither_openssl_nor_the_charts_package_once_their_results_are_kept(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for number in range(2):
+        done = run(PROBE, "report", "--quiet", data_dir / NODE / "orders-0", "--output", tmp_path / f"{number}.html")
+        assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "kafkalog_cli.page.page" in loaded
+    assert loaded & {"_hashlib", "hashlib", "vl_convert", "vl_convert.vl_convert", "jinja2.compiler"} == set()
+    assert (tmp_path / "0.html").stat().st_size == (tmp_path / "1.html").stat().st_size
+
+
 DEFERRED = """
 import sys, threading
 from kafkalog_cli import __main__ as process

@@ -35,6 +35,18 @@ def test_a_script_that_was_cut_is_made_again(made: list[str], tmp_path: Path) ->
     assert library.chart_library() == made[1] == kept.read_text()
 
 
+def test_another_release_of_the_package_makes_another_script(
+    made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "library.so").write_bytes(b"1")
+    monkeypatch.setattr(library.vl_convert, "__path__", [str(package)])
+    assert library.chart_library() == made[0]
+    (package / "library.so").write_bytes(b"22")
+    assert library.chart_library() == library.chart_library() == made[1]
+
+
 def test_a_cache_that_others_can_write_is_not_used(made: list[str], tmp_path: Path) -> None:
     library.chart_library()
     (tmp_path / "kafkalog").chmod(0o777)
