@@ -1,4 +1,4 @@
-"""Batch and message headers: reading them one after the other, and searching for the next one after damage."""
+"""Batch and message headers: reading and adding them up, and searching for the next one after damage."""
 
 from __future__ import annotations
 
@@ -202,6 +202,71 @@ def sum_logs(directory_fd: int, segments: Table, start: int, end: int, room: Roo
             break
         row += 1
     return row
+
+
+def sum_table(table: Table, crc_valid: memoryview, sums: Row) -> None:
+    """Add up the rows of a table of batches; ``sums`` is a row of TABLE_SUMS, all 0."""
+    last_offset = MIN_I64
+    producer_id = 0
+    if len(table) > 0:
+        sums[T_RISES] = 1
+        sums[T_LEAST_OFFSET] = sums[T_GREATEST_OFFSET] = table[0, B_BASE_OFFSET]
+        sums[T_LEAST_DELTA] = sums[T_GREATEST_DELTA] = table[0, B_LAST_DELTA]
+        sums[T_MAX_TIMESTAMP] = table[0, B_MAX_TIMESTAMP]
+        sums[T_HIGHEST_EPOCH] = table[0, B_EPOCH]
+        producer_id = table[0, B_PRODUCER_ID]
+    for row in range(len(table)):
+        magic = table[row, B_MAGIC]
+        attributes = table[row, B_ATTRIBUTES]
+        codec = attributes & CODEC_MASK
+        size = table[row, B_SIZE]
+        sums[T_MAGICS] |= 1 << magic
+        sums[T_SIZE] += size
+        sums[T_CODEC_COUNTS + codec] += 1
+        sums[T_CODEC_BYTES + codec] += size
+        if table[row, B_COUNT] > 0:
+            sums[T_COUNT] += table[row, B_COUNT]
+        if crc_valid[row] == 1:
+            sums[T_RIGHT_CRCS] += 1
+        elif crc_valid[row] == 0:
+            sums[T_WRONG_CRCS] += 1
+
+        base_offset = table[row, B_BASE_OFFSET]
+        delta = table[row, B_LAST_DELTA]
+        if base_offset < sums[T_LEAST_OFFSET]:
+            sums[T_LEAST_OFFSET] = base_offset
+        elif base_offset > sums[T_GREATEST_OFFSET]:
+            sums[T_GREATEST_OFFSET] = base_offset
+        if delta < sums[T_LEAST_DELTA]:
+            sums[T_LEAST_DELTA] = delta
+        elif delta > sums[T_GREATEST_DELTA]:
+            sums[T_GREATEST_DELTA] = delta
+        # A last offset that does not fit into 64 bits ends the rise.
+        if (base_offset > MAX_I64 - delta) if delta >= 0 else (base_offset < MIN_I64 - delta):
+            sums[T_RISES] = 0
+        else:
+            if row > 0 and base_offset + delta <= last_offset:
+                sums[T_RISES] = 0
+            last_offset = base_offset + delta
+
+        if table[row, B_MAX_TIMESTAMP] > sums[T_MAX_TIMESTAMP]:
+            sums[T_MAX_TIMESTAMP] = table[row, B_MAX_TIMESTAMP]
+        if table[row, B_EPOCH] > sums[T_HIGHEST_EPOCH]:
+            sums[T_HIGHEST_EPOCH] = table[row, B_EPOCH]
+        if table[row, B_PRODUCER_ID] != producer_id:
+            producer_id = table[row, B_PRODUCER_ID]
+            sums[T_PRODUCER_CHANGES] += 1
+        if producer_id >= 0:
+            sums[T_WITH_PRODUCER] += 1
+        if magic >= 2:
+            if attributes & CONTROL_BIT:
+                sums[T_CONTROLS] += 1
+            if attributes & TRANSACTIONAL_BIT:
+                sums[T_TRANSACTIONALS] += 1
+            if attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and producer_id >= 0:
+                sums[T_IN_TRANSACTIONS] += 1
+        elif codec > 0:
+            sums[T_WRAPPERS] += 1
 
 
 def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, status: Row) -> int:

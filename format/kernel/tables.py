@@ -78,6 +78,31 @@ HEADER_SUMS = (
     "codec_bytes",  # the bytes of batches of codec 0; codecs 1 to 7 follow
     *(f"codec_bytes_{codec}" for codec in range(1, 8)),
 )
+#: Columns of the sums over a table of batches. Without a batch, least and greatest are undefined.
+TABLE_SUMS = (
+    "magics",  # a bit for each magic
+    "record_count",  # without the batches whose count is not known
+    "size_bytes",
+    "least_offset",  # of the base offsets
+    "greatest_offset",
+    "least_delta",  # of the last offset deltas
+    "greatest_delta",
+    "max_timestamp",
+    "highest_epoch",
+    "rises",  # 1 if the last offset of each batch is higher than that of the batch before
+    "right_crcs",  # the number of batches with a right CRC
+    "wrong_crcs",
+    "wrappers",  # compressed v0 and v1 messages
+    "controls",  # control batches
+    "transactionals",  # transactional batches, control batches among them
+    "with_producer",  # batches that have a producer id
+    "in_transactions",  # those of them that are transactional or control batches
+    "producer_changes",  # the batches with another producer id than the batch before
+    "codec_counts",  # the number of batches of codec 0; codecs 1 to 7 follow
+    *(f"codec_counts_{codec}" for codec in range(1, 8)),
+    "codec_bytes",  # the bytes of batches of codec 0; codecs 1 to 7 follow
+    *(f"codec_bytes_{codec}" for codec in range(1, 8)),
+)
 #: Columns of the live files of one base offset in a partition's directory.
 SEGMENT_COLUMNS = (
     "base_offset",
@@ -153,6 +178,27 @@ H_MAGICS = HEADER_SUMS.index("magics")
 H_LEAST_OFFSET = HEADER_SUMS.index("least_offset")
 H_CODEC_COUNTS = HEADER_SUMS.index("codec_counts")
 H_CODEC_BYTES = HEADER_SUMS.index("codec_bytes")
+
+T_MAGICS = TABLE_SUMS.index("magics")
+T_COUNT = TABLE_SUMS.index("record_count")
+T_SIZE = TABLE_SUMS.index("size_bytes")
+T_LEAST_OFFSET = TABLE_SUMS.index("least_offset")
+T_GREATEST_OFFSET = TABLE_SUMS.index("greatest_offset")
+T_LEAST_DELTA = TABLE_SUMS.index("least_delta")
+T_GREATEST_DELTA = TABLE_SUMS.index("greatest_delta")
+T_MAX_TIMESTAMP = TABLE_SUMS.index("max_timestamp")
+T_HIGHEST_EPOCH = TABLE_SUMS.index("highest_epoch")
+T_RISES = TABLE_SUMS.index("rises")
+T_RIGHT_CRCS = TABLE_SUMS.index("right_crcs")
+T_WRONG_CRCS = TABLE_SUMS.index("wrong_crcs")
+T_WRAPPERS = TABLE_SUMS.index("wrappers")
+T_CONTROLS = TABLE_SUMS.index("controls")
+T_TRANSACTIONALS = TABLE_SUMS.index("transactionals")
+T_WITH_PRODUCER = TABLE_SUMS.index("with_producer")
+T_IN_TRANSACTIONS = TABLE_SUMS.index("in_transactions")
+T_PRODUCER_CHANGES = TABLE_SUMS.index("producer_changes")
+T_CODEC_COUNTS = TABLE_SUMS.index("codec_counts")
+T_CODEC_BYTES = TABLE_SUMS.index("codec_bytes")
 
 F_BASE_OFFSET = SEGMENT_COLUMNS.index("base_offset")
 F_SUFFIXES = SEGMENT_COLUMNS.index("suffixes")

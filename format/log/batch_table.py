@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError
-from format.kernel.headers import hop
-from format.kernel.tables import BATCH_COLUMNS
+from format.kernel.headers import hop, sum_table
+from format.kernel.tables import BATCH_COLUMNS, T_CODEC_BYTES, T_CODEC_COUNTS, TABLE_SUMS
 from format.location import Location
 
 Int64Column = NDArray[np.int64]
@@ -19,6 +22,34 @@ _COLUMN = BATCH_COLUMN
 _MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
 
 
+_NO_SUMS = bytes(8 * len(TABLE_SUMS))
+
+
+class TableSums(NamedTuple):
+    """What the rows of a table add up to, see ``kernel.tables.TABLE_SUMS``; codec sums are lists of 8."""
+
+    magics: int
+    record_count: int
+    size_bytes: int
+    least_offset: int
+    greatest_offset: int
+    least_delta: int
+    greatest_delta: int
+    max_timestamp: int
+    highest_epoch: int
+    rises: int
+    right_crcs: int
+    wrong_crcs: int
+    wrappers: int
+    controls: int
+    transactionals: int
+    with_producer: int
+    in_transactions: int
+    producer_changes: int
+    codec_counts: list[int]
+    codec_bytes: list[int]
+
+
 class BatchTable:
     """Batches in log order: ``columns`` is int64, with a row for each batch (BATCH_COLUMNS).
 
@@ -26,11 +57,15 @@ class BatchTable:
     file. The properties are columns: int64, or bool for names like ``is_control``, one value for each batch.
     """
 
-    __slots__ = ("columns", "crc_valid")
+    __slots__ = ("_sums", "columns", "crc_valid")
 
     def __init__(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
         self.columns = columns
         self.crc_valid = np.full(len(columns), -1, np.int8) if crc_valid is None else crc_valid
+        self._sums: TableSums | None = None
+
+    def __reduce__(self) -> tuple[type[BatchTable], tuple[Int64Column, NDArray[np.int8]]]:
+        return BatchTable, (self.columns, self.crc_valid)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -44,6 +79,18 @@ class BatchTable:
         if not tables:
             return cls.empty()
         return cls(np.concatenate([t.columns for t in tables]), np.concatenate([t.crc_valid for t in tables]))
+
+    @property
+    def sums(self) -> TableSums:
+        """The sums over all rows. They are kept, so the columns cannot be changed any more once they were asked for."""
+        if self._sums is None:
+            self.columns.flags.writeable = self.crc_valid.flags.writeable = False
+            found = array("q", _NO_SUMS)
+            sum_table(memoryview(np.ascontiguousarray(self.columns)), memoryview(self.crc_valid), memoryview(found))
+            values = found.tolist()
+            codecs = values[T_CODEC_COUNTS:T_CODEC_BYTES], values[T_CODEC_BYTES:]
+            self._sums = TableSums._make([*values[:T_CODEC_COUNTS], *codecs])
+        return self._sums
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> BatchTable:
         """A table of the rows that a slice, mask or index array selects."""

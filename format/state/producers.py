@@ -122,9 +122,9 @@ class ProducerState:
         depend on where tables are cut.
         """
         events = self.transactions.feed(table, markers)
-        with_producer = np.flatnonzero(table.producer_id >= 0)
-        if not len(with_producer):
+        if not table.sums.with_producer:
             return events
+        with_producer = np.flatnonzero(table.producer_id >= 0)
         ids = table.producer_id[with_producer]
         # Rows by producer, in log order within each: a stable sort keeps them so.
         order = with_producer[np.argsort(ids, kind="stable")]

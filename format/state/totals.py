@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import field
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,6 @@ from format.kernel.tables import (
 )
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
-from format.sorted_values import distinct_values
 from format.value_class import state_class, value_class
 
 _MAX_INT64 = 2**63 - 1
@@ -70,17 +70,11 @@ class LogTotals:
         return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
 
     def _add(self, table: BatchTable, sound: BatchTable) -> None:
+        sums = table.sums
         self.batch_count += len(table)
-        magic, codecs = table.magic, table.codec
-        self.magics.update(magic[:1].tolist() if (magic == magic[:1]).all() else distinct_values(magic).tolist())
-        if len(codecs) and (codecs == codecs[0]).all():  # the usual case
-            self.codec_counts[codecs[0]] += len(codecs)
-            self.codec_bytes[codecs[0]] += int(table.size_bytes.sum())
-        else:
-            for codec, count in enumerate(np.bincount(codecs, minlength=len(CODEC_BITS_NAMES)).tolist()):
-                self.codec_counts[codec] += count
-                if count:
-                    self.codec_bytes[codec] += int(table.size_bytes[codecs == codec].sum())
+        self.magics.update(magic for magic in range(3) if sums.magics >> magic & 1)
+        self.codec_counts = _added(self.codec_counts, sums.codec_counts)
+        self.codec_bytes = _added(self.codec_bytes, sums.codec_bytes)
         if not len(sound):
             return
         if not self._has_first:
@@ -89,7 +83,7 @@ class LogTotals:
             if not sound.has_delete_horizon[0]:
                 self.first_timestamp = _timestamp(int(sound.base_timestamp[0]))
         self.last_offset = sound.last_offset_of(len(sound) - 1)
-        latest = _timestamp(int(sound.max_timestamp.max()))
+        latest = _timestamp(sound.sums.max_timestamp)
         if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):
             self.max_timestamp = latest
 
@@ -100,8 +94,8 @@ class LogTotals:
             return
         self.batch_count += later.batch_count
         self.magics |= later.magics
-        self.codec_counts = [mine + theirs for mine, theirs in zip(self.codec_counts, later.codec_counts, strict=True)]
-        self.codec_bytes = [mine + theirs for mine, theirs in zip(self.codec_bytes, later.codec_bytes, strict=True)]
+        self.codec_counts = _added(self.codec_counts, later.codec_counts)
+        self.codec_bytes = _added(self.codec_bytes, later.codec_bytes)
         if not later._has_first:
             return
         if not self._has_first:
@@ -168,6 +162,10 @@ def _totals_of(sums: Sequence[int]) -> LogTotals:
     )
 
 
+def _added(mine: list[int], others: list[int]) -> list[int]:
+    return list(map(add, mine, others))
+
+
 def _timestamp(value: int) -> int | None:
     return None if value == layout.NO_TIMESTAMP else value
 
@@ -179,13 +177,12 @@ def _all_offsets_can_be(table: BatchTable, base_offset: int | None) -> bool:
     """
     if not len(table):
         return True
-    base, delta = table.base_offset, table.last_offset_delta
-    largest, most = int(base.max()), _most_offset(base_offset)
+    sums, most = table.sums, _most_offset(base_offset)
     return (
-        int(base.min()) >= (base_offset or 0)
-        and largest <= most
-        and int(delta.min()) >= 0
-        and int(delta.max()) <= most - largest
+        sums.least_offset >= (base_offset or 0)
+        and sums.least_delta >= 0
+        and sums.greatest_offset <= most
+        and sums.greatest_delta <= most - sums.greatest_offset
     )
 
 

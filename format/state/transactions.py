@@ -79,12 +79,14 @@ class TransactionState:
         ``markers`` maps the rows of control batches to their decoded first record. Neither the events nor the state
         depend on where tables are cut.
         """
-        is_control = table.is_control
-        if not markers and not is_control.any() and not table.is_transactional.any():
-            self.data_records += int(np.maximum(table.record_count, 0).sum())
-            self.data_bytes += int(table.size_bytes.sum())
+        sums = table.sums
+        if not markers and not sums.controls and not sums.transactionals:
+            self.data_records += sums.record_count
+            self.data_bytes += sums.size_bytes
+            if not self.open or not sums.with_producer:
+                return []
             return self._left(table, self._outside(table, table.producer_id >= 0, list(self.open)))
-        is_data = ~is_control
+        is_data = ~table.is_control
         counts = np.where(is_data, np.maximum(table.record_count, 0), 0)
         sizes = np.where(is_data, table.size_bytes, 0)
         events = self._events(table, markers, is_data, counts, sizes)

@@ -139,11 +139,11 @@ class Survey:
         seen = current.seen
         if is_first:
             seen.last_log, seen.last_log_timestamp = log.path, -1
-        seen.last_log_timestamp = max(seen.last_log_timestamp, int(table.max_timestamp.max()))
+        seen.last_log_timestamp = max(seen.last_log_timestamp, table.sums.max_timestamp)
         seen.log_end_offset = table.last_offset_of(len(table) - 1) + 1
         base_offset = log.location.base_offset or 0
         seen.totals.add(table, log.location.base_offset)
-        seen.record_count += int(np.maximum(table.record_count, 0).sum())
+        seen.record_count += table.sums.record_count
         if seen.by_offset is not None:
             seen.by_offset.add(table, base_offset)
         self._add_up(current.topic, table)
@@ -180,7 +180,7 @@ class Survey:
                 return
             read = self.read_logs[log.path] = ReadLog(log.location.base_offset)
         # Offsets of opened wrappers are no longer those of the headers.
-        read.add(walked.table, is_damaged=walked.damage is not None or bool(walked.table.is_wrapper.any()))
+        read.add(walked.table, is_damaged=walked.damage is not None or walked.table.sums.wrappers > 0)
 
     def _next_partition(self, log: LogUnit, partition: Partition, checkpoints: Checkpoints) -> _Current:
         self._end_partition()
@@ -194,6 +194,8 @@ class Survey:
         return self._current
 
     def _see_epochs(self, current: _Current, table: BatchTable) -> None:
+        if table.sums.highest_epoch <= current.leader_epoch:
+            return
         epochs = table.leader_epoch
         for row in new_highest(epochs, current.leader_epoch):
             current.leader_epoch = int(epochs[row])

@@ -108,11 +108,11 @@ class PartitionTransactions:
 
     def _note_last_batches(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
         """Note the timestamp of each producer's last batch, as a broker does, and its coordinator's epoch."""
-        ids, reversed_rows = table.producer_id[-1:], np.zeros(1, np.intp)
-        if (table.producer_id != ids[0]).any():
-            ids, reversed_rows = np.unique(table.producer_id[::-1], return_index=True)
-        stamps = table.max_timestamp[len(table) - 1 - reversed_rows]
-        for producer_id, timestamp in zip(ids.tolist(), stamps.tolist(), strict=True):
+        last_rows = np.array([len(table) - 1])  # the usual case: one producer
+        if table.sums.producer_changes:
+            last_rows = len(table) - 1 - np.unique(table.producer_id[::-1], return_index=True)[1]
+        columns = (table.producer_id, table.max_timestamp)
+        for producer_id, timestamp in zip(*(column[last_rows].tolist() for column in columns), strict=True):
             self.last_of_producer[producer_id] = (timestamp, self.last_of_producer.get(producer_id, (0, NONE))[1])
         for row, marker in markers.items():
             if marker.coordinator_epoch is not None:

@@ -133,6 +133,7 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
         seen.append(shown(chain.feed(chunk.table, WHERE)))
         seen.append(("batch", columns_of(chunk.table), chunk.table.crc_valid.tolist(), chunk.damage))
         open_wrappers(chunk, limits=LIMITS)
+        seen.append(chunk.table.sums)
         seen.append(shown(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**62)))
         everything = np.ones(len(chunk.table), bool)
         seen += [sound_records(chunk, group, LIMITS) for group in batch_groups(chunk.table, everything)]

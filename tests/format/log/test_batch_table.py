@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import random
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_ranges import BatchRange
-from format.log.batch_table import BatchTable, new_highest
+from format.log.batch_table import BATCH_COLUMN, BatchTable, TableSums, new_highest
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
@@ -154,3 +158,88 @@ def test_new_highest_rows_are_those_above_all_before(highest: int) -> None:
                 rows.append(row)
                 seen = value
         assert new_highest(np.array(values, np.int64), highest) == rows
+
+
+def sums_by_numpy(table: BatchTable) -> TableSums:
+    """The sums column by column; Python's integers do not overflow where last offsets do."""
+    last = [
+        base + delta for base, delta in zip(table.base_offset.tolist(), table.last_offset_delta.tolist(), strict=True)
+    ]
+    fits = [-(2**63) <= each < 2**63 for each in last]
+    producers = table.producer_id
+    codecs = [table.codec == codec for codec in range(8)]
+    in_transaction = (table.is_transactional | table.is_control) & (producers >= 0)
+    return TableSums(
+        magics=sum(1 << magic for magic in set(table.magic.tolist())),
+        record_count=int(np.maximum(table.record_count, 0).sum()),
+        size_bytes=int(table.size_bytes.sum()),
+        least_offset=int(table.base_offset.min()),
+        greatest_offset=int(table.base_offset.max()),
+        least_delta=int(table.last_offset_delta.min()),
+        greatest_delta=int(table.last_offset_delta.max()),
+        max_timestamp=int(table.max_timestamp.max()),
+        highest_epoch=int(table.leader_epoch.max()),
+        rises=int(all(fits) and all(before < after for before, after in pairwise(last))),
+        right_crcs=int((table.crc_valid == 1).sum()),
+        wrong_crcs=int((table.crc_valid == 0).sum()),
+        wrappers=int(table.is_wrapper.sum()),
+        controls=int(table.is_control.sum()),
+        transactionals=int(table.is_transactional.sum()),
+        with_producer=int((producers >= 0).sum()),
+        in_transactions=int(in_transaction.sum()),
+        producer_changes=int((producers[1:] != producers[:-1]).sum()),
+        codec_counts=[int(each.sum()) for each in codecs],
+        codec_bytes=[int(table.size_bytes[each].sum()) for each in codecs],
+    )
+
+
+ODD = {
+    "base_offset": [-(2**63), -1, 0, 5, 2**62, 2**63 - 1],
+    "last_offset_delta": [-(2**31), -1, 0, 1, 2**31 - 1],
+    "max_timestamp": [-(2**63), -1, 0, 2**63 - 1],
+    "record_count": [-1, 0, 1, 2**31 - 1],
+    "leader_epoch": [-1, 0, 7],
+    "producer_id": [-(2**63), -1, 0, 9, 2**63 - 1],
+    "attributes": [0, 1, 4, 7, 0x10, 0x20, 0x30, 0x40, 0xFF],
+    "magic": [0, 1, 2],
+    "size_bytes": [61, 100, 2**31 + 11],
+}
+
+
+def odd_table(picks: random.Random) -> BatchTable:
+    table = BatchTable(np.zeros((picks.randint(1, 6), len(BATCH_COLUMN)), np.int64))
+    for name, values in ODD.items():
+        table.columns[:, BATCH_COLUMN[name]] = [picks.choice(values) for _ in range(len(table))]
+    if picks.random() < 0.7:
+        table.base_offset[:] = np.arange(len(table)) * 2**31  # offsets that may rise
+    table.crc_valid[:] = [picks.choice([-1, 0, 1]) for _ in range(len(table))]
+    return table
+
+
+def test_the_sums_are_those_of_the_columns() -> None:
+    picks = random.Random(7)
+    tables = [odd_table(picks) for _ in range(500)]
+    assert [table.sums for table in tables] == [sums_by_numpy(table) for table in tables]
+    assert {table.sums.rises for table in tables if len(table) > 1} == {0, 1}
+
+
+def test_a_table_without_rows_adds_up_to_nothing() -> None:
+    sums = BatchTable.empty().sums
+    assert (sums.magics, sums.record_count, sums.rises, sums.codec_counts) == (0, 0, 0, [0] * 8)
+
+
+def test_columns_cannot_change_once_they_were_added_up() -> None:
+    table = BatchTable(np.zeros((2, len(BATCH_COLUMN)), np.int64))
+    table.crc_valid[:] = 1
+    assert table.sums.right_crcs == 2
+    for column in (table.crc_valid, table.base_offset):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 0
+
+
+def test_a_table_is_the_same_after_pickling() -> None:
+    table = BatchTable(np.arange(2 * len(BATCH_COLUMN)).reshape(2, -1), np.array([1, 0], np.int8))
+    assert table.sums.wrong_crcs == 1
+    copied = pickle.loads(pickle.dumps(table))
+    assert copied.columns.tolist() == table.columns.tolist()
+    assert copied.crc_valid.tolist() == [1, 0]

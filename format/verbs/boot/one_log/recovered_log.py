@@ -63,13 +63,14 @@ class ReadLog:
         if is_damaged or not _is_plain(table, self.base_offset, last_offset):
             self.is_sound = False
             return
+        sums = table.sums
         self.last_offset = table.last_offset_of(len(table) - 1)
-        self.valid_bytes = int(table.end_position[-1])
+        self.valid_bytes = int(table.position[-1] + table.size_bytes[-1])
         last_epoch = self.epochs[-1][0] if self.epochs else -1
-        epochs = table.leader_epoch
-        self.epochs += [(int(epochs[row]), int(table.base_offset[row])) for row in new_highest(epochs, last_epoch)]
-        is_of_transaction = table.is_transactional | table.is_control
-        self.has_transactions |= bool((is_of_transaction & (table.producer_id >= 0)).any())
+        if sums.highest_epoch > last_epoch:
+            rows = new_highest(table.leader_epoch, last_epoch)
+            self.epochs += [(int(table.leader_epoch[row]), int(table.base_offset[row])) for row in rows]
+        self.has_transactions |= sums.in_transactions > 0
         if table.magic[-1] >= 2:
             self.map_end_offset = self.last_offset + 1
         else:
@@ -97,9 +98,9 @@ class ReadLog:
 def _is_plain(table: BatchTable, base_offset: int, last_offset: int) -> bool:
     if not len(table):
         return False
-    offsets = table.last_offset
-    # Offsets that rise are in the range if the first and the last are.
-    if not max(base_offset - 1, last_offset) < offsets[0] or not (offsets[1:] > offsets[:-1]).all():
+    sums = table.sums
+    if sums.right_crcs < len(table) or not sums.rises or sums.least_offset < base_offset:
         return False
-    in_range = offsets[-1] - base_offset <= MAX_RELATIVE_OFFSET and table.base_offset.min() >= base_offset
-    return bool(in_range and (table.crc_valid == 1).all())
+    # Offsets that rise are in the range if the first and the last are.
+    is_later = table.last_offset_of(0) > max(base_offset - 1, last_offset)
+    return is_later and table.last_offset_of(len(table) - 1) - base_offset <= MAX_RELATIVE_OFFSET
