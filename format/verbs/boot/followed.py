@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from format.errors import UnreadableFile
+from format.errors import FileChanged, UnreadableFile
 from format.io.remote_path import Entry, is_on_disk, is_there
 from format.io.source import FileSource, os_reason
 from format.location import Location
@@ -86,3 +86,13 @@ def followed(path: Path) -> Path:
 def opened(path: Path) -> FileSource:
     """Open a file, through links. Raises UnreadableFile and FileChanged."""
     return FileSource(followed(path))
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, links followed. Raises FileChanged where it is gone, and UnreadableFile."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError as error:
+        raise FileChanged("the file no longer exists", Location(os.fspath(path))) from error
+    except OSError as error:
+        raise UnreadableFile(f"cannot open: {os_reason(error)}", Location(os.fspath(path))) from error

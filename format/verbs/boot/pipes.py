@@ -24,8 +24,7 @@ def stop_at_pipe(path: Path, kafka_class: str) -> None:
         raise StopsStart(None, kafka_class, path=path, reason=reason)
 
 
-def stop_at_unsized_index(path: Path, kafka_class: str) -> None:
-    """Raises StopsStart for an index that is a pipe: recovery cannot give it a size, and then fails to empty it."""
-    if is_pipe(path):
-        text = f'{kafka_class}.mmap()" is null'
-        raise StopsStart(text, kafka_class, path=path, reason="it is a pipe, which cannot be given a size")
+def unsized_index(path: Path, kafka_class: str) -> StopsStart:
+    """The end of a start at an index that is a pipe: recovery cannot give it a size, and then fails to empty it."""
+    text = f'{kafka_class}.mmap()" is null'
+    return StopsStart(text, kafka_class, path=path, reason="it is a pipe, which cannot be given a size")

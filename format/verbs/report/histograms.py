@@ -94,10 +94,13 @@ class BytesByOffset:
             offsets, sizes = offsets[sound], sizes[sound]
         if not len(offsets):
             return
+        is_first = self.start is None
         if self.start is None:
             self.start = int(offsets.min())
         relative = offsets - self.start
         furthest = int(relative.max())
+        if is_first:
+            self.width = 1 << (furthest // OFFSET_RANGES).bit_length()
         while furthest >= self.width * OFFSET_RANGES:
             self.sums = np.concatenate((self.sums.reshape(-1, 2).sum(axis=1), np.zeros(OFFSET_RANGES // 2, np.int64)))
             self.width *= 2

@@ -25,7 +25,7 @@ from format.verbs.boot.one_log.producer_replay import Replay
 from format.verbs.boot.one_log.recovered_log import Recovered
 from format.verbs.boot.one_log.recovery import emptied_segment, recovered_segment
 from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
-from format.verbs.boot.pipes import stop_at_unsized_index
+from format.verbs.boot.pipes import unsized_index
 from format.verbs.boot.steps import Action, FailsSnapshot, StopsStart
 
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -114,7 +114,7 @@ class _LogLoad:
             files.step(Action.CREATE, name, reason, offset=base_offset, kafka_class="LogSegment.open")
             files.create(name)
         place = files.present[name]
-        size_bytes = 0 if place is None else place.stat().st_size
+        size_bytes = files.size_bytes(name)
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
         index_place = files.present.get(index_name)
         segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
@@ -147,10 +147,10 @@ class _LogLoad:
         """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
         files, base_offset = self._files, segment.base_offset
         for suffix, kafka_class in ((OFFSET_INDEX_SUFFIX, "OffsetIndex"), (TIME_INDEX_SUFFIX, "TimeIndex")):
-            index = files.path / file_name(base_offset, suffix)
-            if empties and self._terms.boot.version >= _EMPTIES_SINCE:
-                stop_at_unsized_index(index, kafka_class)
-            files.check_opens(index.name, "LogSegment.recover")
+            index_name = file_name(base_offset, suffix)
+            if empties and self._terms.boot.version >= _EMPTIES_SINCE and files.is_pipe(index_name):
+                raise unsized_index(files.path / index_name, kafka_class)
+            files.check_opens(index_name, "LogSegment.recover")
         producers = ProducerFiles(files, self._limits, self._taken)
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
@@ -159,7 +159,7 @@ class _LogLoad:
             found = segment.recovered
         else:
             try:
-                found = recovered_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)
+                found = recovered_segment(segment, segment.place, self._terms.boot)
             except CorruptRecords as error:
                 raise reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
         if found.is_emptied and not empties:

@@ -14,7 +14,7 @@ from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
 from format.node.segment import segment_file_name
 from format.value_class import state_class
-from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, why_closed
+from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, size_of, why_closed
 from format.verbs.boot.pipes import is_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, Step
 
@@ -46,7 +46,7 @@ class PartitionFiles:
 
     def step(self, action: Action, name: str, reason: str, **values: object) -> None:
         """Add a step for a file, under the name that it has on disk; empty for the directory."""
-        path = self.path / name if name else self.path
+        path = self._on_disk.get(name) or (self.path / name if name else self.path)
         self.steps.append(
             Step(action, path, self.topic, self.partition, reason=reason, **values)  # type: ignore[arg-type]
         )
@@ -68,11 +68,15 @@ class PartitionFiles:
         if name not in self.folders and name not in self.dangling:
             return
         words = why_closed(self.path / name)
-        if words is None and is_resized and is_pipe(self.path / name):
+        if words is None and is_resized and self.is_pipe(name):
             words = os.strerror(errno.ESPIPE)
         if words is not None:
             reason = "it is no file, and the broker cannot open or make one of this name"
             raise FailsLogDir(words, kafka_class, path=self.path / name, reason=reason)
+
+    def is_pipe(self, name: str) -> bool:
+        """Whether a pipe has this name."""
+        return name in self.folders and is_pipe(self.path / name)
 
     @property
     def unread_logs(self) -> list[Path]:
@@ -87,20 +91,23 @@ class PartitionFiles:
     def size_bytes(self, name: str) -> int:
         """The size on disk of a file that may have been renamed since."""
         place = self.present.get(name)
-        return 0 if place is None else place.stat().st_size
+        return 0 if place is None else size_of(place)
 
     def delete(self, name: str, reason: str, *, to: str | None = None, **values: object) -> None:
         """Delete a file; ``to`` is the name that it has until it is removed."""
         place = self.present.pop(name, None) or self._on_disk.get(name)
-        self.steps = [step for step in self.steps if step.path.name != name or step.action not in _WRITTEN]
+        path = self.path / name
         self.steps = [
-            step for step in self.steps if step.action is not Action.RENAME or step.new_path != self.path / name
+            step
+            for step in self.steps
+            if (step.action not in _WRITTEN or step.path.name != name)
+            and (step.action is not Action.RENAME or step.new_path != path)
         ]
         if to is not None:
             self.present[to] = place
             values["new_path"] = self.path / to
         if place is not None:
-            self.step(Action.DELETE, place.name, reason, bytes=place.stat().st_size, **values)
+            self.step(Action.DELETE, place.name, reason, bytes=size_of(place), **values)
 
     def rename(self, name: str, to: str, reason: str, **values: object) -> None:
         """Rename a file; a file that has the new name is replaced."""

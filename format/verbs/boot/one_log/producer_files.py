@@ -95,7 +95,8 @@ class ProducerFiles:
         if self.map_end <= self.last_snapshot:
             return
         name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
-        stop_at_pipe(self._files.path / name, _CLASS)
+        if self._files.is_pipe(name):
+            stop_at_pipe(self._files.path / name, _CLASS)
         try:
             self._files.check_opens(name, _CLASS)
         except FailsLogDir as error:

@@ -63,15 +63,15 @@ class ReadLog:
         if is_damaged or not _is_plain(table, self.base_offset, last_offset):
             self.is_sound = False
             return
-        sums = table.sums
-        self.last_offset = table.last_offset_of(len(table) - 1)
-        self.valid_bytes = int(table.position[-1] + table.size_bytes[-1])
+        sums, last = table.sums, len(table) - 1
+        self.last_offset = table.last_offset_of(last)
+        self.valid_bytes = int(table.position[last] + table.size_bytes[last])
         last_epoch = self.epochs[-1][0] if self.epochs else -1
         if sums.highest_epoch > last_epoch:
             rows = new_highest(table.leader_epoch, last_epoch)
             self.epochs += [(int(table.leader_epoch[row]), int(table.base_offset[row])) for row in rows]
         self.has_transactions |= sums.in_transactions > 0
-        if table.magic[-1] >= 2:
+        if table.magic[last] >= 2:
             self.map_end_offset = self.last_offset + 1
         else:
             is_v2 = np.flatnonzero(table.magic >= 2)

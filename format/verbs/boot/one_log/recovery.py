@@ -16,19 +16,26 @@ from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching, invalid_batch
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
+from format.verbs.boot.one_log.loaded_log import LoadedSegment
 from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
 from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
 
 _INDEX_ENTRY = struct.Struct(">iI")
 
 
-def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
-    """Simulate the recovery of a segment's log. Raises StopsStart where the broker exits, NotKnown, CorruptRecords."""
-    with opened(path) as source:
-        known = terms.read_logs.get(path)
-        found = known.recovered(source.size_bytes) if known is not None and known.base_offset == base_offset else None
-        found = found or _summary(source, base_offset, terms).recovered(source.size_bytes)
-        return found or _recovered_batch_by_batch(source, shown_path, base_offset, terms)
+def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> Recovered:
+    """Simulate the recovery of a segment's log, whose bytes are in ``place``; one that was read is not opened again.
+
+    Raises StopsStart where the broker exits, NotKnown, CorruptRecords, UnreadableFile and FileChanged.
+    """
+    base_offset = segment.base_offset
+    known = terms.read_logs.get(place)
+    found = known.recovered(segment.size_bytes) if known is not None and known.base_offset == base_offset else None
+    if found is not None:
+        return found
+    with opened(place) as source:
+        found = _summary(source, base_offset, terms).recovered(source.size_bytes)
+        return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset, terms)
 
 
 def emptied_segment(path: Path | None, shown_path: Path, base_offset: int) -> Recovered:

@@ -11,7 +11,9 @@ import pytest
 from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import ClusterImage
+from format.verbs.boot import log_dirs
 from format.verbs.boot.boot import boot
+from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
@@ -327,3 +329,20 @@ def test_no_damage_makes_boot_fail_or_write(data_dir: Path, tmp_path: Path, part
         assert files_of(node) == before, mutation
         assert sentence(result, TERMS).endswith((".", ")")), mutation
         assert all(step.reason for step in result.steps), mutation
+
+
+def test_a_log_that_vanishes_after_its_directory_was_listed_is_unknown(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_and_remove(path: Path, topic: str, partition: int) -> PartitionFiles:
+        files = read_partition_files(path, topic, partition)
+        if topic == "orders" and partition == 1:
+            node.segments("orders-1")[0].unlink()
+        return files
+
+    log = node.segments("orders-1")[0]
+    monkeypatch.setattr(log_dirs, "read_partition_files", list_and_remove)
+    result = boot(node.log_dirs, BootTerms(), node_id=1)
+    assert [(each.path, each.reason) for each in result.having(Action.UNKNOWN)] == [
+        (log.parent, "the file no longer exists")
+    ]
