@@ -10,6 +10,7 @@ from format.wording import counted, listed
 
 OFFSETS_TOPIC = CONSUMER_OFFSETS_TOPIC
 _MOST_NAMED = 5
+_SIGN = 1 << 31
 
 
 @value_class
@@ -50,10 +51,12 @@ class Coordinators:
 def partition_of_group(group: str, partition_count: int) -> int:
     """The partition of __consumer_offsets that holds a group (GroupMetadataManager.partitionFor).
 
-    It is the hash of the group's name as a Java string, over UTF-16 code units, without its sign.
+    It is the absolute value of the hash of the group's name as a Java string, over UTF-16 code units; the smallest
+    number, whose absolute value does not fit, counts as 0 (clients Utils.abs).
     """
     digest = 0
     units = group.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):
         digest = (31 * digest + int.from_bytes(units[position : position + 2])) & 0xFFFFFFFF
-    return (digest & 0x7FFFFFFF) % partition_count
+    absolute = digest if digest < _SIGN else (1 << 32) - digest
+    return absolute % _SIGN % partition_count

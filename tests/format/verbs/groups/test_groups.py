@@ -382,9 +382,12 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         Answer(tmp_path / "meta.properties")
 
 
-@pytest.mark.parametrize(("group", "partition"), [("group-0", 2), ("", 0), ("ünï-😀", 11), ("polygenelubricants", 0)])
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [("group-0", 2), ("", 0), ("ünï-😀", 37), ("polygenelubricants", 0), ("billing", 9), ("before-10", 31)],
+)
 def test_the_partition_of_a_group_is_the_hash_of_java(group: str, partition: int) -> None:
-    """The last one has the hash -2**31 in Java, of which there is no positive value."""
+    """The absolute value of a negative hash counts; of -2**31, which polygenelubricants has, there is none."""
     assert partition_of_group(group, 4 if group == "group-0" else 50) == partition
 
 
