@@ -18,6 +18,7 @@ KERNEL_MODULES = (
     "group_records",
     "headers",
     "kafka_lines",
+    "messages",
     "partitioner",
     "records",
     "search",

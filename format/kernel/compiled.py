@@ -13,6 +13,7 @@ COMPILED_MODULES = (
     "group_records",
     "headers",
     "kafka_lines",
+    "messages",
     "partitioner",
     "records",
     "search",

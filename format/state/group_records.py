@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.kernel.group_records import GROUP_RECORD_ERRORS, SHARE_STATE_TYPES, read_group_records
+from format.kernel.group_records import SHARE_STATE_TYPES, read_group_records
 from format.kernel.tables import GROUP_COLUMNS
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
-from format.sorted_values import distinct_values
 from format.state.distinct import DistinctRows, distinct_strings
 from format.value_class import value_class
 
@@ -77,17 +76,6 @@ class Values:
 
 
 @value_class
-class UnreadRecords:
-    """Records that could not be read: what is wrong with them, how many there are, and the first of them."""
-
-    reason: str
-    is_unknown: bool
-    count: int
-    offset: int
-    position: int
-
-
-@value_class
 class GroupRecords:
     """The changes of groups in one record table; small, and made of columns.
 
@@ -103,7 +91,6 @@ class GroupRecords:
     pending: Values = field(default_factory=Values.none)
     ended: tuple[tuple[int, bool], ...] = ()
     history: Values | None = None
-    unread: tuple[UnreadRecords, ...] = ()
     last_timestamp: int = layout.NO_TIMESTAMP
 
 
@@ -175,7 +162,6 @@ class _Reduction:
         self._source = table
         facts = np.empty((len(table), len(GROUP_COLUMNS)), np.int64)
         read_group_records(table.buffer, memoryview(np.ascontiguousarray(table.columns)), first_type, memoryview(facts))
-        self._unread = _unread(table, facts)
         is_known = facts[:, _FACT["type"]] >= 0
         if not is_known.all():
             table, facts = table.rows(is_known), facts[is_known]
@@ -238,7 +224,6 @@ class _Reduction:
             self._values(pending, key[pending]),
             self._markers.first_of_each(),
             history,
-            self._unread,
             int(self._table.timestamp.max()) if len(self._table) else layout.NO_TIMESTAMP,
         )
 
@@ -307,17 +292,3 @@ def _last_of_each(rows: Int64Column) -> NDArray[np.intp]:
     """The last of equal rows, in order."""
     _, first = np.unique(rows[::-1], axis=0, return_index=True)
     return np.sort(len(rows) - 1 - first)
-
-
-def _unread(table: RecordTable, facts: Int64Column) -> tuple[UnreadRecords, ...]:
-    """A summary of the records that could not be read, for each thing that is wrong with some."""
-    errors = facts[:, _FACT["error"]]
-    found = []
-    for error in distinct_values(errors[errors != 0]).tolist():
-        rows = np.flatnonzero(errors == error)
-        first = int(rows[0])
-        position = int(table.batches.position[table.batch[first]])
-        reason = GROUP_RECORD_ERRORS[error]
-        is_unknown = "not known" in reason
-        found.append(UnreadRecords(reason, is_unknown, len(rows), int(table.offset[first]), position))
-    return tuple(found)

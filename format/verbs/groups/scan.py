@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from format.findings import Finding, Judgement, Severity, finding, finding_of
-from format.internal_topics.decoded import INVALID
+from format.findings import Finding, finding_of
+from format.internal_topics.record_check import InternalRecordCheck
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.log.read_records import record_tables
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
-from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, UnreadRecords, read_groups
+from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, read_groups
 from format.value_class import value_class
-from format.wording import counted
 
 # Measured: seconds for each batch, each byte, and each byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)
@@ -48,6 +46,7 @@ class GroupsScan:
         """The reduced record tables of a range, and findings about damage."""
         place = opened.log.location
         topic = place.topic if place.topic in COORDINATOR_TOPICS else next(iter(COORDINATOR_TOPICS))
+        check = InternalRecordCheck.of_topic(topic, place)
         for item in selected_chunks(opened, self.needs):
             if isinstance(item, Finding):
                 yield item
@@ -55,25 +54,13 @@ class GroupsScan:
             for table in record_tables(item.chunk, which=item.readable, limits=self.limits, location=place):
                 for problem in table.problems:
                     yield finding_of(problem.error)
+                at_time = table if self.until is None else table.rows(table.timestamp <= self.until)
+                yield from check.summary(at_time).findings
                 records = read_groups(table, topic, until=self.until, with_history=self.with_history)
                 if records is not None:
-                    for unread in records.unread:
-                        yield _unread_finding(unread, place)
                     yield records
 
     def fold(self, log: LogUnit, parts: LogParts[GroupRecords | Finding]) -> Iterator[LogRecords | Finding]:
         """The parts as they come, with their log."""
         for part in with_last_finding(log, parts):
             yield part if isinstance(part, Finding) else LogRecords(log, part)
-
-
-def _unread_finding(unread: UnreadRecords, place: Location) -> Finding:
-    others = ""
-    if unread.count > 1:
-        others = f"; {counted(unread.count - 1, 'more record')} like it"
-    where = place.at(position=unread.position, offset=unread.offset)
-    if unread.is_unknown:
-        return finding(
-            "version-unknown", where, f"{unread.reason}{others}", judgement=Judgement(severity=Severity.INFO)
-        )
-    return finding(INVALID, where, f"{unread.reason}{others}")

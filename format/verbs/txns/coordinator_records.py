@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from format.findings import Finding, finding_of
+from format.internal_topics.record_check import InternalRecordCheck
+from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.read_records import record_tables
 from format.node.partition import Partition
@@ -48,17 +50,20 @@ class CoordinatorScan:
     def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecords | Finding]:
         """The records of a range in log order, and findings about damage."""
         needs = self.needs
+        check = InternalRecordCheck.of_topic(TRANSACTION_STATE_TOPIC, opened.log.location)
         for item in selected_chunks(opened, needs):
             if isinstance(item, Finding):
                 yield item
                 continue
-            which = item.readable & ~item.chunk.table.is_control
-            for table in record_tables(item.chunk, which=which, limits=self.limits, location=item.location):
-                for problem in table.problems:
+            for every in record_tables(item.chunk, which=item.readable, limits=self.limits, location=item.location):
+                for problem in every.problems:
                     yield finding_of(problem.error, item.location)
+                table = every.rows(needs.selection.records(every))
+                odd = check.summary(table)
+                yield from odd.findings
                 epochs = table.batches.leader_epoch[table.batch]
-                rows = np.flatnonzero(needs.selection.records(table)).tolist()
-                keyed = ((row, table.key(row)) for row in rows)
+                plain = ~table.batches.is_control[table.batch]
+                keyed = ((row, table.key(row)) for row in np.flatnonzero(plain).tolist() if row not in odd.unreadable)
                 yield CoordinatorRecords(
                     [
                         (key, table.value(row), int(epochs[row]), int(table.offset[row]))

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Generic, Protocol, TypeVar
 
 from format.errors import KafkaLogError, NotALogDir
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.location import Location
@@ -124,13 +124,19 @@ class Replicas(Generic[ReplicaT]):
 
         Yields findings. Raises NotALogDir for a path without partitions.
         """
+        incomplete: set[int | None] = set()
         for item in scan_units(scan, self._units(topics, scan.limits), jobs=jobs, advance=advance):
             if isinstance(item, Finding):
+                if item.location.topic == TRANSACTION_STATE_TOPIC and (
+                    item.severity >= Severity.WARNING or item.is_incomplete
+                ):
+                    incomplete.add(item.location.partition)
                 yield item
             elif isinstance(item, CoordinatorRecords):
                 item.feed_to(self.ids)
             else:
                 self.keep(item)
+        self.ids.partitions -= incomplete  # a producer may have its coordinator in what was not read
 
     def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
         for target in self.targets:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from format import layout
 from format.checks.batch_headers import check_batch_headers, check_wrapper_offsets
 from format.checks.key_placement import check_key_placement, is_placed_by_key
 from format.checks.record_contents import RecordCheck
@@ -31,6 +33,9 @@ from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 from format.timestamps import DAY_MS
 from format.value_class import state_class, value_class
+
+if TYPE_CHECKING:
+    from format.internal_topics.record_check import InternalRecordCheck
 
 #: The bytes of a log that are read and checked together.
 WALK_CHUNK_BYTES = 2 * BODY_CHUNK_BYTES
@@ -168,12 +173,14 @@ def _record_findings(
     chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
     partition_count = walk.partition_count if is_placed_by_key(location) else None
-    sound = record_check.sound_chunk(chunk) if partition_count is None else None
+    internal_check = _internal_check(location)
+    needs_tables = partition_count is not None or internal_check is not None
+    sound = None if needs_tables else record_check.sound_chunk(chunk)
     if sound is not None:
         walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
         return
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0):
-        sound = record_check.sound_records(chunk, group) if partition_count is None else None
+        sound = None if needs_tables else record_check.sound_records(chunk, group)
         if sound is not None:
             walked.record_count += sound.count
             if walked.keyless_offset is None:
@@ -184,8 +191,19 @@ def _record_findings(
             if walked.keyless_offset is None:
                 walked.keyless_offset = _first_keyless_offset(table)
             yield from record_check.findings(table)
+            if internal_check is not None:
+                yield from internal_check.findings(table)
             if partition_count is not None:
                 yield from check_key_placement(table, location, partition_count)
+
+
+def _internal_check(location: Location) -> InternalRecordCheck | None:
+    """The check of the records of Kafka's own topics, None for other topics."""
+    if not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX):
+        return None
+    from format.internal_topics.record_check import InternalRecordCheck  # it imports every schema
+
+    return InternalRecordCheck.of(location)
 
 
 def _first_keyless_offset(table: RecordTable) -> int | None:

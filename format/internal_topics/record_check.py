@@ -1,0 +1,231 @@
+"""Checks of the records of Kafka's own topics: whether a coordinator, or the metadata loader, can read them.
+
+Source: coordinator-common CoordinatorLoaderImpl and CoordinatorRecordSerde, TransactionStateManager
+(loadTransactionMetadata), raft RecordsIterator, server-common AbstractApiMessageSerde. A coordinator skips a record of
+an unknown type. At any other record that it cannot read, the load of the partition ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.errors import KafkaLogError
+from format.findings import Finding, Judgement, Severity, finding
+from format.internal_topics.decoded import INVALID, Decoded, Problem
+from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, FramedDecoder, decoder_for
+from format.internal_topics.programs import LAST_CLIENT_VERSION, programs_of
+from format.internal_topics.schemas.share_group_state import SHARE_UPDATE_VALUE
+from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VALUE, TRANSACTION_STATUSES
+from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
+from format.location import Location
+from format.log.batch_table import batch_location
+from format.log.record_table import RecordTable
+from format.value_class import value_class
+from format.wording import counted
+
+#: What follows where a broker cannot read a record of a topic.
+_GROUPS_LOST = (
+    "the load of the partition ends here: from Kafka 4.0 on, no group of it can be used; before, no group of it has "
+    "committed offsets"
+)
+_CONSEQUENCES = {
+    layout.CONSUMER_OFFSETS_TOPIC: _GROUPS_LOST,
+    layout.TRANSACTION_STATE_TOPIC: (
+        "the load of the partition ends here: the broker forgets the transactional ids of all records after it"
+    ),
+    layout.SHARE_GROUP_STATE_TOPIC: "the load of the partition ends here: no share group of it can be read",
+    layout.CLUSTER_METADATA_TOPIC: "a broker or controller stops here",
+}
+_CONTROL_BATCH = Problem(INVALID, Severity.ERROR, "a control record, which is read as any other", "", 0)
+_SHARE_UPDATE = 1  # the record type
+_STATUS_AT = 16  # in a value of __transaction_state
+_PARTITIONS_AT = _STATUS_AT + 1
+
+
+@value_class
+class OddRecords:
+    """Findings about the records of a table, and the rows of those that no broker can read."""
+
+    findings: list[Finding]
+    unreadable: set[int]
+
+
+@value_class
+class InternalRecordCheck:
+    """Checks the records of one internal topic."""
+
+    topic: str
+    location: Location
+    decoder: Decoder
+
+    @classmethod
+    def of(cls, location: Location) -> InternalRecordCheck | None:
+        """The check for a log, None if its topic is not internal."""
+        topic = location.topic
+        return cls.of_topic(topic, location) if topic in INTERNAL_TOPICS else None
+
+    @classmethod
+    def of_topic(cls, topic: str, location: Location) -> InternalRecordCheck:
+        """The check for a log that has records of an internal topic. Raises ValueError for another topic."""
+        decoder = decoder_for(topic)
+        if decoder is None:
+            raise ValueError(f"there is no decoder of {topic}")
+        return cls(topic, location, decoder)
+
+    def findings(self, table: RecordTable) -> Iterator[Finding]:
+        """Findings for each record that a broker does not read, or that is not as a broker writes it."""
+        for row, problem in self._odd_records(table):
+            yield self._finding(table, row, problem)
+
+    def summary(self, table: RecordTable) -> OddRecords:
+        """As ``findings``, but one for all records of the table with which the same is wrong: for the first of them."""
+        rows_of: dict[Problem, list[int]] = {}
+        for row, problem in self._odd_records(table):
+            rows_of.setdefault(problem, []).append(row)
+        found = [self._finding(table, rows[0], each, more=len(rows) - 1) for each, rows in rows_of.items()]
+        odd = {row for rows in rows_of.values() for row in rows}
+        return OddRecords(found, {row for row in odd if not self._is_readable(table.key(row), table.value(row))})
+
+    def _is_readable(self, key: bytes | None, value: bytes | None) -> bool:
+        """Whether a record has a type and a content, or is a tombstone."""
+        try:
+            decoded_key = self.decoder.decode_key(key)
+            decoded = self.decoder.decode_value(decoded_key, value)
+        except KafkaLogError:
+            return False
+        has_type = decoded_key.data is not None or isinstance(self.decoder, FramedDecoder)
+        has_content = decoded.data is not None or decoded.is_tombstone
+        return has_type and has_content and not any(self._contradictions(decoded))
+
+    def _odd_records(self, table: RecordTable) -> Iterator[tuple[int, Problem]]:
+        """Each row that is not as a broker writes it, with each thing that is wrong with it."""
+        if not len(table):
+            return
+        is_control = table.batches.is_control[table.batch]
+        if self.topic == layout.TRANSACTION_STATE_TOPIC:
+            yield from ((row, _CONTROL_BATCH) for row in np.flatnonzero(is_control).tolist())
+        rows = np.flatnonzero(~is_control)
+        plain = table if len(rows) == len(table) else table.rows(rows)
+        for row in self._odd_rows(plain) if len(plain) else ():
+            for problem in self.problems(plain.key(row), plain.value(row)):
+                yield int(rows[row]), problem
+
+    def _odd_rows(self, table: RecordTable) -> list[int]:
+        """The rows that are not plainly sound."""
+        programs = programs_of(self.topic)
+        if programs is None:
+            return []
+        is_framed = isinstance(self.decoder, FramedDecoder)
+        find = find_odd_framed_record if is_framed else find_odd_coordinator_record
+        records, messages, steps = (
+            memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
+        )
+        versions = programs.messages.shape[1] - 1
+        rows: set[int] = set()
+        row = find(table.buffer, records, messages, versions, steps, 0)
+        while row >= 0:
+            rows.add(row)
+            row = find(table.buffer, records, messages, versions, steps, row + 1)
+        if self.topic == layout.TRANSACTION_STATE_TOPIC:
+            rows |= set(np.flatnonzero(_lacks_partitions(table)).tolist())
+        elif self.topic == layout.SHARE_GROUP_STATE_TOPIC:
+            rows |= set(np.flatnonzero(_is_update_tombstone(table)).tolist())
+        return sorted(rows)
+
+    def problems(self, key: bytes | None, value: bytes | None) -> Iterator[Problem]:
+        """What is wrong with a record, as a broker sees it."""
+        try:
+            decoded_key = self.decoder.decode_key(key)
+            if decoded_key.raw is not None and decoded_key.type_id is not None:
+                yield from decoded_key.problems  # a type that is not known: its value is not looked at
+                return
+            decoded = self.decoder.decode_value(decoded_key, value)
+        except KafkaLogError as error:
+            yield Problem(INVALID, Severity.ERROR, error.message, "", 0)
+            return
+        for problem in (*decoded_key.problems, *decoded.problems):
+            yield self._judged(problem, decoded)
+        yield from self._contradictions(decoded)
+
+    def _judged(self, problem: Problem, value: Decoded) -> Problem:
+        """A problem with the severity that it has for a broker."""
+        severity = problem.severity
+        if value.name == TRANSACTION_LOG_VALUE.name and problem.code == "version-unknown" and value.data is None:
+            message = f"{problem.message}: a 4.3 broker skips the record, a 3.9 broker loads none after it"
+            return Problem(problem.code, severity, message, problem.part, problem.position)
+        if problem.code == "version-unknown" and value.data is None and problem.part == "value":
+            is_future = value.version is None or value.version >= 0
+            severity = Severity.WARNING if is_future else Severity.ERROR
+            if not is_future:
+                return Problem(INVALID, severity, problem.message, problem.part, problem.position)
+        elif isinstance(self.decoder, FramedDecoder) and (value.is_tombstone or "bytes are left" in problem.message):
+            severity = Severity.ERROR
+        return Problem(problem.code, severity, problem.message, problem.part, problem.position)
+
+    def _contradictions(self, value: Decoded) -> Iterator[Problem]:
+        """What a broker refuses in a value that it can decode."""
+        data = value.data
+        if value.is_tombstone and value.name == SHARE_UPDATE_VALUE.name:
+            yield Problem(INVALID, Severity.ERROR, "a tombstone, which updates do not have", "value", 0)
+        if data is None or value.name != TRANSACTION_LOG_VALUE.name:
+            return
+        status = data["transactionStatus"]
+        if not 0 <= status < len(TRANSACTION_STATUSES):
+            yield Problem(INVALID, Severity.ERROR, f"transactionStatus {status} is not one", "value", _STATUS_AT)
+        elif status and data["transactionPartitions"] is None:
+            yield Problem(
+                INVALID, Severity.ERROR, "a transaction without transactionPartitions", "value", _PARTITIONS_AT
+            )
+        client_version = data.get("clientTransactionVersion", 0)
+        if not 0 <= client_version <= LAST_CLIENT_VERSION:
+            message = f"clientTransactionVersion {client_version} is not one"
+            yield Problem(INVALID, Severity.ERROR, message, "value", 0)
+
+    def _finding(self, table: RecordTable, row: int, problem: Problem, more: int = 0) -> Finding:
+        batch, offset = int(table.batch[row]), int(table.offset[row])
+        place = batch_location(self.location, table.batches, batch)
+        part = f"{problem.part}: " if problem.part else ""
+        message = f"the record at offset {offset}: {part}{problem.message}"
+        consequence = _CONSEQUENCES.get(self.topic)
+        if problem.severity >= Severity.ERROR and consequence is not None:
+            message += f"; {consequence}"
+        elif problem.severity is Severity.WARNING and problem.code == "version-unknown" and consequence is not None:
+            message += f"; in a broker that does not know it, {consequence}"
+        if more:
+            message += f"; {counted(more, 'more record')} like it"
+        return finding(
+            problem.code,
+            place.at(place.position, place.length, offset),
+            message,
+            judgement=Judgement(severity=problem.severity),
+        )
+
+
+def _bytes_at(table: RecordTable, rows: NDArray[np.intp], distance: int) -> NDArray[np.uint8]:
+    """A byte of the values of rows, so far from their beginning."""
+    source = np.frombuffer(table.buffer, np.uint8)
+    found: NDArray[np.uint8] = source[table.value_start[rows] + distance]
+    return found
+
+
+def _lacks_partitions(table: RecordTable) -> NDArray[np.bool_]:
+    """Which transactions have a status that needs partitions, and null in place of them."""
+    found = np.zeros(len(table), bool)
+    rows = np.flatnonzero(table.value_length > _PARTITIONS_AT)
+    version, status = _bytes_at(table, rows, 1), _bytes_at(table, rows, _STATUS_AT)
+    first = _bytes_at(table, rows, _PARTITIONS_AT)
+    found[rows] = (status > 0) & (((version == 0) & (first >= 0x80)) | ((version == 1) & (first == 0)))
+    return found
+
+
+def _is_update_tombstone(table: RecordTable) -> NDArray[np.bool_]:
+    """Which records of __share_group_state are updates without a value, with which a broker does not reckon."""
+    found = np.zeros(len(table), bool)
+    rows = np.flatnonzero((table.value_length < 0) & (table.key_length >= 2))
+    source = np.frombuffer(table.buffer, np.uint8)
+    found[rows] = source[table.key_start[rows] + 1] == _SHARE_UPDATE
+    return found
