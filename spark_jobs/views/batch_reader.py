@@ -28,6 +28,7 @@ from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.views import log_views, scan_views
 from spark_jobs.views.read_options import ReadOptions, resolved_paths
+from spark_jobs.work.packed import unpacked
 from spark_jobs.work.planning import Item, LogPart, Splits, Unit, plan
 
 _ROWS_IN_A_BATCH = 10_000
@@ -50,17 +51,22 @@ class Surroundings:
 
 
 class Share(InputPartition):
-    """The work of one task: units and parts of a plan, or nothing.
+    """The work of one task: units and parts of a plan, packed, or nothing.
 
     ``found`` are findings about several units together, which were made on the driver.
     """
 
-    def __init__(self, items: list[Item], surroundings: Surroundings, found: Sequence[Finding] = ()) -> None:
+    def __init__(self, items: bytes | None, surroundings: Surroundings, found: Sequence[Finding] = ()) -> None:
         super().__init__(0)
-        self.items = items
+        self._items = items
         self.found = found
         self.surroundings = surroundings
         self.addresses = remote_files.known()
+
+    @property
+    def items(self) -> list[Item]:
+        """The units and parts, which are unpacked each time."""
+        return [] if self._items is None else list(unpacked(self._items))
 
 
 class KafkaLogReader(DataSourceReader):
@@ -78,7 +84,9 @@ class KafkaLogReader(DataSourceReader):
         options = self._options
         paths = resolved_paths(options)
         splits = _SPLITS.get(options.view, Splits.NEVER)
-        planned = plan(paths, parallelism=os.cpu_count() or 2, range_bytes=options.range_bytes, splits=splits)
+        planned = plan(
+            paths, parallelism=os.cpu_count() or 2, range_bytes=options.range_bytes, splits=splits, wants=self._wants
+        )
         surroundings = Surroundings()
         found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:
@@ -90,9 +98,8 @@ class KafkaLogReader(DataSourceReader):
             found, compacted_topics = scan_views.findings_together(paths)
             found = [each for each in found if options.wants(each.location)]
             surroundings = replace(surroundings, compacted_topics=compacted_topics)
-        tasks = [[item for item in task if self._wants(item)] for task in planned.tasks]
-        shares = [Share(task, surroundings) for task in tasks if task]
-        return [*shares, Share([], surroundings, found)] if found or not shares else list(shares)
+        shares: list[InputPartition] = [Share(task, surroundings) for task in planned.tasks.contents]
+        return [*shares, Share(None, surroundings, found)] if found or not shares else shares
 
     def _wants(self, item: Item) -> bool:
         options = self._options

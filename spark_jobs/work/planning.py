@@ -7,7 +7,7 @@ A plan reads only names, sizes and times. The task that reads a range finds wher
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -28,6 +28,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
+from spark_jobs.work.packed import PackedList
 from spark_jobs.work.workers import Surroundings
 
 #: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
@@ -137,10 +138,10 @@ Item = Unit | LogPart
 
 @dataclass(slots=True)
 class Plan:
-    """All units in the order of the paths, and the tasks that read them."""
+    """All units in the order of the paths, without their segments, and the tasks that read them."""
 
     units: list[Unit] = field(default_factory=list)
-    tasks: list[list[Item]] = field(default_factory=list)
+    tasks: PackedList[list[Item]] = field(default_factory=PackedList)
     total_bytes: int = 0
     surroundings: Surroundings = field(default_factory=Surroundings)
 
@@ -151,11 +152,12 @@ def plan(
     parallelism: int = 2,
     range_bytes: int | None = None,
     splits: Splits = Splits.RANGES,
+    wants: Callable[[Item], bool] = lambda item: True,
 ) -> Plan:
     """The plan for these paths, each a log directory, a partition or a file. Raises InputError for anything else.
 
     ``splits`` is how partitions and logs are cut. A range has about ``range_bytes``, None to choose by the total.
-    ``parallelism`` is the number of tasks that run at once.
+    ``parallelism`` is the number of tasks that run at once. Items for which ``wants`` is false are left out.
     """
     made = Plan()
     with contextlib.ExitStack() as listings:
@@ -173,9 +175,10 @@ def plan(
                 made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, target.kind))
         made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
         wanted = bytes_of_range(made.total_bytes, range_bytes)
-        if splits is not Splits.NEVER:
-            made.units = [_split(unit, wanted, splits) for unit in made.units]
-    made.tasks = list(bundled(_items(made.units), bytes_of_task(made.total_bytes, wanted, parallelism)))
+        # Each task is packed before the segments of the next partition are listed: a plan may have very many.
+        split = (unit if splits is Splits.NEVER else _split(unit, wanted, splits) for unit in made.units)
+        items = filter(wants, _items(split))
+        made.tasks = PackedList(bundled(items, bytes_of_task(made.total_bytes, wanted, parallelism)))
     return made
 
 

@@ -80,6 +80,17 @@ def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
         assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
 
 
+def test_items_that_are_left_out_do_not_count_for_tasks(tmp_path: Path) -> None:
+    """A query of one topic among many has as few tasks as its partitions need."""
+    for number in range(300):
+        write_segment(tmp_path / f"t-{number}", 0, batches(1))
+    every = plan([tmp_path])
+    assert len(every.tasks) > 1
+    made = plan([tmp_path], wants=lambda item: isinstance(item, LogPart) and "7/" in item.path)
+    assert [len(task) for task in made.tasks] == [30]
+    assert sum(map(len, every.tasks)) == 1 + 300  # and the files of the log directory itself
+
+
 def test_the_plan_of_a_job_is_made_when_it_is_requested(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
