@@ -209,11 +209,11 @@ def sum_table(table: Table, crc_valid: memoryview, sums: Row) -> None:
     last_offset = MIN_I64
     producer_id = 0
     if len(table) > 0:
-        sums[T_RISES] = 1
+        sums[T_RISES] = sums[T_FOLLOWS] = 1
         sums[T_LEAST_OFFSET] = sums[T_GREATEST_OFFSET] = table[0, B_BASE_OFFSET]
         sums[T_LEAST_DELTA] = sums[T_GREATEST_DELTA] = table[0, B_LAST_DELTA]
         sums[T_MAX_TIMESTAMP] = table[0, B_MAX_TIMESTAMP]
-        sums[T_HIGHEST_EPOCH] = table[0, B_EPOCH]
+        sums[T_LOWEST_EPOCH] = sums[T_HIGHEST_EPOCH] = table[0, B_EPOCH]
         producer_id = table[0, B_PRODUCER_ID]
     for row in range(len(table)):
         magic = table[row, B_MAGIC]
@@ -243,16 +243,20 @@ def sum_table(table: Table, crc_valid: memoryview, sums: Row) -> None:
             sums[T_GREATEST_DELTA] = delta
         # A last offset that does not fit into 64 bits ends the rise.
         if (base_offset > MAX_I64 - delta) if delta >= 0 else (base_offset < MIN_I64 - delta):
-            sums[T_RISES] = 0
+            sums[T_RISES] = sums[T_FOLLOWS] = 0
         else:
             if row > 0 and base_offset + delta <= last_offset:
-                sums[T_RISES] = 0
+                sums[T_RISES] = sums[T_FOLLOWS] = 0
+            if row > 0 and base_offset <= last_offset:
+                sums[T_FOLLOWS] = 0
             last_offset = base_offset + delta
 
         if table[row, B_MAX_TIMESTAMP] > sums[T_MAX_TIMESTAMP]:
             sums[T_MAX_TIMESTAMP] = table[row, B_MAX_TIMESTAMP]
         if table[row, B_EPOCH] > sums[T_HIGHEST_EPOCH]:
             sums[T_HIGHEST_EPOCH] = table[row, B_EPOCH]
+        elif table[row, B_EPOCH] < sums[T_LOWEST_EPOCH]:
+            sums[T_LOWEST_EPOCH] = table[row, B_EPOCH]
         if table[row, B_PRODUCER_ID] != producer_id:
             producer_id = table[row, B_PRODUCER_ID]
             sums[T_PRODUCER_CHANGES] += 1

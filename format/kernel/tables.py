@@ -88,8 +88,10 @@ TABLE_SUMS = (
     "least_delta",  # of the last offset deltas
     "greatest_delta",
     "max_timestamp",
+    "lowest_epoch",
     "highest_epoch",
     "rises",  # 1 if the last offset of each batch is higher than that of the batch before
+    "follows",  # 1 if each batch also starts after the last offset of the batch before
     "right_crcs",  # the number of batches with a right CRC
     "wrong_crcs",
     "wrappers",  # compressed v0 and v1 messages
@@ -187,8 +189,10 @@ T_GREATEST_OFFSET = TABLE_SUMS.index("greatest_offset")
 T_LEAST_DELTA = TABLE_SUMS.index("least_delta")
 T_GREATEST_DELTA = TABLE_SUMS.index("greatest_delta")
 T_MAX_TIMESTAMP = TABLE_SUMS.index("max_timestamp")
+T_LOWEST_EPOCH = TABLE_SUMS.index("lowest_epoch")
 T_HIGHEST_EPOCH = TABLE_SUMS.index("highest_epoch")
 T_RISES = TABLE_SUMS.index("rises")
+T_FOLLOWS = TABLE_SUMS.index("follows")
 T_RIGHT_CRCS = TABLE_SUMS.index("right_crcs")
 T_WRONG_CRCS = TABLE_SUMS.index("wrong_crcs")
 T_WRAPPERS = TABLE_SUMS.index("wrappers")

@@ -36,8 +36,10 @@ class TableSums(NamedTuple):
     least_delta: int
     greatest_delta: int
     max_timestamp: int
+    lowest_epoch: int
     highest_epoch: int
     rises: int
+    follows: int
     right_crcs: int
     wrong_crcs: int
     wrappers: int
@@ -82,7 +84,7 @@ class BatchTable:
 
     @property
     def sums(self) -> TableSums:
-        """The sums over all rows. They are kept, so the columns cannot be changed any more once they were asked for."""
+        """The sums over all rows. They are kept, so the columns cannot be changed until ``forget_sums`` is called."""
         if self._sums is None:
             self.columns.flags.writeable = self.crc_valid.flags.writeable = False
             found = array("q", _NO_SUMS)
@@ -91,6 +93,12 @@ class BatchTable:
             codecs = values[T_CODEC_COUNTS:T_CODEC_BYTES], values[T_CODEC_BYTES:]
             self._sums = TableSums._make([*values[:T_CODEC_COUNTS], *codecs])
         return self._sums
+
+    def forget_sums(self) -> None:
+        """Allow changes of the columns."""
+        if self._sums is not None:
+            self._sums = None
+            self.columns.flags.writeable = self.crc_valid.flags.writeable = True
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> BatchTable:
         """A table of the rows that a slice, mask or index array selects."""

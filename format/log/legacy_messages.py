@@ -100,6 +100,7 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
     header.
     """
     table = chunk.table
+    table.forget_sums()
     sound = np.flatnonzero(table.is_wrapper & (table.crc_valid != 0))
     held_bytes = 0
     for opened in _opened(chunk, sound, limits):
@@ -125,6 +126,7 @@ def open_bundled_wrappers(table: BatchTable, bundled: BundledFile) -> None:
     rows = np.flatnonzero(table.is_wrapper)
     if not len(rows):
         return
+    table.forget_sums()
     inner = bundled.inner_offsets(table.position[rows])
     is_known = inner[:, 0] >= 0
     rows, first_offsets, counts = rows[is_known], inner[is_known, 0], inner[is_known, 1]

@@ -166,6 +166,7 @@ def sums_by_numpy(table: BatchTable) -> TableSums:
         base + delta for base, delta in zip(table.base_offset.tolist(), table.last_offset_delta.tolist(), strict=True)
     ]
     fits = [-(2**63) <= each < 2**63 for each in last]
+    rises = all(fits) and all(before < after for before, after in pairwise(last))
     producers = table.producer_id
     codecs = [table.codec == codec for codec in range(8)]
     in_transaction = (table.is_transactional | table.is_control) & (producers >= 0)
@@ -178,8 +179,10 @@ def sums_by_numpy(table: BatchTable) -> TableSums:
         least_delta=int(table.last_offset_delta.min()),
         greatest_delta=int(table.last_offset_delta.max()),
         max_timestamp=int(table.max_timestamp.max()),
+        lowest_epoch=int(table.leader_epoch.min()),
         highest_epoch=int(table.leader_epoch.max()),
-        rises=int(all(fits) and all(before < after for before, after in pairwise(last))),
+        rises=int(rises),
+        follows=int(rises and all(base > before for base, before in zip(table.base_offset[1:], last, strict=False))),
         right_crcs=int((table.crc_valid == 1).sum()),
         wrong_crcs=int((table.crc_valid == 0).sum()),
         wrappers=int(table.is_wrapper.sum()),
@@ -220,7 +223,7 @@ def test_the_sums_are_those_of_the_columns() -> None:
     picks = random.Random(7)
     tables = [odd_table(picks) for _ in range(500)]
     assert [table.sums for table in tables] == [sums_by_numpy(table) for table in tables]
-    assert {table.sums.rises for table in tables if len(table) > 1} == {0, 1}
+    assert {(table.sums.rises, table.sums.follows) for table in tables if len(table) > 1} == {(0, 0), (1, 0), (1, 1)}
 
 
 def test_a_table_without_rows_adds_up_to_nothing() -> None:
@@ -235,6 +238,9 @@ def test_columns_cannot_change_once_they_were_added_up() -> None:
     for column in (table.crc_valid, table.base_offset):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 0
+    table.forget_sums()
+    table.base_offset[0] = 5
+    assert table.sums.greatest_offset == 5
 
 
 def test_a_table_is_the_same_after_pickling() -> None:
