@@ -215,14 +215,19 @@ def topics(rows: Rows) -> Markup | None:
     """The largest topics by the codecs of their bytes."""
     cells = []
     codecs: set[str] = set()
-    for row in rows[:_MOST_BARS]:
-        for pair in (row["codecs"] or "").split(","):
-            codec, _, size = pair.partition(":")
-            if size:
-                codecs.add(codec)
-                tip = f"{shown(row['topic'])}: {human_size(int(size))} {codec}"
-                cells.append((row["topic"], codec, int(size), tip))
+    sizes = {row["topic"]: _codec_sizes(row["codecs"]) for row in rows}
+    largest = sorted(sizes, key=lambda topic: -sum(sizes[topic].values()))
+    for topic in largest[:_MOST_BARS]:
+        for codec, size in sizes[topic].items():
+            codecs.add(codec)
+            cells.append((topic, codec, size, f"{shown(topic)}: {human_size(size)} {codec}"))
     return None if not cells else _horizontal(cells, [each for each in CODECS if each in codecs], "bytes of batches")
+
+
+def _codec_sizes(text: str | None) -> dict[str, int]:
+    """The bytes of each codec, from a text such as ``none:4283,zstd:16337``."""
+    pairs = (each.partition(":") for each in (text or "").split(","))
+    return {codec: int(size) for codec, _, size in pairs if size}
 
 
 def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title: str) -> Markup:

@@ -22,12 +22,16 @@ _MOST_NAMED = 3
 
 @state_class
 class KeptFindings:
-    """Counts by code and severity, and the findings that are shown, the most severe first."""
+    """Counts by code and severity, and the findings that are shown, the most severe first.
+
+    ``owners`` has the node, in words, of a directory or of those in it; it is empty for a single node.
+    """
 
     counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
     kept: dict[tuple[Severity, str], list[Finding]] = field(default_factory=dict)
     places: dict[tuple[Severity, str], set[str]] = field(default_factory=dict)
     lost_offsets: int = 0
+    owners: dict[str, str] = field(default_factory=dict)
 
     def add(self, found: Finding) -> None:
         """Count a finding; keep it if there are not too many of its code yet."""
@@ -37,10 +41,8 @@ class KeptFindings:
         if len(kept) < _MOST_OF_CODE:
             kept.append(found)
         places = self.places.setdefault(key, set())
-        path = found.location.path
-        folder, _, name = path.rpartition("/")
         if len(places) < _MOST_DIRECTORIES:
-            places.add(folder if parse_partition_dir(name) is None else path)
+            places.add(directory_of(found))
         if found.lost_offsets is not None:
             self.lost_offsets += found.lost_offsets[1] - found.lost_offsets[0] + 1
 
@@ -90,14 +92,27 @@ class KeptFindings:
         for each in sorted(self.kept[key], key=lambda one: one.lost_offsets is None):
             where = each.location
             name = where.path.rpartition("/")[2] if where.topic is None else f"{where.topic}-{where.partition}"
+            name += self._owner_words(each)
             found.setdefault(name, name + _loss_words(each))
         shown = list(found.values())[:_MOST_NAMED]
         # Not all findings of a frequent code are kept, but all their places are counted.
         more = max(len(found), len(self.places[key])) - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
+    def _owner_words(self, found: Finding) -> str:
+        directory = directory_of(found)
+        owner = self.owners.get(directory) or self.owners.get(directory.rpartition("/")[0])
+        return "" if owner is None else f" of {owner}"
+
     def _order(self) -> list[tuple[Severity, str]]:
         return sorted(self.counts, key=lambda key: (-key[0], key[1]))
+
+
+def directory_of(found: Finding) -> str:
+    """The directory that a finding is about: the partition's, or the one that its file is in."""
+    path = found.location.path
+    folder, _, name = path.rpartition("/")
+    return folder if parse_partition_dir(name) is None else path
 
 
 def _loss_words(found: Finding) -> str:

@@ -14,7 +14,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind, LogDir
+from format.node.log_dir import Kind, LogDir, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
@@ -147,6 +147,8 @@ class ReportRun:
         report.table(LOG_DIR).extend(each.row() for each in log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)
+        owners = dict(self._owners(context))
+        self.kept.owners = owners if len(set(owners.values())) > 1 else {}
         add_findings(report, self.kept)
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
@@ -157,6 +159,16 @@ class ReportRun:
         report.counts["lost_offsets"] = self.kept.lost_offsets
         add_overview(report, self.kept)
         return report
+
+    def _owners(self, context: ClusterContext) -> Iterator[tuple[str, str]]:
+        """Each log directory, or partition that was given by itself, and its node in words."""
+        for target in self.targets:
+            found = [(each.path, each.path) for each in target.log_dirs]
+            if target.kind is Kind.PARTITION:
+                found = [(target.path, directory_around(target.path))]
+            for path, log_dir in found:
+                node_id = context.node_id_at(log_dir)
+                yield str(path), str(log_dir) if node_id is None else f"node {node_id}"
 
     def _log_dirs(self) -> Iterator[LogDirListing]:
         for target in self.targets:

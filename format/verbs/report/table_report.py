@@ -43,7 +43,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
 from format.verbs.report.histograms import BytesByOffset
-from format.verbs.report.kept_findings import KeptFindings
+from format.verbs.report.kept_findings import KeptFindings, directory_of
 from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.table_events import TableEvents
 from format.verbs.report.terms import Report, ReportTerms
@@ -133,6 +133,8 @@ class TableReport:
                                 continue
                             seen.add(repr(found))
                         self.kept.add(found)
+                        if self._has_brokers:
+                            self.kept.owners[directory_of(found)] = _broker_name(file.broker_id)
                         self._events.find(found, self._survey.find(found))
                         yield found
 

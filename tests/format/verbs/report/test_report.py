@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -269,3 +270,28 @@ def test_the_largest_and_the_damaged_partitions_are_shown_by_offset(tmp_path: Pa
     sizes = {row["partition"]: row["log_size_bytes"] for row in _rows(report, "report_partition")}
     sound = sorted(set(sizes) - {3, 8}, key=lambda number: -sizes[number])
     assert shown == {3, 8, *sound[:4]}
+
+
+def test_places_have_their_node_where_there_are_several(data_dir: Path, tmp_path: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1"
+    first, second = (damaged_node(source, tmp_path / name) for name in ("a", "b"))
+    meta = second / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=2"))
+    for paths in ((first, second), (first / "orders-0", second / "orders-0")):
+        report = report_of(*paths)
+        summary = {row["code"]: row["places"] for row in _rows(report, "finding_summary")}
+        assert re.findall(r"orders-0 of node [12]", summary["batch-crc-mismatch"]) == [
+            "orders-0 of node 1",
+            "orders-0 of node 2",
+        ]
+        assert "orders-0 of node 2" in report.sentences[1]
+    alone = {row["code"]: row["places"] for row in _rows(report_of(second), "finding_summary")}
+    assert "of node" not in alone["batch-crc-mismatch"]
+
+
+def test_a_node_without_an_id_is_named_by_its_directory(data_dir: Path, tmp_path: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1"
+    first, second = (damaged_node(source, tmp_path / name) for name in ("a", "b"))
+    (second / "meta.properties").unlink()
+    summary = {row["code"]: row["places"] for row in _rows(report_of(first, second), "finding_summary")}
+    assert f"orders-0 of {second}" in summary["batch-crc-mismatch"]

@@ -73,6 +73,8 @@ def test_brokers_with_directories_of_the_same_name_are_kept_apart(tmp_path: Path
     ]
     (row,) = report.tables["finding"].objects()
     assert row["path"] == f"broker 2:/var/kafka/t-0/{0:020d}.log"
+    (summary,) = report.tables["finding_summary"].objects()
+    assert summary["places"].startswith("t-0 of broker 2")
     (usage,) = report.tables["topic_usage"].objects()
     assert (usage["partition_count"], usage["replica_count"], usage["size_bytes"]) == (1, 2, 1800)
     assert (usage["finding_count"], usage["batch_count"], usage["record_count"]) == (1, 4, None)
