@@ -146,11 +146,12 @@ class ClusterImage:
     def _remove_topic(self, data: dict[str, Any]) -> None:
         topic_id = data["topicId"]
         name = self.names.pop(topic_id, None)
+        if name is None:
+            raise BrokenImage(f"Unable to delete topic with id {topic_id}: no such topic found.")
         for key in [key for key in self.partitions if key[0] == topic_id]:
             del self.partitions[key]
-        if name is not None:
-            self.removed_topics[topic_id] = name
-            self.configs.pop((TOPIC_RESOURCE, name), None)
+        self.removed_topics[topic_id] = name
+        self.configs.pop((TOPIC_RESOURCE, name), None)
 
     def _create_partition(self, data: dict[str, Any]) -> None:
         self.partitions[data["topicId"], data["partitionId"]] = PartitionState(

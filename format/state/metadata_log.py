@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from format.errors import KafkaLogError
+from format.errors import CorruptDataError, KafkaLogError
 from format.files import quorum_state
 from format.findings import Finding, Severity, finding, finding_of
 from format.layout import CLUSTER_METADATA_TOPIC
@@ -110,6 +110,8 @@ def _decoded(records: RecordTable, row: int, place: Location, *, is_control: boo
     decoder = _decoder()
     if decoder is None:
         return None
+    if value is None:
+        raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
     decoded = decoder.decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
         message = f"a metadata record of type {decoded.type_id} is newer than this program"

@@ -103,7 +103,7 @@ def _identity(
     try:
         identity = read_identity(log_dirs, metadata_dir, node_id, terms.version, terms.limits)
         if not identity.is_zookeeper:
-            check_bootstrap(metadata_dir, terms.limits)
+            check_bootstrap(metadata_dir, terms)
     except StopsStart as error:
         result.steps.append(_refusal(error))
         return None

@@ -21,14 +21,15 @@ from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.boot.followed import exists, opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from
+from format.verbs.boot.one_log.metadata_records import check_metadata_level
 from format.verbs.boot.pipes import stop_at_pipe
-from format.verbs.boot.steps import StopsStart
+from format.verbs.boot.steps import BootTerms, StopsStart
 
 _CLASS = "BootstrapDirectory"
 _REASON = "a node reads its bootstrap metadata at every start, though only a new cluster needs it"
 
 
-def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
+def check_bootstrap(metadata_dir: Path, terms: BootTerms) -> None:
     """Read the file as a node does. Raises StopsStart where a node fails, UnreadableFile and FileChanged."""
     path = metadata_dir / BOOTSTRAP_CHECKPOINT
     if not exists(path):
@@ -37,7 +38,10 @@ def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
         raise StopsStart(os.strerror(errno.EISDIR), _CLASS, path=path, reason=_REASON)
     stop_at_pipe(path, _CLASS)
     with opened(path) as source:
-        if _has_metadata_version(source, path, limits):
+        level = _metadata_version(source, path, terms.limits)
+        if level is not None:
+            if not terms.is_one_of_several:  # else the release is not known
+                check_metadata_level(level, terms.version, path)
             return
     raise StopsStart(
         "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap "
@@ -48,10 +52,10 @@ def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
     )
 
 
-def _has_metadata_version(source: FileSource, path: Path, limits: Limits) -> bool:
-    """Whether one of the records, all of which are decoded, sets the feature metadata.version. Raises StopsStart."""
+def _metadata_version(source: FileSource, path: Path, limits: Limits) -> int | None:
+    """The last metadata.version in the records, all of which are decoded; None without one. Raises StopsStart."""
     decoder = decoder_for(CLUSTER_METADATA_TOPIC)
-    has_version = False
+    level = None
     for position, value in _values(source, path, limits):
         try:
             decoded = None if decoder is None else decoder.decode_value(None, value)
@@ -59,8 +63,9 @@ def _has_metadata_version(source: FileSource, path: Path, limits: Limits) -> boo
             raise _undecodable(path, str(error), position) from error
         if decoded is None or decoded.data is None:
             raise _undecodable(path, "a record without a value, or of a type that this program does not know", position)
-        has_version |= decoded.record_type == "FEATURE_LEVEL_RECORD" and decoded.data["name"] == "metadata.version"
-    return has_version
+        if decoded.record_type == "FEATURE_LEVEL_RECORD" and decoded.data["name"] == "metadata.version":
+            level = int(decoded.data["featureLevel"])
+    return level
 
 
 def _values(source: FileSource, path: Path, limits: Limits) -> Iterator[tuple[int, bytes | None]]:

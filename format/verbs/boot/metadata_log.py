@@ -32,6 +32,7 @@ from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic
 from format.verbs.boot.one_log.leader_epochs import EpochCache
 from format.verbs.boot.one_log.loaded_log import LoadTerms
 from format.verbs.boot.one_log.log_load import load_log
+from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_records
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart
@@ -132,17 +133,23 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
         raise StopsStart(message, "BrokerLifecycleManager", path=snapshots[newest], reason=reason)
     _check_next_epoch(state, max(epoch, 0 if newest is None else newest[0]), path)
     replay = MetadataReplay(ClusterImage())
+    record_terms = RecordTerms(terms.version, terms.limits)
+    files_to_replay: list[tuple[Path, int, int]] = []
     if newest is not None:
         reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
         end = _check_records(snapshots[newest], "RecordsSnapshotReader", reason)
         if not end:
             raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
-        _replay_file(replay, snapshots[newest], end, 0, terms.limits)
+        check_records(snapshots[newest], end, 0, record_terms)
+        files_to_replay.append((snapshots[newest], end, 0))
     if not is_replaced:
-        for segment in log.segments:
-            if segment.place is not None:
-                start = 0 if newest is None else newest[1]
-                _replay_file(replay, segment.place, segment.size_bytes, start, terms.limits)
+        start = 0 if newest is None else newest[1]
+        read = [(each.place, each.size_bytes, start) for each in log.segments if each.place is not None]
+        for each in read:
+            check_records(*each, record_terms)
+        files_to_replay += read
+    for each in files_to_replay:
+        _replay_file(replay, *each, terms)
     if replay.first_contradiction is not None:
         reason = "the metadata log refers to records that the snapshot lacks"
         raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
@@ -151,12 +158,14 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
     return state
 
 
-def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, limits: Limits) -> None:
+def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, terms: BootTerms) -> None:
     """Replay a log or snapshot file up to position ``end``; a record that cannot be read becomes ``image.problem``."""
-    for item in metadata_records(LogUnit(followed(path), Location(str(path)), end=end), from_offset, limits):
+    for item in metadata_records(LogUnit(followed(path), Location(str(path)), end=end), from_offset, terms.limits):
         if isinstance(item, Finding):
             replay.image.problem = replay.image.problem or f"a metadata record cannot be read: {item.message}"
         else:
+            if item.record_type == "FEATURE_LEVEL_RECORD" and not terms.is_one_of_several:
+                check_feature(item.data["name"], item.data["featureLevel"], terms.version, path, item.offset)
             replay.take(item)
 
 

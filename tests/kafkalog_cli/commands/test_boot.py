@@ -11,6 +11,7 @@ import pytest
 
 from format.columns import BOOT_STEP
 from kafkalog_cli.commands.boot import KAFKA_VERSIONS
+from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, copied_node
 from tests.running import Run
 
@@ -32,6 +33,7 @@ def node(data_dir: Path, tmp_path: Path) -> Node:
 
 @pytest.mark.parametrize("version", KAFKA_VERSIONS)
 def test_a_sound_node(kafkalog: Kafkalog, node: Node, version: str) -> None:
+    make_earlier(node)
     run = kafkalog("--format", "jsonl", "--kafka-version", version, node.first).check(0)
     assert f"A {version} broker would start" in run.stderr
     assert {tuple(row)[1:] for row in run.rows("boot_step")} == {BOOT_STEP.names}

@@ -10,6 +10,7 @@ from tests.oracle.boot_mutations import (
     metadata,
     odd_batches,
     odd_files,
+    odd_metadata,
     odd_nodes,
     pipes,
     side_files,
@@ -55,6 +56,7 @@ FAMILIES = (
     odd_nodes.odd_offsets,
     odd_nodes.odd_kraft,
     odd_batches.odd_batches,
+    odd_metadata.odd_metadata,
     combinations.pairs,
 )
 

@@ -17,6 +17,7 @@ from format.verbs.boot.one_log.partition_files import PartitionFiles, read_parti
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
+from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
     HIGH_WATERMARK,
@@ -312,7 +313,7 @@ def test_a_completed_swap(node: Node) -> None:
 
 def test_a_message_of_an_older_broker(node: Node) -> None:
     (node.partition("orders-1") / "partition.metadata").write_bytes(b"garbage")
-    message = only(booted(node, BootTerms(version=(3, 9))), Action.REFUSE).broker_message
+    message = only(booted(make_earlier(node), BootTerms(version=(3, 9))), Action.REFUSE).broker_message
     assert message is not None
     assert message.startswith("Malformed line in checkpoint file")
 

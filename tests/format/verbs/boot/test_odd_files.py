@@ -10,6 +10,7 @@ import pytest
 
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootResult, BootTerms
+from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
     CLEANER,
@@ -183,7 +184,7 @@ def test_the_newest_metadata_snapshot_behind_a_link_to_nothing_is_passed_over(no
 
 
 def test_a_missing_newest_metadata_snapshot_stops_older_brokers(node: Node) -> None:
-    newest = sorted(node.partition(METADATA).glob("*.checkpoint"))[-1]
+    newest = sorted(make_earlier(node).partition(METADATA).glob("*.checkpoint"))[-1]
     newest.unlink()
     newest.symlink_to("nowhere")
     (step,) = boot(node.log_dirs, BootTerms(version=(3, 9)), node_id=1).having(Action.REFUSE)

@@ -10,6 +10,7 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch
 from tests.format.verbs.txns.transaction_logs import data, marker
+from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import LOG_START, RECOVERY_POINT, Node
 from tests.oracle.boot_mutations.odd_batches import odd_batches
 
@@ -66,7 +67,7 @@ def test_what_does_not(node: Node, name: str, state: str) -> None:
 
 
 def test_the_words_of_earlier_releases(node: Node) -> None:
-    assert refusals(damaged(node, "a marker with a value of two bytes, clean"), (4, 0)) == [
+    assert refusals(damaged(make_earlier(node), "a marker with a value of two bytes, clean"), (4, 0)) == [
         "Must have at least 6 bytes, but found only 2"
     ]
 

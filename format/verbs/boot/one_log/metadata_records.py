@@ -1,0 +1,216 @@
+"""Reads each record of the metadata log and of its newest snapshot as a node does, and stops where the node stops.
+
+Source: raft RecordsIterator and KRaftControlRecordStateMachine, server-common AbstractApiMessageSerde, metadata
+MetadataRecordSerde, FeaturesDelta and FeatureControlManager.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from format import layout
+from format.errors import CorruptDataError, KafkaLogError, LimitExceeded
+from format.internal_topics.cursor import Cursor
+from format.internal_topics.decoder import FRAME_VERSION, decoder_for
+from format.internal_topics.programs import programs_of
+from format.internal_topics.reader import reader_for
+from format.internal_topics.schema import Message, RecordType
+from format.kernel.messages import find_odd_framed_record
+from format.limits import Limits
+from format.log.batch_ranges import BatchRange
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
+from format.value_class import value_class
+from format.verbs.boot.followed import opened
+from format.verbs.boot.steps import StopsStart
+
+_Version = tuple[int, int]
+#: The first and last level of metadata.version that a release supports (server-common MetadataVersion).
+_METADATA_LEVELS = {(3, 9): (1, 21), (4, 0): (7, 25), (4, 1): (7, 27), (4, 2): (7, 29), (4, 3): (7, 30)}
+#: The last level that it can name: those between are not ready for use, and the controller refuses them in other words.
+_LAST_NAMED = {(3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31}
+#: The last level of the other features, and the release that brought them (server-common Feature).
+_FEATURES = {
+    "kraft.version": (1, (3, 9)),
+    "transaction.version": (2, (4, 0)),
+    "group.version": (1, (4, 0)),
+    "eligible.leader.replicas.version": (1, (4, 0)),
+    "share.version": (1, (4, 1)),
+    "streams.version": (1, (4, 2)),
+}
+#: The releases that brought record types, and versions of them, which those before do not know; by type number.
+_TYPES_SINCE = {28: (4, 0)}
+_VERSIONS_SINCE = {0: (4, (4, 3)), 17: (3, (4, 3))}
+_METADATA_VERSION = "metadata.version"
+_MOST_SHORT = 0x7FFF
+_CONTROL_TYPES = frozenset(range(2, 7))  # LEADER_CHANGE to KRAFT_VOTERS
+
+
+class _Unreadable(Exception):
+    """Why a node does not read a record: in its words, with the class that says so."""
+
+    def __init__(self, text: str, kafka_class: str = "RecordsIterator") -> None:
+        super().__init__(text)
+        self.text = text
+        self.kafka_class = kafka_class
+
+
+@value_class
+class RecordTerms:
+    """The release of the node, and the limits."""
+
+    version: _Version
+    limits: Limits
+
+
+def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) -> None:
+    """Read the records of a file up to a position, those of batches below an offset aside. Raises StopsStart.
+
+    The CRCs were checked before. A batch that this program cannot read is left to the replay, which reports it.
+    """
+    with opened(path) as source:
+        for chunk in batch_chunks(source, BatchRange(0, end), limits=terms.limits):
+            which = chunk.table.last_offset >= from_offset
+            for table in record_tables(chunk, which=which, limits=terms.limits):
+                for row in _odd_rows(table, terms):
+                    try:
+                        _read(table, row, terms.version)
+                    except _Unreadable as error:
+                        raise StopsStart(
+                            error.text, error.kafka_class, path=path,
+                            reason=f"the metadata record at offset {int(table.offset[row])} cannot be read",
+                            position=int(table.batches.position[table.batch[row]]),
+                        ) from error  # fmt: skip
+
+
+def check_feature(name: str, level: int, version: _Version, path: Path, offset: int) -> None:
+    """Raises StopsStart for the level of a feature that a release does not know."""
+    if name == _METADATA_VERSION:
+        lowest, highest = _METADATA_LEVELS[version]
+        check_metadata_level(level, version, path)
+    else:
+        highest, since = _FEATURES.get(name, (0, version))
+        lowest, highest = 0, highest if since <= version else 0
+    if not lowest <= level <= highest:
+        known = f"supports {lowest} to {highest}" if highest else "has no such feature"
+        reason = f"{name} has level {level} at offset {offset}, and a {_release(version)} broker {known}"
+        raise StopsStart("Tried to apply FeatureLevelRecord", "FeatureControlManager", path=path, reason=reason)
+
+
+def check_metadata_level(level: int, version: _Version, path: Path) -> None:
+    """Raises StopsStart for a level of metadata.version that a release cannot name."""
+    lowest, highest = _METADATA_LEVELS[version]
+    if not lowest <= level <= _LAST_NAMED[version]:
+        text = f"No MetadataVersion with feature level {level}"
+        reason = f"metadata.version has level {level}, and a {_release(version)} broker supports {lowest} to {highest}"
+        raise StopsStart(text, "MetadataVersion.fromFeatureLevel", path=path, reason=reason)
+
+
+def _release(version: _Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _odd_rows(table: RecordTable, terms: RecordTerms) -> list[int]:
+    """The rows that are not plainly sound for every release."""
+    batches = table.batches
+    is_control = batches.is_control[table.batch]
+    is_odd = is_control | (table.timestamp != batches.base_timestamp[table.batch]) | (table.header_count > 0)
+    programs = programs_of(layout.CLUSTER_METADATA_TOPIC)
+    if programs is None or terms.version != max(_METADATA_LEVELS):
+        return list(range(len(table)))
+    records, messages, steps = (
+        memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
+    )
+    rows = set(np.flatnonzero(is_odd).tolist())
+    versions = programs.messages.shape[1] - 1
+    row = find_odd_framed_record(table.buffer, records, messages, versions, steps, 0)
+    while row >= 0:
+        rows.add(row)
+        row = find_odd_framed_record(table.buffer, records, messages, versions, steps, row + 1)
+    return sorted(rows)
+
+
+def _read(table: RecordTable, row: int, version: _Version) -> None:
+    """Read a record. Raises _Unreadable."""
+    delta = int(table.timestamp[row]) - int(table.batches.base_timestamp[table.batch[row]])
+    if delta:
+        raise _Unreadable(f"Got timestamp delta of {delta}, but this is invalid")
+    key, value = table.key(row), table.value(row)
+    is_control = bool(table.batches.is_control[table.batch[row]])
+    if is_control:
+        _read_control(key, value)
+    else:
+        if key is not None:
+            raise _Unreadable("Got key in the record when no key was expected")
+        _read_data(_present(value, "value"), version)
+    if table.header_count[row] > 0 and table.buffer[int(table.start[row] + table.size_bytes[row]) - 1]:
+        raise _Unreadable("Got numHeaders of ")  # it takes the last byte for their number
+
+
+def _present(content: bytes | None, part: str) -> bytes:
+    if content is None:
+        raise _Unreadable(f"Missing {part} in the record when a {part} was expected")
+    if not content:
+        raise _Unreadable(f"Got an unexpected empty {part} in the record")
+    return content
+
+
+def _read_control(key: bytes | None, value: bytes | None) -> None:
+    key, _ = _present(key, "key"), _present(value, "value")
+    kind = int.from_bytes(key[2:4], "big") if len(key) >= layout.CONTROL_KEY.size_bytes else None
+    if kind is not None and kind not in _CONTROL_TYPES:
+        raise _Unreadable("Unknown control record type", "ControlRecord")
+
+
+def _read_data(value: bytes, version: _Version) -> None:
+    cursor = Cursor(value, "value")
+    frame = _short(cursor, "frame version")
+    if frame != FRAME_VERSION:
+        unknown = "with" if frame == 0 else "due to unknown"
+        raise _parse(f"Could not deserialize metadata record {unknown} frame version {frame}")
+    kind, number = _short(cursor, "type"), _short(cursor, "version")
+    record_type = _record_type(kind, version)
+    if record_type is None:
+        raise _parse(f"Unknown metadata id {kind}")
+    message = record_type.value
+    highest = message.versions.highest
+    newest, since = _VERSIONS_SINCE.get(kind, (highest, version))
+    known = newest - 1 if version < since else highest
+    failed = f"Failed to deserialize record with type {kind}"
+    try:
+        content = reader_for(message, min(number, known))(cursor)
+    except (CorruptDataError, LimitExceeded) as error:
+        raise _parse(failed) from error
+    if number > known and _has_structs(message, content):
+        raise _parse(failed)  # the classes of structs refuse versions that they do not know, a message does not
+    if cursor.position < cursor.end:
+        raise _parse(f"Found {cursor.end - cursor.position} byte(s) of garbage after {kind}")
+
+
+def _record_type(kind: int, version: _Version) -> RecordType | None:
+    decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
+    found = None if decoder is None else decoder.record_types.get(kind)
+    if found is None or found.gone_in or version < _TYPES_SINCE.get(kind, version):
+        return None
+    return found
+
+
+def _has_structs(message: Message, content: dict[str, object]) -> bool:
+    return any(each.element_type == "struct" and content.get(each.name) for each in message.fields)
+
+
+def _short(cursor: Cursor, name: str) -> int:
+    try:
+        number = cursor.read_unsigned_varint()
+    except KafkaLogError as error:
+        raise _parse(f"Error while reading {name}") from error
+    if number > _MOST_SHORT:
+        raise _parse(f"Value for {name} was too large.")
+    return number
+
+
+def _parse(text: str) -> _Unreadable:
+    return _Unreadable(text, "MetadataRecordSerde")
