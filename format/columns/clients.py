@@ -23,7 +23,7 @@ TRANSACTION = RowSchema(
         Column("size_bytes", "int", "bytes of its batches in this partition, without the end marker"),
         Column("is_hanging", "bool", "idle for longer than --max-timeout, and not known to its coordinator here; null if that is unknown"),
         Column("abort_command", "string", "Kafka's command that aborts it on this partition; null if it is not open, or is known not to hang"),
-        Column("duration_ms", "int", "from its first batch to its end, or to --at or now"),
+        Column("duration_ms", "int", "from its first batch to its end, or to --at or now; null where that time is before its first batch"),
         Column("holds_last_stable_offset", "bool", "the oldest open transaction of the partition"),
         Column("last_stable_offset", "int", "last stable offset of the partition, where read_committed consumers stop"),
         Column("waiting_record_count", "int", "records from its first record on, of all producers; null for an ended transaction"),

@@ -32,6 +32,8 @@ EXAMPLES = (
     ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
 )
 
+#: A longer time is not told in days.
+_MOST_DAYS = 365_000
 _TABLE_COLUMNS = {
     "match": ShownColumns(
         (
@@ -199,8 +201,9 @@ def _future_words(match: Match) -> str:
     from format.timestamps import DAY_MS, iso_time
 
     days = ((match.timestamp or 0) - (match.file_written_at or 0)) // DAY_MS
+    distance = f"{days:,} days" if days <= _MOST_DAYS else "thousands of years"
     return (
-        f"the timestamp of offset {match.location.offset}, {iso_time(match.timestamp or 0)}, lies {days:,} days past "
+        f"the timestamp of offset {match.location.offset}, {iso_time(match.timestamp or 0)}, lies {distance} past "
         f"the last write of its file, {iso_time(match.file_written_at or 0)}: the clock of its producer was wrong, or "
         "this copy of the file has lost its time"
     )

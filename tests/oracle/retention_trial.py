@@ -25,7 +25,7 @@ from format.log.encode_batches import encode_message
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.retention.retention import Retention, RetentionTerms
-from tests.building import write_segment
+from tests.building import batch, write_segment
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.log_scenario import ScenarioNode
 
@@ -61,6 +61,10 @@ def chosen_topics(now: int) -> list[Topic]:
         topic("by-both", ages, by_time | {"retention.bytes": "12000"}),
         topic("unlimited", ages, {}),
         topic("untimed", ages[:2], by_time),
+        topic("odd-times", ages[:2], by_time),
+        topic("odd-times-for-ever", ages[:2], {"retention.ms": str(2**63 - 1)}),
+        topic("times-of-files", ages[:2], by_time),
+        topic("times-below-zero", ages[:2], by_time),
         topic("future", [*ages[:2], *future], by_time),
         topic("future-goes-for-its-size", future, {"retention.bytes": "3000"}),
         topic("wandering", [ages[0], ages[1], ages[0], ages[7], ages[2], ages[7] + HOUR], by_time),
@@ -99,18 +103,41 @@ def random_topics(count: int, seed: int, now: int) -> list[Topic]:
 
 
 def change_files(log_dir: Path, now: int) -> None:
-    """What no client can write: segments of v0, whose records have no time, and a high watermark that is too low."""
-    partition = log_dir / "untimed-0"
-    for path in partition.iterdir():
-        if path.suffix in (".log", ".index", ".timeindex", ".snapshot"):
-            path.unlink()
-    for number, hours in enumerate((30, 20, 3, 2)):
-        path = write_segment(partition, number, [encode_message(0, number, b"k", b"v" * 50)])
-        seconds = (now - hours * HOUR) / 1000
-        os.utime(path, (seconds, seconds))
+    """What no client can write: segments of v0, whose records have no time, times that no clock has, and a high
+    watermark that is too low.
+    """
+    old = (now - 30 * HOUR) / 1000
+    _write_untimed(log_dir / "untimed-0", [(now - hours * HOUR) / 1000 for hours in (30, 20, 3, 2)])
+    _write_untimed(log_dir / "times-of-files-0", [0.0, 1.0, now / 1000 + 3600 * 24 * 365, old])
+    for name in ("odd-times-0", "odd-times-for-ever-0"):
+        _write_timed(log_dir / name, [0, 1, now - 30 * HOUR, 2**63 - 1, now - 30 * HOUR, 0], old)
+    _write_timed(log_dir / "times-below-zero-0", [-1, -5, -(2**63), 2**62, -1], old)
     checkpoint = log_dir / "replication-offset-checkpoint"
     lines = [line if not line.startswith("by-time ") else "by-time 0 2" for line in checkpoint.read_text().splitlines()]
     checkpoint.write_text("\n".join(lines) + "\n")
+
+
+def _emptied(partition: Path) -> Path:
+    for path in partition.iterdir():
+        if path.suffix in (".log", ".index", ".timeindex", ".snapshot"):
+            path.unlink()
+    return partition
+
+
+def _write_untimed(partition: Path, modified: list[float]) -> None:
+    """Segments of v0 whose files have these modification times, in seconds."""
+    for number, seconds in enumerate(modified):
+        path = write_segment(_emptied(partition) if not number else partition, number,
+                             [encode_message(0, number, b"k", b"v" * 50)])  # fmt: skip
+        os.utime(path, (seconds, seconds))
+
+
+def _write_timed(partition: Path, times: list[int], modified: float) -> None:
+    """Segments of one batch with these timestamps, in files of one modification time."""
+    for number, time_ms in enumerate(times):
+        path = write_segment(_emptied(partition) if not number else partition, number,
+                             [batch(number, [b"v"], timestamp=time_ms)])  # fmt: skip
+        os.utime(path, (modified, modified))
 
 
 def predicted(log_dir: Path, now: int) -> dict[str, list[int]]:

@@ -12,6 +12,7 @@ from format.value_class import value_class
 
 #: Instead of a time: the segment is never deleted by time.
 _NEVER = None
+_LAST_TIME = 2**63 - 1
 
 
 @value_class
@@ -134,13 +135,20 @@ def _is_below_log_start(segment: SegmentFacts, log: LogFacts) -> bool:
     return segment.upper_offset <= log.log_start_offset
 
 
-def _own_time(segment: SegmentFacts, log: LogFacts, by: str, now_ms: int) -> int:
-    return segment.counted_ms + log.retention_ms + 1 if by == "time" else now_ms
+def _own_time(segment: SegmentFacts, log: LogFacts, by: str, now_ms: int) -> int | None:
+    return _end_of(segment, log) if by == "time" else now_ms
+
+
+def _end_of(segment: SegmentFacts, log: LogFacts) -> int | None:
+    """When the time of a segment is over; None where no clock gets that far."""
+    at = segment.counted_ms + log.retention_ms + 1
+    return at if at <= _LAST_TIME else _NEVER
 
 
 def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | None, int | None]:
     """What keeps a segment itself (None: nothing), and when it is deletable by itself (None: never)."""
-    at = segment.counted_ms + log.retention_ms + 1 if "delete" in log.policies and log.retention_ms >= 0 else None
+    has_time = "delete" in log.policies and log.retention_ms >= 0
+    at = _end_of(segment, log) if has_time else _NEVER
     if not _is_below_high_watermark(segment, log):
         return "high_watermark", at
     if segment.is_last and segment.size_bytes == 0:
@@ -149,9 +157,9 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
         return None, now_ms
     if "delete" not in log.policies:
         return "compact" if "compact" in log.policies else "no_policy", _NEVER
-    if at is None:
+    if not has_time:
         return "size" if log.retention_bytes >= 0 else "unlimited", _NEVER
-    if at <= now_ms:
+    if at is not None and at <= now_ms:
         return None, at
     return "future_timestamp" if segment.counted_ms > now_ms else "time", at
 

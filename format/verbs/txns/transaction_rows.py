@@ -101,6 +101,11 @@ def _opened(
     )
 
 
+def _duration(start: int | None, end: int) -> int | None:
+    """The time between; None where it is not known, or a clock was wrong: it would end before it begins."""
+    return None if start is None or end < start else end - start
+
+
 def open_row(each: OpenTransaction, terms: TransactionTerms) -> Row:
     """An open transaction as a row of columns.TRANSACTION."""
     known, found = each.transaction, each.found
@@ -123,7 +128,7 @@ def open_row(each: OpenTransaction, terms: TransactionTerms) -> Row:
         known.size_bytes,
         each.is_hanging,
         each.abort_command(terms),
-        None if start is None else terms.as_of_ms - start,
+        _duration(start, terms.as_of_ms),
         each.holds_last_stable_offset,
         found.last_stable_offset,
         waiting_records,
@@ -191,7 +196,7 @@ def _rows_of(
                 size,
                 False,
                 None,
-                None if start < 0 or end < 0 else end - start,
+                _duration(_or_none(start), end),
                 False,
                 stable,
                 None,

@@ -85,3 +85,11 @@ def test_what_size_deletes_uncovers_what_time_deletes() -> None:
     facts = log(retention_ms=100, retention_bytes=250)
     verdicts = judge(segments(NOW + 50, NOW - 500, NOW, NOW), facts, NOW)
     assert [each.deleted_by for each in verdicts] == ["size", "time", None, None]
+
+
+def test_a_time_that_no_clock_reaches_is_never() -> None:
+    """As a broker, which subtracts the times and finds the difference negative."""
+    verdicts = judge(segments(2**63 - 1, 5), log(retention_ms=10), 100)
+    assert reasons(verdicts) == ["future_timestamp", "preceding_segment"]
+    assert [each.deletable_at for each in verdicts] == [None, None]
+    assert reasons(judge(segments(50), log(retention_ms=2**63 - 1), 100)) == ["time"]
