@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
 from format.errors import KafkaLogError
-from spark_jobs.schemas import VIEWS, ddl, plain_arrow_schema, records_view
+from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
 from spark_jobs.views.batch_reader import KafkaLogReader
 from spark_jobs.views.read_options import OPTIONS, BadOption, ReadOptions, parse_options
 from spark_jobs.views.stream_reader import KafkaLogStreamReader
@@ -58,21 +58,35 @@ class KafkaLogDataSource(DataSource):
 
 
 def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
+    """The Arrow schema of a read. A schema that the user gave may have some of the view's columns, in any order."""
     text, arrow = _schemas(options)
-    if schema.names != arrow.names:
-        raise KafkaLogError(f"the schema of this view is {text}; give no other one")
-    return arrow
+    if schema.names == arrow.names:
+        return arrow
+    if options.columns:
+        raise BadOption(f"the option columns and the schema name other columns ({text}): give one of the two")
+    columns = columns_of_view(options.view, options.corrupt_column)
+    given = {field.name: field.dataType.simpleString() for field in schema.fields}
+    for name, kind in given.items():
+        if name not in columns or kind != _simple(columns[name][0]):
+            raise KafkaLogError(f"the schema has {name} {kind}; that of this view is {text}: give some of its columns")
+    return view_schema(columns, given)[1]
+
+
+def _simple(sql: str) -> str:
+    """A type as Spark writes it in one word."""
+    return sql.lower().replace(" not null", "").replace(": ", ":").replace(", ", ",")
 
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
-    schema = VIEWS[options.view]
-    if schema is not None:
-        return ddl(schema), plain_arrow_schema(schema)
-    text, arrow = records_view(value=options.value, headers=options.headers, details=options.details)
-    if options.corrupt_column is not None:
-        name = options.corrupt_column.replace("`", "``")
-        text, arrow = f"{text}, `{name}` STRING", arrow.append(pa.field(options.corrupt_column, pa.string()))
-    return text, arrow.remove_metadata()
+    columns = columns_of_view(options.view, options.corrupt_column)
+    unknown = [name for name in options.columns if name not in columns]
+    if unknown or len(set(options.columns)) < len(options.columns):
+        wrong = f"names {unknown[0]}, which is none" if unknown else "names one twice"
+        raise BadOption(f"the option columns {wrong}; the columns of the view {options.view} are {', '.join(columns)}")
+    if options.columns or options.view != "records":
+        return view_schema(columns, options.columns or columns)
+    names = usual_records_columns(value=options.value, headers=options.headers, details=options.details)
+    return view_schema(columns, [*names, *([] if options.corrupt_column is None else [options.corrupt_column])])
 
 
 __all__ = ["OPTIONS", "KafkaLogDataSource", "KafkaLogReader"]

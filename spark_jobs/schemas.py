@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from format.columns import (
@@ -124,15 +126,38 @@ REPORT_TABLES: dict[str, RowSchema] = {
 }
 
 
-def records_view(*, value: bool, headers: bool, details: bool) -> tuple[str, pa.Schema]:
-    """The records view's DDL and Arrow schema under its options."""
-    columns = [each for each in KAFKA_COLUMNS if value or each[0] != "value"] + ([KAFKA_HEADERS] if headers else [])
-    text = ", ".join(f"`{name}` {sql}" for name, sql, _, _ in columns)
-    fields = [pa.field(name, kind) for name, _, kind, _ in columns]
-    if details:
-        text += ", " + ddl(DETAILS)
-        fields += list(arrow_schema(DETAILS))
-    return text, pa.schema(fields)
+#: The type of each column in Spark, by name, and its Arrow field.
+ViewColumns = dict[str, tuple[str, pa.Field]]
+
+
+def columns_of_view(view: str, corrupt_column: str | None = None) -> ViewColumns:
+    """All columns that a view can have, in their order."""
+    schema = VIEWS[view]
+    if schema is not None:
+        return _plain_columns(schema)
+    found: ViewColumns = {name: (sql, pa.field(name, kind)) for name, sql, kind, _ in (*KAFKA_COLUMNS, KAFKA_HEADERS)}
+    found |= _plain_columns(DETAILS)
+    if corrupt_column is not None:
+        found[corrupt_column] = "STRING", pa.field(corrupt_column, pa.string())
+    return found
+
+
+def _plain_columns(schema: RowSchema) -> ViewColumns:
+    fields = plain_arrow_schema(schema)
+    return {column.name: (SQL_TYPES[column.type], fields.field(column.name)) for column in schema.columns}
+
+
+def usual_records_columns(*, value: bool, headers: bool, details: bool) -> list[str]:
+    """The names of the columns that the records view has under these options."""
+    names = [name for name, *_ in KAFKA_COLUMNS if value or name != "value"]
+    return [*names, *(["headers"] if headers else []), *(DETAILS.names if details else ())]
+
+
+def view_schema(columns: ViewColumns, names: Iterable[str]) -> tuple[str, pa.Schema]:
+    """The DDL and the Arrow schema of some columns of a view."""
+    chosen = {name: columns[name] for name in names}
+    text = ", ".join(f"`{name.replace('`', '``')}` {sql}" for name, (sql, _) in chosen.items())
+    return text, pa.schema([field for _, field in chosen.values()])
 
 
 def plain_arrow_schema(schema: RowSchema) -> pa.Schema:

@@ -120,8 +120,7 @@ class KafkaLogReader(DataSourceReader):
         yield from self.rows_of(((item, self._options) for item in partition.items), partition.surroundings)
         for found in partition.found:
             broker_id = partition.surroundings.brokers.of_path(found.location.path)
-            batch = findings_batch([found]).replace_schema_metadata(None)
-            yield batch.append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())).cast(self._schema)
+            yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
 
     def rows_of(
         self, items: Iterable[tuple[Item, ReadOptions]], surroundings: Surroundings
@@ -132,13 +131,17 @@ class KafkaLogReader(DataSourceReader):
         for item, options in items:
             for batch in self._batches(item, options):
                 if batch.num_rows:
-                    batch = self._with_broker(batch.replace_schema_metadata(None), item)
-                    if batch.schema != self._schema:  # Spark checks only the first batch
-                        batch = batch.cast(self._schema)
-                    yield batch
+                    yield self._fitted(self._with_broker(batch, item))
         if self._dropped:
             codes = ", ".join(f"{code} {count}" for code, count in sorted(self._dropped.items()))
             sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of the reader's schema: Spark checks only the first batch."""
+        batch = batch.replace_schema_metadata(None)
+        if batch.schema.names != self._schema.names:
+            batch = batch.select(self._schema.names)
+        return batch if batch.schema == self._schema else batch.cast(self._schema)
 
     def _with_broker(self, batch: pa.RecordBatch, item: Item) -> pa.RecordBatch:
         """The rows with their broker's id as the last column, where the view has it."""

@@ -37,6 +37,7 @@ from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
 from format.scan.selection import start_position
 from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
+from spark_jobs.views.header_rows import HEADER_COLUMNS, answered_by_headers, header_rows, timestamp_types
 from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.part_bounds import bounds_of, files_of, opened
 from spark_jobs.work.planning import Item, LogPart
@@ -44,7 +45,8 @@ from spark_jobs.work.planning import Item, LogPart
 ReportDamage = Callable[[Finding], None]
 
 _LARGEST_MS = (2**63 - 1) // 1000
-_NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
+#: The columns of DETAILS that come from the record, not from its place.
+_DETAILS = frozenset(DETAILS.names) - {"path", "raw_headers", BROKER_ID.name}
 
 
 # -- logs ----------------------------------------------------------------------------------------------------
@@ -104,54 +106,67 @@ def records(
     item: Item, options: ReadOptions, schema: pa.Schema, report_damage: ReportDamage
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the records view. Damaged batches have none, except those of the column of corrupt records."""
+    needs_headers_only = HEADER_COLUMNS.issuperset(schema.names)
+    corrupt_column = options.corrupt_column if options.corrupt_column in schema.names else None
     for chunk, is_inside, location, found in _chunks(item, options, report_damage):
         selection = options.selection(location)
         which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
         if not options.control:
             which = which & ~chunk.table.is_control
+        if needs_headers_only:
+            from_headers = which & answered_by_headers(chunk.table, selection)
+            yield from header_rows(chunk.table.rows(from_headers), location, schema)
+            which = which & ~from_headers
         for table in record_tables(chunk, which=which, location=location):
             for problem in table.problems:
                 found.append(finding_of(problem.error, location))
                 report_damage(found[-1])
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
             for part in bounded_parts(kept):
-                yield _kafka_batch(part, location, options, schema)
-        if options.corrupt_column is not None and options.mode == "PERMISSIVE" and found:
-            yield _damage_rows(found, options.corrupt_column, schema)
+                yield _kafka_batch(part, location, schema)
+        if corrupt_column is not None and options.mode == "PERMISSIVE" and found:
+            yield _damage_rows(found, corrupt_column, schema)
 
 
-def _kafka_batch(table: RecordTable, location: Location, options: ReadOptions, schema: pa.Schema) -> pa.RecordBatch:
-    of_batch = BatchTable(table.batches.columns[table.batch])
+def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a table. Columns that take time are made only where the schema has them."""
     count = len(table)
+    wanted = frozenset(schema.names)
     made: dict[str, pa.Array] = {}
     for name in ("key", "value"):
-        if name in schema.names:
+        if name in wanted:
             starts, lengths = getattr(table, f"{name}_start"), getattr(table, f"{name}_length")
             made[name] = bytes_array(table.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
     made["topic"] = constant(location.topic, count, "string")
     made["partition"] = constant(location.partition, count, "int").cast(pa.int32())
     made["offset"] = ints(table.offset)
-    is_old = of_batch.magic == 0
-    milliseconds = table.timestamp
-    is_null = is_old | (milliseconds > _LARGEST_MS) | (milliseconds < -_LARGEST_MS)
-    microseconds = ints(np.where(is_null, 0, milliseconds) * 1000, is_null)
-    made["timestamp"] = microseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
-    made["timestampType"] = pa.array(
-        np.where(is_old, _NO_TIMESTAMP_TYPE, of_batch.is_append_time).astype(np.int32), pa.int32()
-    )
-    if options.headers:
+    made["path"] = constant(location.path, count, "string")
+    if wanted & {"timestamp", "timestampType"}:
+        made |= _timestamps(table)
+    if "headers" in wanted:
         made["headers"] = _kafka_headers(table, schema.field("headers").type)
-    if options.details:
-        details = record_batch_of(
-            table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers", BROKER_ID.name)]
-        )
-        made |= dict(zip(details.schema.names, details.columns, strict=True))
-        made["path"] = constant(location.path, count, "string")
+    if "raw_headers" in wanted:
         made["raw_headers"] = headers_array(table)
+    details = [name for name in schema.names if name in _DETAILS]
+    if details:
+        rows = record_batch_of(table, location, details)
+        made |= dict(zip(rows.schema.names, rows.columns, strict=True))
     for name in schema.names:
         if name not in made:
             made[name] = pa.nulls(count, schema.field(name).type)
     return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
+
+
+def _timestamps(table: RecordTable) -> dict[str, pa.Array]:
+    """The columns timestamp and timestampType."""
+    of_batch = BatchTable(table.batches.columns[table.batch])
+    milliseconds = table.timestamp
+    is_null = (of_batch.magic == 0) | (milliseconds > _LARGEST_MS) | (milliseconds < -_LARGEST_MS)
+    microseconds = ints(np.where(is_null, 0, milliseconds) * 1000, is_null)
+    return {
+        "timestamp": microseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
+        "timestampType": pa.array(timestamp_types(of_batch), pa.int32()),
+    }
 
 
 def _kafka_headers(table: RecordTable, kind: pa.DataType) -> pa.Array:

@@ -28,6 +28,7 @@ _SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?
 OPTIONS: dict[str, str] = {
     "view": "records, batches, segments, index_entries, offsets, transactions or findings; default records",
     "level": "headers: the view batches reads headers only, and computes no CRC; default crc",
+    "columns": "only these columns, separated by commas, in this order",
     "path": "a log directory, a partition directory or a file",
     "paths": "several of them, as a JSON list",
     "recursivefilelookup": "true: look for partitions at any depth below the path",
@@ -74,6 +75,7 @@ class ReadOptions:
 
     paths: tuple[str, ...]
     view: str = "records"
+    columns: tuple[str, ...] = ()
     recursive: bool = False
     glob: str | None = None
     ignore_corrupt: bool = False
@@ -132,6 +134,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     return ReadOptions(
         _paths(given),
         view=_one_of(given, "view", VIEW_NAMES, "records", str.lower),
+        columns=_columns(given),
         recursive=_is_true(given, "recursivefilelookup", False),
         glob=given.get("pathglobfilter"),
         ignore_corrupt=_is_true(given, "ignorecorruptfiles", False),
@@ -220,6 +223,18 @@ def _size(given: Mapping[str, str], name: str) -> int | None:
 
 def _listed(value: str | None) -> frozenset[str] | None:
     return None if value is None else frozenset(each.strip() for each in value.split(",") if each.strip())
+
+
+def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "columns" not in given:
+        return ()
+    names = tuple(each.strip() for each in given["columns"].split(",") if each.strip())
+    if not names:
+        raise BadOption("the option columns names no column")
+    others = [name for name in ("includevalue", "includeheaders", "includedetails") if name in given]
+    if others:
+        raise BadOption(f"the option columns says which columns there are: leave out {', '.join(others)}")
+    return names
 
 
 def _numbers(given: Mapping[str, str], name: str) -> frozenset[int] | None:

@@ -15,13 +15,14 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from format.columns import BATCH
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
-from spark_jobs.schemas import records_view
+from spark_jobs.schemas import columns_of_view, view_schema
 from spark_jobs.views import log_views
 from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.planning import plan
 from tests.dumping import dump
 
-_DDL, _RECORDS = records_view(value=True, headers=True, details=True)
+_COLUMNS = columns_of_view("records")
+_RECORDS = view_schema(_COLUMNS, _COLUMNS)[1]
 
 
 def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Counter[Finding]]:
@@ -36,7 +37,7 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
             made = (
                 log_views.batches(item, ReadOptions(()), tell)
                 if view == "batches"
-                else log_views.records(item, ReadOptions((), headers=True, details=True), _RECORDS, tell)
+                else log_views.records(item, ReadOptions(()), _RECORDS, tell)
             )
             for each in made:
                 columns = each.columns[:-1] if view == "batches" else each.columns  # but for the path
