@@ -56,7 +56,7 @@ def filled_node(root: Path) -> Path:
 
 def _nodes(root: Path, counts: list[int]) -> Iterator[tuple[str, Path]]:
     for name in _NAMES:
-        yield name, make_data.make(root, name)
+        yield name, make_data.make(root / "logs", name)  # apart from the nodes: a report looks around a partition
     yield f"{_FILLED:,} partitions of 2 MB", filled_node(root)
     for count in counts:
         folder = root / f"node-{count}"
