@@ -85,7 +85,7 @@ class SurveyedPartition:
 
 @state_class
 class _Current:
-    """The partition that is read, and its last table."""
+    """The partition that is read, and its last table. ``held`` are tables that its bytes by offset do not have yet."""
 
     seen: SurveyedPartition
     partition: Partition
@@ -95,6 +95,22 @@ class _Current:
     table: BatchTable = field(default_factory=BatchTable.empty)
     leader_epoch: int = -1
     epoch_count: int = 0
+    held: list[tuple[BatchTable, int]] = field(default_factory=list)
+    held_rows: int = 0
+
+    def hold(self, table: BatchTable, base_offset: int) -> None:
+        """Take a table for the bytes by offset, which few small partitions keep."""
+        self.held.append((table, base_offset))
+        self.held_rows += len(table)
+        if self.held_rows > _ADDED_TOGETHER:
+            self.add_held()
+
+    def add_held(self) -> None:
+        """Complete the bytes by offset."""
+        for table, base_offset in self.held:
+            if self.seen.by_offset is not None:
+                self.seen.by_offset.add(table, base_offset)
+        self.held, self.held_rows = [], 0
 
 
 @state_class
@@ -144,8 +160,7 @@ class Survey:
         base_offset = log.location.base_offset or 0
         seen.totals.add(table, log.location.base_offset)
         seen.record_count += table.sums.record_count
-        if seen.by_offset is not None:
-            seen.by_offset.add(table, base_offset)
+        current.hold(table, base_offset)
         self._add_up(current.topic, table)
         if is_first and base_offset:
             self.timeline.segment(log.location, int(table.max_timestamp[0]))
@@ -252,14 +267,16 @@ class Survey:
                 if each in current.transactions.last_of_producer
             }
             self.transactions.keep(current.transactions)
-        self._forget_offsets(current.seen)
+        self._forget_offsets(current)
 
-    def _forget_offsets(self, ended: SurveyedPartition) -> None:
-        """Keep the bytes by offset of some damaged partitions, and of the largest; ``ended`` was read last."""
+    def _forget_offsets(self, current: _Current) -> None:
+        """Keep the bytes by offset of some damaged partitions, and of the largest; ``current`` was read last."""
+        ended = current.seen
         shown = [each for each in self._by_offset if not each.places]
         if not ended.places and len(shown) == _LARGEST and ended.log_bytes <= shown[-1].log_bytes:
             ended.by_offset = None  # the usual case
             return
+        current.add_held()
         kept = [each for each in self._by_offset if each is not ended]
         if ended.by_offset is not None:
             kept.append(ended)
