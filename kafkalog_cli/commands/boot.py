@@ -12,6 +12,7 @@ from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count
 from kafkalog_cli.options.reading import check_paths, place_of
 from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.boot.steps import BootResult, BootTerms
@@ -29,7 +30,9 @@ EXAMPLES = (
     ("kafkalog boot --every-file --format jsonl /var/kafka", "a row for each file, also for those that stay"),
 )
 
-_TABLE_COLUMNS = {"boot_step": ("action", "path", "offset", "bytes", "lost_offsets", "reason")}
+_TABLE_COLUMNS = {
+    "boot_step": ShownColumns(("action", "path", "offset", "bytes", "lost_offsets", "reason"), as_paragraphs=True)
+}
 
 
 @value_class

@@ -10,18 +10,26 @@ from format.columns import RECORD, RowSchema
 class ShownColumns(tuple[str, ...]):
     """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
 
-    Columns in ``whole`` are not folded while others can be dropped.
+    Columns in ``whole`` are not folded while others can be dropped. With ``as_paragraphs``, a terminal on which a row
+    does not fit shows paragraphs in place of a table.
     """
 
     first_to_go: tuple[str, ...]
     whole: tuple[str, ...]
+    as_paragraphs: bool
 
     def __new__(
-        cls, names: tuple[str, ...], first_to_go: tuple[str, ...] = (), whole: tuple[str, ...] = ("topic", "group")
+        cls,
+        names: tuple[str, ...],
+        first_to_go: tuple[str, ...] = (),
+        whole: tuple[str, ...] = ("topic", "group"),
+        *,
+        as_paragraphs: bool = False,
     ) -> Self:
         made = super().__new__(cls, names)
         made.first_to_go = first_to_go
         made.whole = whole
+        made.as_paragraphs = as_paragraphs
         return made
 
 

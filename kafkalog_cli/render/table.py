@@ -30,6 +30,8 @@ _BLOCK_ROWS = 200
 _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 _MIN_FOLDED_WIDTH = 12
+#: Sentences and paths in narrower columns are hard to read.
+_READABLE_WIDTH = 40
 #: Columns of names are not folded below this width while other columns can be left out.
 _WHOLE = ("topic", "group")
 _WHOLE_WIDTH = 48
@@ -112,7 +114,7 @@ class TableRenderer:
             self._output.write_text(("\n" if self._has_output else "") + closing.rstrip("\n") + "\n")
             self._has_output = True
         if shown:
-            text = "\n".join(map(printable, summary.paragraph().split("\n")))
+            text = "\n".join(self._wrapped(printable(line)) for line in summary.paragraph().split("\n"))
             self._output.write_text(("\n" if self._has_output else "") + text + "\n")
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -124,6 +126,12 @@ class TableRenderer:
                     text = "\n" + text
                 self._schema = None
                 self._output.write_text(text)
+
+    def _wrapped(self, line: str) -> str:
+        """A line in as many lines as the terminal needs; elsewhere as it is."""
+        if self._terminal_width is None:
+            return line
+        return textwrap.fill(line, self._terminal_width, break_long_words=False, break_on_hyphens=False)
 
     def _name_what_is_left_out(self) -> None:
         left_out = {kind: names for kind, names in self._left_out.items() if names}
@@ -157,6 +165,8 @@ class TableRenderer:
         self._drawn_at = time.monotonic()
         if not self._rows:
             return
+        if not self._widths and self._draw_paragraphs():
+            return
         if not self._widths:
             self._choose_heading()
             self._choose_columns()
@@ -174,6 +184,26 @@ class TableRenderer:
         self._widths = widths
         self._rows = []
         self._partitions = []
+
+    def _draw_paragraphs(self) -> bool:
+        """Draw the rows as paragraphs where they are too wide for a table, and meant for that."""
+        essential = None if self._schema is None else self._columns.get(self._schema.type)
+        width = self._terminal_width
+        if width is None or self._chosen is not None or not isinstance(essential, ShownColumns):
+            return False
+        columns = [column for _at, column, _cell in self._shown[: self._essential_count]]
+        needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)][: len(columns)]
+        full = list(map(max, needed, (len(each.name) for each in columns)))
+        folded = self._fitted(full, columns) if essential.as_paragraphs else full
+        if all(least >= min(most, _READABLE_WIDTH) for least, most in zip(folded, full, strict=True)):
+            return False
+        from kafkalog_cli.render.paragraphs import paragraph
+
+        drawn = "".join(paragraph(columns, row[: len(columns)], width) for row in self._rows)
+        self._output.write_text("\n" + drawn if self._has_output else drawn)
+        self._has_output = True
+        self._rows, self._partitions = [], []
+        return True
 
     def _choose_heading(self) -> None:
         """Put the name of the partition above its rows, and not into each, where several rows are of one."""

@@ -62,6 +62,7 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%p %m (%c)%n
 """
 _MOST_SECONDS = 90.0  # on a busy machine
+_STARTED = re.compile(r"Kafka Server started|started \(kafka\.server\.KafkaServer\)")
 _LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>(?:(?!Completed load).)+?), topic(?:Id)?=(?:(?!Completed load).)*?"
     r"logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\)",
@@ -106,6 +107,8 @@ class NotApplicable(Exception):
 class Trials:
     """Runs brokers one after the other on copies of a node under a working directory."""
 
+    settling_seconds = 0.0  # after a start, in which a broker may still end
+
     def __init__(self, lab: KafkaLab, version: str, source: Path, work: Path) -> None:
         self._lab = lab
         self.version = version
@@ -116,6 +119,10 @@ class Trials:
         (work / "log4j.properties").write_text(_LOG4J)
         self._options = ["-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
                          f"-Dlog4j.configuration=file:{work / 'log4j.properties'}"]  # fmt: skip
+
+    def configuration(self, log_dirs: str, port: int, controller_port: int) -> str:
+        """The properties of the next broker."""
+        return _CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port)
 
     def warm_up(self) -> None:
         """Start once to write an archive of classes, with which the other starts take a second."""
@@ -155,9 +162,7 @@ class Trials:
         if not (node.log_dirs[0] / _METADATA).exists():
             settings += "".join(f"metadata.log.dir={each}\n" for each in node.log_dirs if (each / _METADATA).exists())
         port, controller_port = free_ports(2)
-        properties.write_text(
-            _CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port) + settings
-        )
+        properties.write_text(self.configuration(log_dirs, port, controller_port) + settings)
         command = self._lab.java_command(self.version, [*self._options, *options], extra=self._lab.logging_jars())
         output = self._work / "broker.log"
         with output.open("wb") as file:
@@ -166,6 +171,9 @@ class Trials:
             )
         try:
             outcome = _waited(process, output, self.most_seconds)
+            if outcome == "started":
+                time.sleep(self.settling_seconds)
+                outcome = "started" if process.poll() is None else "refused"
             if outcome == "started":
                 while_up(f"127.0.0.1:{port}")
         finally:
@@ -187,7 +195,7 @@ def last_words(text: str) -> str:
 def _waited(process: subprocess.Popen[bytes], output: Path, most_seconds: float) -> str:
     deadline = time.monotonic() + most_seconds
     while time.monotonic() < deadline:
-        if "Kafka Server started" in output.read_text(errors="replace"):
+        if _STARTED.search(output.read_text(errors="replace")):
             return "started"
         if process.poll() is not None:
             return "refused"

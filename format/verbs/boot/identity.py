@@ -23,6 +23,7 @@ from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
 _SERVER = "KafkaRaftServer.initializeLogDirs"
+_MOST_META_BYTES = 4096
 
 
 @value_class
@@ -79,10 +80,16 @@ def read_identity(
     identity.is_zookeeper = (
         version < (4, 0) and all(each.version == 0 for each in found.values()) and not _has_metadata_log(log_dirs)
     )
-    if identity.is_zookeeper and not failed:
-        # A broker in ZooKeeper mode writes a file that is missing.
+    if identity.is_zookeeper and (found or not failed):
+        # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
         _agree(identity, found, node_id)
+        identity.offline = _failed_dirs(failed)
         return identity
+    if identity.is_zookeeper and not missing and all(_names_broker(log_dir) for log_dir in failed):
+        raise StopsStart(
+            "Shutdown broker because none of the specified log dirs from", "LogManager",
+            path=log_dirs[0] / META_PROPERTIES, reason="; ".join(failed.values()),
+        )  # fmt: skip
     if not found:
         raise StopsStart(
             "No readable meta.properties files found.", _ENSEMBLE, path=log_dirs[0] / META_PROPERTIES,
@@ -107,7 +114,12 @@ def read_identity(
             )
     _check_complete(missing, found)
     identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
-    identity.offline = [
+    identity.offline = _failed_dirs(failed)
+    return identity
+
+
+def _failed_dirs(failed: dict[Path, str]) -> list[FailsLogDir]:
+    return [
         FailsLogDir(
             f"Error while reading meta.properties file {log_dir / META_PROPERTIES}",
             _ENSEMBLE,
@@ -116,7 +128,15 @@ def read_identity(
         )
         for log_dir, text in failed.items()
     ]
-    return identity
+
+
+def _names_broker(log_dir: Path) -> bool:
+    """Whether a meta.properties that cannot be read has the key of brokers with ZooKeeper."""
+    path = log_dir / META_PROPERTIES
+    if not path.is_file():
+        return False
+    with opened(path) as source:
+        return b"broker.id" in source.read_at(0, min(source.size_bytes, _MOST_META_BYTES))
 
 
 def _has_metadata_log(log_dirs: list[Path]) -> bool:

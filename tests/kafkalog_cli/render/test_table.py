@@ -168,3 +168,18 @@ def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
     assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
     reported = " ".join(lines).partition("Not shown: ")[2].partition(". For them")[0].split(", ")
     assert set(reported) == set(RECORD.names) - set(shown.split()) - {"topic", "partition"}
+
+
+def test_the_closing_lines_are_wrapped_on_a_terminal(monkeypatch):
+    for is_terminal in (True, False):
+        monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+        buffer = io.BytesIO()
+        output = OutputStream(buffer, "<test>", is_terminal=is_terminal)
+        renderer = TableRenderer(output, {})
+        summary = Summary("verify")
+        for name in ("partitions", "segments", "side_files", "batches", "records"):
+            summary.counts[name] = 1_000_000
+        renderer.finish(summary, shown=True)
+        output.flush()
+        longest = max(map(len, buffer.getvalue().decode().splitlines()))
+        assert longest <= 60 if is_terminal else longest > 60

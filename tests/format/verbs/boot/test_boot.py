@@ -31,6 +31,7 @@ from tests.oracle.boot_mutations.node import (
 )
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import files_of
+from tests.oracle.zookeeper_trials import make_zookeeper_node
 
 TERMS = BootTerms(every_file=True)
 
@@ -347,3 +348,27 @@ def test_a_log_that_vanishes_after_its_directory_was_listed_is_unknown(
     assert [(each.path, each.reason) for each in result.having(Action.UNKNOWN)] == [
         (log.parent, "the file no longer exists")
     ]
+
+
+ZOOKEEPER_META = "version=0\nbroker.id=1\ncluster.id=zookeeperzookeeperzooA\n"
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_broker_with_zookeeper_goes_on_without_a_directory_that_is_bad(node: Node, bad: int) -> None:
+    make_zookeeper_node(node)
+    second = node.second(meta=ZOOKEEPER_META)
+    damaged = (node.first, second)[bad]
+    (damaged / "meta.properties").write_bytes(b"version=zero\nbroker.id=1\n")
+    result = booted(node, BootTerms(version=(3, 9)))
+    assert not result.is_refused
+    assert [step.path for step in result.having(Action.OFFLINE)] == [damaged]
+
+
+def test_a_broker_with_zookeeper_stops_without_any_good_directory(node: Node) -> None:
+    make_zookeeper_node(node)
+    (node.first / "meta.properties").write_bytes(b"version=zero\nbroker.id=1\n")
+    message = only(booted(node, BootTerms(version=(3, 9))), Action.REFUSE).broker_message
+    assert message == "Shutdown broker because none of the specified log dirs from"
+    (node.first / "meta.properties").write_bytes(b"version=zero\nnode.id=1\n")
+    message = only(booted(node, BootTerms(version=(3, 9))), Action.REFUSE).broker_message
+    assert message == "No readable meta.properties files found."
