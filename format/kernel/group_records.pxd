@@ -1,7 +1,7 @@
 # The C types of group_records.py.
 cimport cython
 from format.kernel.memory cimport bytes_at
-from format.kernel.numbers cimport read_i16, read_i32, read_i64, MAX_I32
+from format.kernel.numbers cimport read_i16, read_i32, read_i64, read_unsigned
 from format.kernel.tables cimport R_KEY_START, R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH, G_ERROR, G_TYPE
 from format.kernel.tables cimport G_GROUP_START, G_GROUP_LENGTH, G_NAME_START, G_NAME_LENGTH, G_PARTITION, G_NUMBER
 from format.kernel.tables cimport G_DETAIL, G_TIMESTAMP, G_EXPIRE, G_TEXT_START, G_TEXT_LENGTH
@@ -33,7 +33,7 @@ cdef int _read_classic_group(const unsigned char* source, Py_ssize_t at, Py_ssiz
 cdef int _read_share_state(const unsigned char* source, Py_ssize_t at, Py_ssize_t end, long long[:, ::1] table,
                            Py_ssize_t row) noexcept nogil
 
-@cython.locals(shift=cython.int, length=cython.longlong, byte=cython.longlong)
+@cython.locals(length=cython.longlong)
 cdef (long long, Py_ssize_t) _read_length(const unsigned char* source, Py_ssize_t at, Py_ssize_t end,
                                           bint is_flexible) noexcept nogil
 

@@ -267,18 +267,8 @@ def _read_length(source: Bytes, at: int, end: int, is_flexible: bool) -> tuple[i
         if length < 0:
             length = -1
         return length, at + 2
-    shift = 0
-    length = 0
-    while at < end and shift < 35:
-        byte = source[at]
-        at += 1
-        length |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if length > MAX_I32:
-                return 0, -1
-            return length - 1, at
-        shift += 7
-    return 0, -1
+    length, at = read_unsigned(source, at, end)
+    return (length - 1 if at >= 0 else 0), at
 
 
 def _find_first_tag(source: Bytes, at: int, end: int) -> int:

@@ -9,7 +9,8 @@ from format.kernel.tables cimport B_BASE_SEQUENCE
 from format.kernel.tables cimport H_COUNT, H_FIRST_OFFSET, H_LAST_OFFSET, H_FIRST_TIMESTAMP, H_MAX_TIMESTAMP, H_MAGICS
 from format.kernel.tables cimport H_LEAST_OFFSET, H_CODEC_COUNTS, H_CODEC_BYTES
 from format.kernel.tables cimport T_MAGICS, T_COUNT, T_SIZE, T_LEAST_OFFSET, T_GREATEST_OFFSET, T_LEAST_DELTA
-from format.kernel.tables cimport T_GREATEST_DELTA, T_MAX_TIMESTAMP, T_LOWEST_EPOCH, T_HIGHEST_EPOCH, T_RISES, T_FOLLOWS, T_RIGHT_CRCS
+from format.kernel.tables cimport T_GREATEST_DELTA, T_MAX_TIMESTAMP, T_LOWEST_EPOCH, T_HIGHEST_EPOCH, T_RISES
+from format.kernel.tables cimport T_FOLLOWS, T_RIGHT_CRCS
 from format.kernel.tables cimport T_WRONG_CRCS, T_WRAPPERS, T_CONTROLS, T_TRANSACTIONALS, T_WITH_PRODUCER
 from format.kernel.tables cimport T_IN_TRANSACTIONS, T_PRODUCER_CHANGES, T_CODEC_COUNTS, T_CODEC_BYTES
 from format.kernel.tables cimport F_BASE_OFFSET, F_SUFFIXES, F_LOG_BYTES

@@ -1,7 +1,7 @@
 # The C types of messages.py.
 cimport cython
 from format.kernel.memory cimport bytes_at
-from format.kernel.numbers cimport read_i16, read_i32, MAX_I32
+from format.kernel.numbers cimport read_i16, read_i32, read_unsigned
 from format.kernel.tables cimport R_KEY_START, R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH
 
 cdef long long _END, _SKIP, _SMALL, _STRING, _BYTES, _COMPACT_STRING, _COMPACT_BYTES, _ARRAY, _COMPACT_ARRAY
@@ -31,6 +31,3 @@ cdef Py_ssize_t _walk_tags(const unsigned char* source, Py_ssize_t at, Py_ssize_
 @cython.locals(length=cython.longlong)
 cdef (long long, Py_ssize_t) _read_size(const unsigned char* source, Py_ssize_t at, Py_ssize_t end,
                                         long long step) noexcept nogil
-
-@cython.locals(shift=cython.int, byte=cython.longlong, value=cython.longlong)
-cdef (long long, Py_ssize_t) _read_unsigned(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil

@@ -88,13 +88,13 @@ def find_odd_framed_record(
             return row
         at = records[row, R_VALUE_START]
         end = at + records[row, R_VALUE_LENGTH]
-        frame, at = _read_unsigned(source, at, end)
+        frame, at = read_unsigned(source, at, end)
         if at < 0 or frame != 1:
             return row
-        kind, at = _read_unsigned(source, at, end)
+        kind, at = read_unsigned(source, at, end)
         if at < 0 or kind >= len(messages):
             return row
-        version, at = _read_unsigned(source, at, end)
+        version, at = read_unsigned(source, at, end)
         if at < 0 or version >= versions or messages[kind, version + 1] < 0:
             return row
         if _walk(source, at, end, steps, messages[kind, version + 1]) != end:
@@ -129,7 +129,7 @@ def _walk(source: Bytes, at: int, end: int, steps: Table, number: int) -> int:
             if source[at - 1] < 0x80:
                 at = _walk(source, at, end, steps, second)
         elif step == _NULLABLE_TAGGED:
-            length, at = _read_unsigned(source, at, end)
+            length, at = read_unsigned(source, at, end)
             if at >= 0 and length > 0:
                 at = _walk(source, at, end, steps, second)
         elif step == _STRUCT:
@@ -156,13 +156,13 @@ def _walk(source: Bytes, at: int, end: int, steps: Table, number: int) -> int:
 def _walk_tags(source: Bytes, at: int, end: int, steps: Table, number: int, known: int) -> int:
     """The index after tagged fields, -1 if one is unknown, out of order, or not of its size."""
     last = -1
-    count, at = _read_unsigned(source, at, end)
+    count, at = read_unsigned(source, at, end)
     while at >= 0 and count > 0:
-        tag, at = _read_unsigned(source, at, end)
+        tag, at = read_unsigned(source, at, end)
         if at < 0 or tag <= last:
             return _NOT_SOUND
         last = tag
-        size, at = _read_unsigned(source, at, end)
+        size, at = read_unsigned(source, at, end)
         if at < 0 or size > end - at:
             return _NOT_SOUND
         row = 0
@@ -185,21 +185,5 @@ def _read_size(source: Bytes, at: int, end: int, step: int) -> tuple[int, int]:
         if end - at < 4:
             return 0, _NOT_SOUND
         return read_i32(source, at), at + 4
-    length, at = _read_unsigned(source, at, end)
+    length, at = read_unsigned(source, at, end)
     return length - 1, at
-
-
-def _read_unsigned(source: Bytes, at: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of at most 31 bits, and the index after it, -1 if it is cut off or longer."""
-    shift = 0
-    value = 0
-    while at < end and shift < 35:
-        byte = source[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > MAX_I32:
-                return 0, _NOT_SOUND
-            return value, at
-        shift += 7
-    return 0, _NOT_SOUND

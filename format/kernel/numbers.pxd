@@ -163,3 +163,18 @@ cdef inline (long long, Py_ssize_t) read_varint(const unsigned char* source, Py_
 
 cdef inline Py_ssize_t put_number(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil:
     return at + kafkalog_put_number(out + at, value)
+
+cdef inline (long long, Py_ssize_t) read_unsigned(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    cdef int shift = 0
+    cdef long long value = 0
+    cdef long long byte
+    while at < end and shift < 35:
+        byte = source[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > MAX_I32:
+                return 0, -1
+            return value, at
+        shift += 7
+    return 0, -1

@@ -17,6 +17,7 @@ __all__ = (
     "read_i32",
     "read_i64",
     "read_u32",
+    "read_unsigned",
     "read_varint",
 )
 
@@ -62,6 +63,20 @@ def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             half = value >> 1
             return (-half - 1 if value & 1 else half), at
+        shift += 7
+    return 0, -1
+
+
+def read_unsigned(source: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 31 bits: the value, and the index after it, -1 if it is cut off or longer."""
+    shift = 0
+    value = 0
+    while at < end and shift < 35:
+        byte = source[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (0, -1) if value > MAX_I32 else (value, at)
         shift += 7
     return 0, -1
 
