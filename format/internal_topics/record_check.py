@@ -162,7 +162,9 @@ class InternalRecordCheck:
             severity = Severity.WARNING if is_future else Severity.ERROR
             if not is_future:
                 return Problem(INVALID, severity, problem.message, problem.part, problem.position)
-        elif isinstance(self.decoder, FramedDecoder) and (value.is_tombstone or "bytes are left" in problem.message):
+        elif self.topic == layout.CLUSTER_METADATA_TOPIC and (
+            problem.part == "key" or value.is_tombstone or "bytes are left" in problem.message
+        ):
             severity = Severity.ERROR
         return Problem(problem.code, severity, problem.message, problem.part, problem.position)
 

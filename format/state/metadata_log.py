@@ -33,6 +33,7 @@ from format.state.cluster_image import BrokenImage, ClusterImage
 from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
+    from format.internal_topics.decoded import Problem
     from format.internal_topics.decoder import Decoder
 
 _CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
@@ -79,11 +80,13 @@ class MetadataRecords:
                 place = item.location.at(
                     position=int(table.position[records.batch[row]]), offset=int(records.offset[row])
                 )
+                odd: list[Problem] = []
                 try:
-                    found = _decoded(records, row, place, is_control=bool(is_control[row]))
+                    found = _decoded(records, row, place, odd, is_control=bool(is_control[row]))
                 except KafkaLogError as error:
                     yield finding_of(error, place)
                 else:
+                    yield from (each.finding(place) for each in odd)
                     if found is not None:
                         yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
 
@@ -95,8 +98,13 @@ def _decoder() -> Decoder | None:
     return decoder_for(CLUSTER_METADATA_TOPIC)
 
 
-def _decoded(records: RecordTable, row: int, place: Location, *, is_control: bool) -> MetadataRecord | Finding | None:
-    """A record, None for a control record of no interest, or a finding for one that is newer than this program."""
+def _decoded(
+    records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
+) -> MetadataRecord | Finding | None:
+    """A record, None for a control record of no interest, or a finding for one that is newer than this program.
+
+    ``odd`` takes what a node does not read in a record that can be decoded.
+    """
     offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
     value = records.value(row)
     if is_control:
@@ -116,6 +124,11 @@ def _decoded(records: RecordTable, row: int, place: Location, *, is_control: boo
     if decoded.data is None or decoded.record_type is None:
         message = f"a metadata record of type {decoded.type_id} is newer than this program"
         return finding("version-unknown", place, message)
+    if decoded.problems or records.key_length[row] >= 0:
+        from format.internal_topics.record_check import InternalRecordCheck
+
+        check = InternalRecordCheck.of_topic(CLUSTER_METADATA_TOPIC, place)
+        odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
     return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
 
 

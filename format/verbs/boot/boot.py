@@ -280,6 +280,7 @@ def _not_checked(
         return
     if identity.is_zookeeper:
         notes.append("strays and missing partitions: this node is in ZooKeeper mode, and they are in ZooKeeper")
+        notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
     elif metadata.image is None:
         notes.append("strays and missing partitions: the metadata log cannot be loaded")
     elif metadata.voters is not None and (len(metadata.voters) > 1 or node_id not in metadata.voters):

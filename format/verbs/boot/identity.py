@@ -83,6 +83,7 @@ def read_identity(
     if identity.is_zookeeper and (found or not failed):
         # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
         _agree(identity, found, node_id)
+        _check_cluster_ids(found)
         identity.offline = _failed_dirs(failed)
         return identity
     if identity.is_zookeeper and not missing and all(_names_broker(log_dir) for log_dir in failed):
@@ -116,6 +117,14 @@ def read_identity(
     identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
     identity.offline = _failed_dirs(failed)
     return identity
+
+
+def _check_cluster_ids(found: dict[Path, DirIdentity]) -> None:
+    """Raise StopsStart for a cluster id that no ZooKeeper has."""
+    for log_dir, each in found.items():
+        if each.cluster_id == "":
+            path = log_dir / META_PROPERTIES
+            raise StopsStart(f"Invalid cluster.id in: {path}", _ENSEMBLE, path=path, reason="the cluster id is empty")
 
 
 def _failed_dirs(failed: dict[Path, str]) -> list[FailsLogDir]:

@@ -111,7 +111,8 @@ def odd_metadata() -> Named:
             data = path.read_bytes()
             position, _, base, last = batch_positions(path)[-1]
             record = encode_record(NewRecord(0, 0, None, value))
-            odd = encode_batch(BatchHeader(base, 0, 1, _TIMESTAMP, _TIMESTAMP, 0), record)
+            epoch = struct.unpack_from(">i", data, position + 12)[0]
+            odd = encode_batch(BatchHeader(base, 0, 1, _TIMESTAMP, _TIMESTAMP, epoch), record)
             footer = (last + 1).to_bytes(8, "big") + data[position + 8 :]
             path.write_bytes(data[:position] + odd + footer)
 

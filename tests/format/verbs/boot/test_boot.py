@@ -364,6 +364,17 @@ def test_a_broker_with_zookeeper_goes_on_without_a_directory_that_is_bad(node: N
     assert [step.path for step in result.having(Action.OFFLINE)] == [damaged]
 
 
+def test_a_broker_with_zookeeper_stops_at_an_empty_cluster_id(node: Node) -> None:
+    path = make_zookeeper_node(node).first / "meta.properties"
+    path.write_text("version=0\nbroker.id=1\ncluster.id=\n")
+    result = booted(node, BootTerms(version=(3, 9)))
+    assert only(result, Action.REFUSE).broker_message == f"Invalid cluster.id in: {path}"
+    path.write_text(ZOOKEEPER_META)
+    result = booted(node, BootTerms(version=(3, 9)))
+    assert not result.is_refused
+    assert "the cluster id in ZooKeeper: a broker does not start with another one" in result.not_checked
+
+
 def test_a_broker_with_zookeeper_stops_without_any_good_directory(node: Node) -> None:
     make_zookeeper_node(node)
     (node.first / "meta.properties").write_bytes(b"version=zero\nbroker.id=1\n")
