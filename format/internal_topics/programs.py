@@ -16,6 +16,8 @@ from format.internal_topics.decoder import decoder_for
 from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
 from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSES
 from format.kernel import messages as kernel
+from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
+from format.log.record_table import RecordTable
 from format.value_class import value_class
 
 #: The last feature level of transaction.version (server-common TransactionVersion).
@@ -49,6 +51,27 @@ def programs_of(topic: str) -> Programs | None:
         for version in range(max(value.versions.lowest, 0), value.versions.highest + 1):
             table[number, version + 1] = compiler.message(value, version)
     return Programs(table, np.array(compiler.steps, np.int64))
+
+
+def odd_rows(table: RecordTable, topic: str, *, is_framed: bool) -> set[int]:
+    """The rows of a table whose key or value does not plainly follow the schemas of an internal topic.
+
+    ``is_framed``: values begin with a frame that has the type of the record, as those of the metadata log do.
+    """
+    programs = programs_of(topic)
+    if programs is None:
+        return set()
+    find = find_odd_framed_record if is_framed else find_odd_coordinator_record
+    records, messages, steps = (
+        memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
+    )
+    versions = programs.messages.shape[1] - 1
+    rows: set[int] = set()
+    row = find(table.buffer, records, messages, versions, steps, 0)
+    while row >= 0:
+        rows.add(row)
+        row = find(table.buffer, records, messages, versions, steps, row + 1)
+    return rows
 
 
 class _Compiler:

@@ -17,10 +17,9 @@ from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding
 from format.internal_topics.decoded import INVALID, Decoded, Problem
 from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, FramedDecoder, decoder_for
-from format.internal_topics.programs import LAST_CLIENT_VERSION, programs_of
+from format.internal_topics.programs import LAST_CLIENT_VERSION, odd_rows
 from format.internal_topics.schemas.share_group_state import SHARE_UPDATE_VALUE
 from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VALUE, TRANSACTION_STATUSES
-from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
 from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.record_table import RecordTable
@@ -116,20 +115,7 @@ class InternalRecordCheck:
 
     def _odd_rows(self, table: RecordTable) -> list[int]:
         """The rows that are not plainly sound."""
-        programs = programs_of(self.topic)
-        if programs is None:
-            return []
-        is_framed = isinstance(self.decoder, FramedDecoder)
-        find = find_odd_framed_record if is_framed else find_odd_coordinator_record
-        records, messages, steps = (
-            memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
-        )
-        versions = programs.messages.shape[1] - 1
-        rows: set[int] = set()
-        row = find(table.buffer, records, messages, versions, steps, 0)
-        while row >= 0:
-            rows.add(row)
-            row = find(table.buffer, records, messages, versions, steps, row + 1)
+        rows = odd_rows(table, self.topic, is_framed=isinstance(self.decoder, FramedDecoder))
         if self.topic == layout.TRANSACTION_STATE_TOPIC:
             rows |= set(np.flatnonzero(_lacks_partitions(table)).tolist())
         elif self.topic == layout.SHARE_GROUP_STATE_TOPIC:
@@ -225,7 +211,7 @@ def _lacks_partitions(table: RecordTable) -> NDArray[np.bool_]:
 
 
 def _is_update_tombstone(table: RecordTable) -> NDArray[np.bool_]:
-    """Which records of __share_group_state are updates without a value, with which a broker does not reckon."""
+    """Which records of __share_group_state are updates without a value, which a broker does not expect."""
     found = np.zeros(len(table), bool)
     rows = np.flatnonzero((table.value_length < 0) & (table.key_length >= 2))
     source = np.frombuffer(table.buffer, np.uint8)

@@ -14,10 +14,9 @@ from format import layout
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded
 from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoder import FRAME_VERSION, decoder_for
-from format.internal_topics.programs import programs_of
+from format.internal_topics.programs import odd_rows
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Message, RecordType
-from format.kernel.messages import find_odd_framed_record
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
@@ -118,18 +117,9 @@ def _odd_rows(table: RecordTable, terms: RecordTerms) -> list[int]:
     batches = table.batches
     is_control = batches.is_control[table.batch]
     is_odd = is_control | (table.timestamp != batches.base_timestamp[table.batch]) | (table.header_count > 0)
-    programs = programs_of(layout.CLUSTER_METADATA_TOPIC)
-    if programs is None or terms.version != max(_METADATA_LEVELS):
+    if terms.version != max(_METADATA_LEVELS):
         return list(range(len(table)))
-    records, messages, steps = (
-        memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
-    )
-    rows = set(np.flatnonzero(is_odd).tolist())
-    versions = programs.messages.shape[1] - 1
-    row = find_odd_framed_record(table.buffer, records, messages, versions, steps, 0)
-    while row >= 0:
-        rows.add(row)
-        row = find_odd_framed_record(table.buffer, records, messages, versions, steps, row + 1)
+    rows = set(np.flatnonzero(is_odd).tolist()) | odd_rows(table, layout.CLUSTER_METADATA_TOPIC, is_framed=True)
     return sorted(rows)
 
 
