@@ -54,6 +54,19 @@ def spark_and_store(store: str, spark: Any) -> Any:
     return spark
 
 
+@pytest.fixture(scope="module")
+def kafkalog(spark: Any) -> Any:
+    """Reads a view of the data source with options, as a frame."""
+
+    def read(path: Path | None, view: str = "records", **options: Any) -> Any:
+        reader = spark.read.format("kafkalog").option("view", view)
+        for name, value in options.items():
+            reader = reader.option(name, str(value).lower() if isinstance(value, bool) else value)
+        return reader.load() if path is None else reader.load(str(path))
+
+    return read
+
+
 @pytest.fixture(scope="session")
 def damaged_copy(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
     """A log directory with damage of every sort in it: bits, cuts, holes, lost files, wrong indexes."""
