@@ -219,6 +219,10 @@ class BatchTable:
         has: NDArray[np.bool_] = ((self.attributes & bit) != 0) & (self.magic >= least_magic)
         return has
 
+    def higher_epochs(self, highest: int) -> list[int]:
+        """The rows whose leader epoch is higher than all before it, and than ``highest``."""
+        return [] if self.sums.highest_epoch <= highest else new_highest(self.leader_epoch, highest)
+
     def rises_from(self, offset: int | None) -> bool:
         """Whether each batch starts after the last offset of the previous one, and the first one after ``offset``."""
         base, last = self.base_offset, self.last_offset

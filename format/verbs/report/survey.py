@@ -15,7 +15,7 @@ import numpy as np
 from format.findings import Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import Limits
-from format.log.batch_table import BatchTable, new_highest
+from format.log.batch_table import BatchTable
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.scan.protocol import LogUnit
@@ -209,11 +209,8 @@ class Survey:
         return self._current
 
     def _see_epochs(self, current: _Current, table: BatchTable) -> None:
-        if table.sums.highest_epoch <= current.leader_epoch:
-            return
-        epochs = table.leader_epoch
-        for row in new_highest(epochs, current.leader_epoch):
-            current.leader_epoch = int(epochs[row])
+        for row in table.higher_epochs(current.leader_epoch):
+            current.leader_epoch = int(table.leader_epoch[row])
             current.epoch_count += 1
             if current.log is not None and current.epoch_count <= _MOST_EPOCHS:
                 place = current.log.location.at(int(table.position[row]), None, int(table.base_offset[row]))

@@ -223,6 +223,8 @@ def test_the_sums_are_those_of_the_columns() -> None:
     picks = random.Random(7)
     tables = [odd_table(picks) for _ in range(500)]
     assert [table.sums for table in tables] == [sums_by_numpy(table) for table in tables]
+    for table, highest in ((table, highest) for table in tables for highest in (-2, -1, 0, 7)):
+        assert table.higher_epochs(highest) == new_highest(table.leader_epoch, highest)
     assert {(table.sums.rises, table.sums.follows) for table in tables if len(table) > 1} == {(0, 0), (1, 0), (1, 1)}
 
 

@@ -95,7 +95,7 @@ class ProducerFiles:
         if self.map_end <= self.last_snapshot:
             return
         name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
-        if self._files.is_pipe(name):
+        if name in self._files.folders:
             stop_at_pipe(self._files.path / name, _CLASS)
         try:
             self._files.check_opens(name, _CLASS)

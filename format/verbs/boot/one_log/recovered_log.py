@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from format.layout import MAX_RELATIVE_OFFSET
-from format.log.batch_table import BatchTable, new_highest
+from format.log.batch_table import BatchTable
 from format.value_class import state_class
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
 
@@ -67,9 +67,8 @@ class ReadLog:
         self.last_offset = table.last_offset_of(last)
         self.valid_bytes = int(table.position[last] + table.size_bytes[last])
         last_epoch = self.epochs[-1][0] if self.epochs else -1
-        if sums.highest_epoch > last_epoch:
-            rows = new_highest(table.leader_epoch, last_epoch)
-            self.epochs += [(int(table.leader_epoch[row]), int(table.base_offset[row])) for row in rows]
+        rows = table.higher_epochs(last_epoch)
+        self.epochs += [(int(table.leader_epoch[row]), int(table.base_offset[row])) for row in rows]
         self.has_transactions |= sums.in_transactions > 0
         if table.magic[last] >= 2:
             self.map_end_offset = self.last_offset + 1
