@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -40,6 +41,10 @@ def explore(path: Path, as_kind: AsKind) -> None:
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise typer.BadParameter("explore needs a terminal; without one, use dump, ls or verify")
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        raise typer.BadParameter(
+            f"explore needs a terminal whose cursor can be moved; TERM is {os.environ['TERM']}: use dump, ls or verify"
+        )
     if is_remote(path):
         raise typer.BadParameter(printable(f"{path}: explore takes a path of this host"))
     try:

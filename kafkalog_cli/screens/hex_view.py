@@ -16,12 +16,10 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red")
 _PLAIN = Style()
 _DIM = Style(dim=True)
 _POSITION_WIDTH = 10
-#: The width that 16 bytes in a line take.
-_WIDE = _POSITION_WIDTH + 16 * 3 + 1 + 16
 
 
 class HexView(ScrollView, can_focus=True):
-    """Lines of 16 bytes, or of 8 on a narrow screen. A click picks the field of a byte."""
+    """Lines of 16 bytes, or of 8 or 4 on a narrow screen. A click picks the field of a byte."""
 
     class Picked(Message):
         """A field was clicked."""
@@ -38,8 +36,9 @@ class HexView(ScrollView, can_focus=True):
 
     @property
     def bytes_in_line(self) -> int:
-        """16, or 8 on a narrow screen."""
-        return 16 if self.size.width >= _WIDE else 8
+        """16, or as many as a narrow screen has room for, with their positions and as text."""
+        room = self.size.width - _POSITION_WIDTH - 1
+        return next((count for count in (16, 8) if count * 4 <= room), 4)
 
     def show(self, view: ByteView) -> None:
         """Show other bytes from their start on."""
@@ -63,8 +62,10 @@ class HexView(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lay the lines out for another width."""
+        """Lay the lines out for another width, with the marked field in sight."""
         self._resize()
+        if self._picked is not None:
+            self.pick(self._picked)
 
     def _resize(self) -> None:
         lines = -(-len(self._view.content) // self.bytes_in_line)
@@ -92,7 +93,9 @@ class HexView(ScrollView, can_focus=True):
         owner = self._owners[index]
         if owner < 0:
             return _DIM
-        return Style(color=_COLOURS[owner % len(_COLOURS)], reverse=owner == self._picked, underline=owner % 2 == 1)
+        # Without colours each would become a grey, some of them as dark as the ground.
+        colour = None if self.app.no_color else _COLOURS[owner % len(_COLOURS)]
+        return Style(color=colour, reverse=owner == self._picked, underline=owner % 2 == 1)
 
     def on_click(self, event: Click) -> None:
         """Pick the field of the byte that was clicked."""

@@ -14,6 +14,7 @@ from format.errors import KafkaLogError
 from format.verbs.explore.look_ups import Spot
 from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, children
 from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.table import human_size
 
 Node = TreeNode[Place]
 
@@ -21,7 +22,8 @@ _STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PAR
 
 
 def say(app: App[None], words: str, *, is_error: bool = False) -> None:
-    """Show a message for a few seconds."""
+    """Show a message for a few seconds, in place of the one before."""
+    app.clear_notifications()
     app.notify(printable(words), severity="error" if is_error else "information", markup=False)
 
 
@@ -81,22 +83,34 @@ class PlaceTree(Tree[Place]):
             node = node.parent
         return self._root_place
 
-    def reveal(self, spot: Spot) -> None:
-        """Open the tree down to a spot, and put the cursor there."""
+    def reveal(self, spot: Spot) -> Place | None:
+        """Open the tree down to a spot, and put the cursor there. Returns the place; None if there is none."""
+        self._widen(spot.path)
         node = self._node_of(self.root, spot.path)
         if node is None or node.data is None:
             say(self.app, f"{spot.path} is not in the tree", is_error=True)
-            return
+            return None
         if spot.position is not None and node.data.kind is PlaceKind.FILE and node.data.has_children:
             node = self._child_at(node, spot.position)
             if spot.offset is not None and node.data is not None and node.data.kind is PlaceKind.BATCH:
-                node = self._record_at(node, spot.offset)
+                node = self._record_at(node, spot)
         above = node.parent
         while above is not None:
             above.expand()
             above = above.parent
         self.call_after_refresh(self.move_cursor, node)
         self.call_after_refresh(self.scroll_to_node, node)
+        return node.data
+
+    def _widen(self, path: Path) -> None:
+        """Put the directory of the file that is the root in its place, for a jump to the directory or another file."""
+        root = self._root_place
+        directory = root.path.parent
+        if root.kind is PlaceKind.FILE and path != root.path and directory in (path, path.parent):
+            self._root_place = self.root.data = Place(PlaceKind.PARTITION, directory, directory.name or str(directory))
+            self.root.set_label(_label(self._root_place))
+            self.open(self.root)
+            self.root.expand()
 
     def _node_of(self, node: Node, path: Path) -> Node | None:
         """The node of a file or a directory, read on the way down."""
@@ -131,9 +145,10 @@ class PlaceTree(Tree[Place]):
             found = _starting_at(node, position)
         return found or node
 
-    def _record_at(self, node: Node, offset: int) -> Node:
-        """The record with an offset in a batch; the batch for its first offset, and where it has no such record."""
-        if node.data is None or node.data.offset == offset:
+    def _record_at(self, node: Node, spot: Spot) -> Node:
+        """The record of a spot in a batch; the batch if that is meant, and where it has no such record."""
+        offset = spot.offset
+        if node.data is None or (node.data.offset == offset and not spot.is_record):
             return node
         if not node.children:
             self.open(node)
@@ -157,4 +172,5 @@ def _entry_bytes(place: Place) -> int:
 
 
 def _label(place: Place) -> Text:
-    return Text(printable(place.label), _STYLES.get(place.kind, ""))
+    size = f"  {human_size(place.size_bytes)}" if place.kind is PlaceKind.FILE else ""
+    return Text(printable(place.label) + size, _STYLES.get(place.kind, ""))

@@ -7,10 +7,11 @@ from typing import Any
 
 from format import layout
 from format.columns import BATCH, RECORD, RowSchema
-from format.errors import CorruptDataError, KafkaLogError
+from format.errors import CorruptDataError, FileChanged, KafkaLogError
 from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import Layout
+from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import headers_in
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
 from format.node.file_location import location_of_file
@@ -67,6 +68,13 @@ class ByteView:
     layouts: tuple[Layout, ...] = ()
     note: str = ""
 
+    def words_about(self, region: Region) -> str:
+        """The field, its bytes in the file (in a decompressed record: from its start on), and its meaning."""
+        first = region.position + (self.position or 0)
+        last = first + region.length - 1
+        span = f"byte {first}" if first == last else f"bytes {first} to {last}"
+        return f"{region.field or 'bytes'}: {span} (0x{first:x}). {self.meaning(region.field)}"
+
     def meaning(self, field: str) -> str:
         """The meaning of a field, with its name in Kafka's source; empty if it is unknown."""
         for each in self.layouts:
@@ -97,12 +105,20 @@ def _content(place: Place) -> bytes:
         return source.read_at(place.position, min(place.size_bytes, MOST_BYTES))
 
 
+def _changed(place: Place) -> FileChanged:
+    """What is raised where the file was truncated or overwritten since its directory was listed."""
+    return FileChanged("the file has changed: this is no longer there", location_of_file(place.path))
+
+
 def _cut(place: Place) -> str:
     return f"the first {MOST_BYTES:,} of {place.size_bytes:,} bytes" if place.size_bytes > MOST_BYTES else ""
 
 
 def _batch_view(place: Place) -> ByteView:
     content = _content(place)
+    table = headers_in(memoryview(content), place.position).rows(slice(0, 1))
+    if not len(table) or len(content) < min(place.size_bytes, MOST_BYTES):
+        raise _changed(place)
     magic = content[layout.RECORD_BATCH.offset_of("magic")]
     structure = (layout.MESSAGE_V0, layout.MESSAGE_V1, layout.RECORD_BATCH)[min(magic, 2)]
     layouts = (structure, layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
@@ -112,9 +128,12 @@ def _batch_view(place: Place) -> ByteView:
         regions: tuple[Region, ...] = (*head, rest)
     else:
         regions = tuple(regions_of_batch(content, 0, _MOST_RECORDS))
-    table = headers_in(memoryview(content), place.position)
-    row = next(batch_rows(table.rows(slice(0, 1)), location_of_file(place.path)))
-    return ByteView(content, place.position, regions, _shown(BATCH, row, "crc_valid"), layouts, _cut(place))
+    is_whole = int(table.size_bytes[0]) <= len(content)
+    if is_whole:
+        compute_crc_valid(table, memoryview(content), place.position)
+    row = next(batch_rows(table, location_of_file(place.path)))
+    decoded = _shown(BATCH, row, left_out="" if is_whole else "crc_valid")
+    return ByteView(content, place.position, regions, decoded, layouts, _cut(place))
 
 
 def _shown(schema: RowSchema, row: Row, left_out: str = "") -> tuple[tuple[str, Any], ...]:
@@ -128,6 +147,8 @@ def _shown(schema: RowSchema, row: Row, left_out: str = "") -> tuple[tuple[str, 
 
 def _record_view(place: Place) -> ByteView:
     records = records_of(place)
+    if place.number >= len(records):
+        raise _changed(place)
     table = records.rows(slice(place.number, place.number + 1))
     location = location_of_file(place.path)
     start, size_bytes = int(table.start[0]), int(table.size_bytes[0])
@@ -175,6 +196,8 @@ def _with_rest(regions: list[Region], length: int, words: str) -> list[Region]:
 
 def _entry_view(place: Place) -> ByteView:
     content = _content(place)
+    if len(content) < place.size_bytes:
+        raise _changed(place)
     structure = ENTRY_LAYOUTS[place.file_kind or Kind.OFFSET_INDEX]
     regions = tuple(fixed_regions(structure, content, 0))
     decoded = tuple((region.field, region.value) for region in regions)

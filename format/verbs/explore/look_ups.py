@@ -14,29 +14,37 @@ from format.files import offset_index
 from format.findings import Finding
 from format.io.source import FileSource
 from format.log.batch_header import header_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
-from format.node.partition import read_partition
 from format.node.segment import segment_file_name
 from format.node.target import Target
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance
 from format.scan.selection import Selection
 from format.value_class import value_class
-from format.verbs.explore.places import Place, PlaceKind
+from format.verbs.explore.places import LOG_KINDS, Place, PlaceKind
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import Match, NotFound
-from format.verbs.grep.grep import Criteria, FoundRecords, grep
+from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, logs_to_search
 from format.verbs.grep.pattern import Pattern
+from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 
 
 @value_class
 class Spot:
-    """The target of a jump: a file, the position of a batch or entry in it, and an offset; ``words`` explain it."""
+    """The target of a jump: a file, the position of a batch or entry in it, and an offset; ``words`` explain it.
+
+    With ``is_record`` the record with that offset is meant, else at the first offset of a batch the batch.
+    """
 
     path: Path
     position: int | None = None
     offset: int | None = None
     words: str = ""
+    is_record: bool = False
 
 
 def number_of(text: str, what: str) -> int:
@@ -52,14 +60,42 @@ def number_of(text: str, what: str) -> int:
     raise ValueError(f"{text!r} is not {what}")
 
 
-def spot_of_offset(partition: Path, offset: int) -> Spot | None:
-    """The record with an offset in a partition, or the next one. Raises KafkaLogError."""
-    return _answer(find_offset(read_partition(partition), offset))
+def scope_of(place: Place) -> Target | None:
+    """What is searched from a place: its partition directory, or a log that belongs to none; None above partitions."""
+    if place.kind is PlaceKind.PARTITION:
+        return Target(place.path, Kind.PARTITION)
+    if place.kind is PlaceKind.DIRECTORY:
+        return None
+    location = location_of_file(place.path)
+    if place.as_kind is None and (location.topic is not None or location.base_offset is not None):
+        return Target(place.path.parent, Kind.PARTITION)
+    return Target(place.path, place.file_kind) if place.file_kind in LOG_KINDS else None
 
 
-def spot_of_time(partition: Path, timestamp: int) -> Spot | None:
+def spot_of_offset(scope: Target, offset: int) -> Spot | None:
+    """The record with an offset in a partition or a log, or the next one. Raises KafkaLogError."""
+    if scope.kind is not Kind.PARTITION:
+        return _first_selected(scope.path, Selection(from_offset=offset))
+    return _answer(find_offset(scope.partition, offset))
+
+
+def spot_of_time(scope: Target, timestamp: int) -> Spot | None:
     """The first record at or after a time. Raises KafkaLogError."""
-    return _answer(find_timestamp(read_partition(partition), timestamp))
+    if scope.kind is not Kind.PARTITION:
+        return _first_selected(scope.path, Selection(from_timestamp=timestamp))
+    return _answer(find_timestamp(scope.partition, timestamp))
+
+
+def _first_selected(log: Path, selection: Selection) -> Spot | None:
+    """The first selected record of a log that is no segment of a partition."""
+    with FileSource(log) as source:
+        for chunk in batch_chunks(source):
+            which = selection.batches(chunk.table)
+            for records in record_tables(chunk, which=which, location=location_of_file(log)):
+                for row in np.flatnonzero(selection.records(records))[:1].tolist():
+                    position = int(records.batches.position[int(records.batch[row])])
+                    return Spot(log, position, int(records.offset[row]), is_record=True)
+    return None
 
 
 def _answer(steps: Iterator[object]) -> Spot | None:
@@ -73,7 +109,7 @@ def _answer(steps: Iterator[object]) -> Spot | None:
 
 def _of_match(match: Match, words: str) -> Spot:
     where = match.location
-    return Spot(Path(where.path), where.position, where.offset, words)
+    return Spot(Path(where.path), where.position, where.offset, words, is_record=True)
 
 
 def spot_of_position(log: Path, position: int) -> Spot | None:
@@ -117,7 +153,8 @@ def spot_of_entry(place: Place) -> Spot | None:
     log = place.path.with_name(segment_file_name(location.base_offset, layout.LOG_SUFFIX))
     if structure is layout.OFFSET_INDEX_ENTRY:
         return Spot(log, values["position"])
-    return spot_of_offset(place.path.parent, location.base_offset + values["relative_offset"])
+    partition = Target(place.path.parent, Kind.PARTITION)
+    return spot_of_offset(partition, location.base_offset + values["relative_offset"])
 
 
 def entry_of_batch(place: Place) -> Spot | None:
@@ -130,22 +167,37 @@ def entry_of_batch(place: Place) -> Spot | None:
     return Spot(path, int(before[-1]) * layout.OFFSET_INDEX_ENTRY.size_bytes) if len(before) else None
 
 
-def matches(partition: Path, pattern: Pattern, from_offset: int) -> Iterator[Spot]:
-    """The records of a partition that match, from an offset on. Raises KafkaLogError."""
+def matches(scope: Target, pattern: Pattern, from_offset: int, advance: Advance) -> Iterator[Spot | Finding]:
+    """The records that match, from an offset on, and findings about what cannot be searched. Raises KafkaLogError.
+
+    ``advance`` gets the bytes that were read, and may raise to end the search.
+    """
     criteria = Criteria(pattern, selection=Selection(from_offset=from_offset))
-    for item in grep(partition, criteria):
-        if isinstance(item, FoundRecords):
+    for item in scan_logs(GrepScan(criteria), logs_to_search(scope, criteria), advance=advance):
+        if isinstance(item, Finding):
+            yield item
+        elif isinstance(item, FoundRecords):
             for row in range(len(item.records)):
                 batch = int(item.records.batch[row])
                 position = int(item.records.batches.position[batch])
-                yield Spot(Path(item.location.path), position, int(item.records.offset[row]))
+                yield Spot(Path(item.location.path), position, int(item.records.offset[row]), is_record=True)
 
 
-def damage_in(partition: Path) -> Iterator[tuple[Spot, Finding]]:
-    """The findings of a partition in order, each with its place. Raises KafkaLogError."""
-    for found in verify(partition):
-        where = found.location
-        yield Spot(Path(where.path), where.position, where.offset, found.message), found
+def damage_in(scope: Target, advance: Advance) -> list[tuple[Spot, Finding]]:
+    """The findings of a partition or log in the order of the tree, each with its place. Raises KafkaLogError.
+
+    ``advance`` gets the bytes that were read, and may raise to end the check.
+    """
+    found = []
+    for each in verify(scope, Verification(advance=advance)):
+        where = each.location
+        found.append((Spot(Path(where.path), where.position, where.offset), each))
+    return sorted(found, key=lambda each: order_of(each[0].path, each[0].position, scope))
+
+
+def order_of(path: Path, position: int | None, scope: Target) -> tuple[bool, str, int]:
+    """The order of findings in a scope: the files by name, in each the positions; then those of the directory."""
+    return path == scope.path and scope.kind is Kind.PARTITION, path.name, -1 if position is None else position
 
 
 def partitions_after(root: Place, place: Path) -> list[Path]:
@@ -156,17 +208,3 @@ def partitions_after(root: Place, place: Path) -> list[Path]:
         return paths[paths.index(place) + 1 :]
     below = [path for path in paths if path.is_relative_to(place)]
     return below or paths
-
-
-def partition_of(place: Place) -> Path | None:
-    """The partition directory that a place lies in; None for one above partitions."""
-    if place.kind is PlaceKind.PARTITION:
-        return place.path
-    if place.kind is PlaceKind.DIRECTORY or location_of_file(place.path).topic is None:
-        return None
-    return place.path.parent
-
-
-def is_before(spot: Spot, other: Spot) -> bool:
-    """Whether a spot comes before another one in the same partition: by file name, then by position."""
-    return (spot.path.name, spot.position or 0) < (other.path.name, other.position or 0)

@@ -64,7 +64,8 @@ class PlaceKind(StrEnum):
 class Place:
     """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` is that among its siblings.
 
-    ``label`` may have any character of a file name or a record. ``offset`` is the first one of a batch.
+    ``label`` may have any character of a file name or a record. ``offset`` is the first one of a batch. ``as_kind`` is
+    the kind that was given for the file, whatever its name.
     """
 
     kind: PlaceKind
@@ -74,11 +75,12 @@ class Place:
     size_bytes: int = 0
     number: int = 0
     offset: int | None = None
+    as_kind: Kind | None = None
 
     @property
     def file_kind(self) -> Kind | None:
         """The kind of the file."""
-        return kind_of_file(self.path.name)
+        return self.as_kind or kind_of_file(self.path.name)
 
     @property
     def has_children(self) -> bool:
@@ -96,7 +98,7 @@ def root_place(path: Path, kind: Kind | None = None) -> Place:
         return Place(PlaceKind.DIRECTORY, path, name)
     if found is Kind.PARTITION:
         return Place(PlaceKind.PARTITION, path, name)
-    return Place(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size)
+    return Place(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size, as_kind=kind)
 
 
 def children(place: Place, start: int = 0) -> list[Place]:
@@ -111,7 +113,8 @@ def children(place: Place, start: int = 0) -> list[Place]:
     if place.kind is PlaceKind.BATCH:
         return _records(place, start)
     if place.kind is PlaceKind.FILE and place.file_kind in LOG_KINDS:
-        return _batches(place.path, start)
+        found = _batches(place.path, start)
+        return found if place.as_kind is None else [replace(each, as_kind=place.as_kind) for each in found]
     structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
     if place.kind is PlaceKind.FILE and structure is not None:
         return _entries(place, structure, start)
@@ -156,7 +159,7 @@ def _file(path: Path) -> Place:
     if layout.SEGMENT_FILE.match(name):
         digits = name.partition(".")[0].lstrip("0") or "0"
         name = f"…{digits}{name[len(name.partition('.')[0]) :]}"
-    return Place(PlaceKind.FILE, path, f"{name}  {size_bytes:,} B", size_bytes=size_bytes)
+    return Place(PlaceKind.FILE, path, name, size_bytes=size_bytes)
 
 
 def _batches(path: Path, start: int) -> list[Place]:
@@ -251,7 +254,14 @@ def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
     base = location_of_file(place.path).base_offset or 0
     for number, values in enumerate(structure.struct.iter_unpack(content[: (stop - start) * size]), start):
         found.append(
-            Place(PlaceKind.ENTRY, place.path, entry_label(structure, values, base), number * size, size, number)
+            replace(
+                place,
+                kind=PlaceKind.ENTRY,
+                label=entry_label(structure, values, base),
+                position=number * size,
+                size_bytes=size,
+                number=number,
+            )
         )
     if stop < count:
         found.append(_more(place.path, stop, f"{counted(count - stop, 'more entry')} …"))

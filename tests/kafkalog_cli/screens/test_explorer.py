@@ -1,86 +1,23 @@
-"""The screen of explore, driven by keys and the mouse as a user does, without a terminal."""
+"""The screen of explore: from the root to a field, jumps, searches and findings, names and values that are escaped."""
 
 from __future__ import annotations
 
-import asyncio
+import os
+import pty
 import shutil
-from collections.abc import Awaitable, Callable
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import DataTable, Static
 
-from format.verbs.explore.places import Place, PlaceKind, root_place
-from kafkalog_cli.screens.explorer import Explorer
+from format.verbs.explore.places import PlaceKind
 from kafkalog_cli.screens.hex_view import HexView
 from tests.building import batch, write_segment
+from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.page.reports import damaged_node
+from tests.kafkalog_cli.screens.exploring import Screen, explored
 from tests.running import run_many
-
-Script = Callable[["Screen"], Awaitable[None]]
-
-
-class Screen:
-    """A running explorer, and what a user does with it."""
-
-    def __init__(self, app: Explorer, pilot: Pilot[None]) -> None:
-        self.app = app
-        self._pilot = pilot
-
-    async def press(self, *keys: str) -> None:
-        await self._pilot.press(*keys)
-        await self.settle()
-
-    async def settle(self) -> None:
-        await self.app.workers.wait_for_complete()
-        for _ in range(3):
-            await self._pilot.pause()
-
-    async def answer(self, key: str, text: str) -> None:
-        await self._pilot.press(key)
-        await self.press(*("slash" if each == "/" else "minus" if each == "-" else each for each in text), "enter")
-
-    async def open(self, label: str) -> None:
-        """Open the child of that name below the node under the cursor."""
-        tree = self.app.places
-        node = tree.cursor_node or tree.root
-        child = next(each for each in node.children if str(each.label).startswith(label))
-        tree.move_cursor(child)
-        await self.press("enter")
-
-    async def click(self, *, offset: tuple[int, int]) -> None:
-        await self._pilot.click("#hex", offset=offset)
-        await self.settle()
-
-    @property
-    def place(self) -> Place:
-        return self.app.places.place
-
-    @property
-    def said(self) -> list[str]:
-        return [each.message for each in self.app._notifications]
-
-    @property
-    def fields(self) -> dict[str, str]:
-        table = self.app.query_one("#fields", DataTable)
-        return {str(name): str(value) for name, value in (table.get_row_at(row) for row in range(table.row_count))}
-
-    @property
-    def meaning(self) -> str:
-        return str(self.app.query_one("#meaning", Static).render())
-
-
-def explored(path: Path, script: Script, size: tuple[int, int] = (80, 24)) -> None:
-    async def run() -> None:
-        app = Explorer(root_place(path))
-        app.NOTIFICATION_TIMEOUT = 600  # a message stays, however busy the host is
-        async with app.run_test(size=size) as pilot:
-            screen = Screen(app, pilot)
-            await screen.settle()
-            await script(screen)
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
@@ -170,7 +107,9 @@ def test_next_and_previous_finding(tmp_path: Path) -> None:
 
     async def script(screen: Screen) -> None:
         await screen.press("f")
-        assert screen.place.kind is PlaceKind.FILE  # which has no index
+        assert (screen.place.kind, "no .index" in screen.said[-1]) == (PlaceKind.FILE, True)
+        await screen.press("f")
+        assert (screen.place.kind, "no .timeindex" in screen.said[-1]) == (PlaceKind.FILE, True)
         await screen.press("f")
         assert (screen.place.kind, screen.place.offset) == (PlaceKind.BATCH, 3)
         assert "batch-crc-mismatch" in screen.said[-1]
@@ -179,7 +118,10 @@ def test_next_and_previous_finding(tmp_path: Path) -> None:
         await screen.press("F")
         assert screen.place.offset == 3
         await screen.press("F", "F")
-        assert "no previous finding" in screen.said[-1]
+        assert "no .index" in screen.said[-1]
+        await screen.press("F")
+        assert "no previous finding; the partition has 4" in screen.said[-1]
+        assert len(screen.said) == 1
 
     explored(tmp_path / "t-0", script)
 
@@ -209,7 +151,7 @@ def test_hostile_names_and_values_are_escaped(tmp_path: Path) -> None:
         await screen.open("…0.log")
         await screen.open("0")
         await screen.press("down")
-        shown = "\n".join(strip.text for strip in screen.app.screen._compositor.render_strips())
+        shown = "\n".join(screen.lines)
         assert "[bold" in shown
         assert not any(each in shown for each in ("\x1b", "\x07", "\u202e"))
         assert "[red]\\x1b[31m[/nonsense] \\u202e" in screen.fields["value"]
@@ -227,7 +169,7 @@ def test_a_click_picks_the_field_of_a_byte(tmp_path: Path, monkeypatch: pytest.M
         await screen.open("…0.log")
         assert screen.app.query_one(HexView).bytes_in_line == 8
         await screen.click(offset=(10 + 3, 1))  # the tenth byte
-        assert screen.meaning.startswith("length: bytes 8 to 11.")
+        assert screen.meaning.startswith("length: bytes 8 to 11 (0x8).")
 
     explored(tmp_path / "t-0", script)
 
@@ -242,6 +184,22 @@ def test_a_file_that_goes_is_said_and_no_crash(tmp_path: Path) -> None:
         assert "does not exist" in screen.fields["cannot be read"]
 
     explored(tmp_path / "t-0", script)
+
+
+def test_a_terminal_without_a_cursor_is_refused(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "kafkalog_cli", "explore", str(tmp_path)]
+    environment = {**os.environ, "TERM": "dumb"}
+    run = subprocess.run(
+        command, stdin=child, stdout=child, stderr=child, env=environment, cwd=REPOSITORY, timeout=60, check=False
+    )
+    shown = os.read(parent, 4096).decode()
+    os.close(parent)
+    os.close(child)
+    assert run.returncode == 2
+    assert "TERM is dumb" in " ".join(shown.split())
+    assert "\x1b" not in shown
 
 
 def test_without_a_terminal_it_is_refused(tmp_path: Path) -> None:

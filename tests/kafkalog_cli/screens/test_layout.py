@@ -1,0 +1,129 @@
+"""What fits on the screen of explore: messages, meanings, long paths and values, narrow and colourless terminals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from format import layout
+from format.verbs.explore.places import PlaceKind
+from kafkalog_cli.screens.hex_view import HexView
+from tests.building import batch, write_segment
+from tests.kafkalog_cli.screens.exploring import Screen, explored
+
+
+def test_the_longest_meaning_is_shown_completely(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+    names = list(layout.RECORD_BATCH.names)
+    longest = max(layout.RECORD_BATCH.fields, key=lambda each: len(each.name + each.kafka_name + each.meaning))
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        await screen.press("tab", "tab", *["down"] * names.index(longest.name))
+        shown = " ".join(line.partition("│")[2] for line in screen.lines)
+        assert screen.meaning.startswith(longest.name)
+        assert all(word in shown for word in screen.meaning.split() if "/" not in word)
+        assert "(KIP-98)" in shown
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_one_message_at_a_time_below_the_bytes(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        for _ in range(3):
+            await screen.press("b")
+            await screen.press("i")
+        assert screen.said == ["choose an index entry, a batch or a record first"]
+        assert sum("choose an index entry" in line for line in screen.lines) == 1
+        assert "       8 " in screen.lines[2]
+        await screen.press("o")  # which a message would cover
+        assert not screen.said
+        await screen.press("tab")
+        assert not screen.app.query_one("#ask").has_class("shown")
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_a_long_path_leaves_position_and_offset_in_sight(tmp_path: Path) -> None:
+    name = f"{'long-' * 40}name-0"
+    write_segment(tmp_path / name, 0, [batch(7)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        await screen.open("7")
+        assert screen.lines[0].startswith("…")
+        assert screen.lines[0].endswith("name-0/00000000000000000000.log  position 0  offset 7")
+        assert len(screen.lines[0]) <= 80
+
+    explored(tmp_path / name, script)
+
+
+def test_a_long_value_is_marked_where_it_is_cut(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0, [b"v" * 301]), batch(1, [b"v" * 300])])
+
+    async def script(screen: Screen) -> None:
+        await screen.answer("o", "0")
+        assert screen.fields["value"] == "v" * 300 + "…"
+        await screen.answer("o", "1")
+        assert (screen.place.kind, screen.fields["value"]) == (PlaceKind.RECORD, "v" * 300)
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_the_pane_with_the_focus_has_the_room_of_a_narrow_screen(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        assert "0–2  3 records" in "".join(screen.lines)
+        await screen.press("tab")
+        assert screen.app.query_one(HexView).bytes_in_line == 4
+        assert any(line.endswith("10  02 87 b7 7b  ...{") for line in screen.lines)
+        await screen.press("tab")
+        assert any("base_offset" in line for line in screen.lines)
+
+    explored(tmp_path / "t-0", script, (40, 14))
+
+
+def test_without_colours_no_byte_is_grey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        hex_view = screen.app.query_one(HexView)
+        styles = [hex_view._style(index) for index in range(61)]
+        assert all(style.color is None for style in styles)
+        assert [style.underline for style in styles[7:13]] == [False, True, True, True, True, False]
+        assert [style.reverse for style in styles[7:9]] == [True, False]
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_sizes_are_in_units_that_fit(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [batch(0)])
+    with log.open("r+b") as file:
+        file.truncate(1024**4)
+
+    async def script(screen: Screen) -> None:
+        assert "…0.log  1.0 TiB" in "".join(screen.lines)
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_the_keys_are_shown(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        assert "? Help" in screen.lines[-1]
+        await screen.press("question_mark")
+        assert any("the next and the previous finding" in line for line in screen.lines)
+        await screen.press("q")
+        assert not any("the next and the previous finding" in line for line in screen.lines)
+        assert screen.app.is_running
+
+    explored(tmp_path / "t-0", script)
