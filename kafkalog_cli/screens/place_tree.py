@@ -99,8 +99,13 @@ class PlaceTree(Tree[Place]):
             above.expand()
             above = above.parent
         self.call_after_refresh(self.move_cursor, node)
-        self.call_after_refresh(self.scroll_to_node, node)
+        self.call_after_refresh(self._bring_into_sight, node)
         return node.data
+
+    def _bring_into_sight(self, node: Node) -> None:
+        """Scroll so that a node is above the last lines, which a message may cover."""
+        if node.line > self.scroll_offset.y + self.size.height - 5:
+            self.scroll_to(y=node.line - self.size.height // 2, animate=False)
 
     def _widen(self, path: Path) -> None:
         """Put the directory of the file that is the root in its place, for a jump to the directory or another file."""

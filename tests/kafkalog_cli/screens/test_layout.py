@@ -48,6 +48,18 @@ def test_one_message_at_a_time_below_the_bytes(tmp_path: Path) -> None:
     explored(tmp_path / "t-0", script)
 
 
+def test_a_message_covers_no_place_that_was_jumped_to(tmp_path: Path) -> None:
+    for number in range(30):
+        write_segment(tmp_path / "t-0", number * 3, [batch(number * 3)])
+
+    async def script(screen: Screen) -> None:
+        for number in range(10, 20):
+            await screen.answer("o", str(number * 3))
+            assert any(f"{number * 3}  k  a" in line for line in screen.lines[:-5])
+
+    explored(tmp_path / "t-0", script)
+
+
 def test_a_long_path_leaves_position_and_offset_in_sight(tmp_path: Path) -> None:
     name = f"{'long-' * 40}name-0"
     write_segment(tmp_path / name, 0, [batch(7)])
