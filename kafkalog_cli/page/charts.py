@@ -124,11 +124,11 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
          "tip": f"offsets {row['first_offset']:,} to {row['last_offset']:,}: {human_size(row['size_bytes'])}"}
         for row in rows
     ]  # fmt: skip
-    first, last = rows[0]["first_offset"], rows[-1]["last_offset"] + 1
+    first, last = _offset_range(rows, places)
     marks = [
-        {"start": row["first_offset"], "end": row["last_offset"] + 1, "series": row["severity"],
-         "tip": f"{shown(row['code'])}: {_offset_words(row)}"}
-        for row in places if first <= row["first_offset"] <= last
+        {"start": min(max(row["first_offset"], first), last), "end": min(max(row["last_offset"] + 1, first), last),
+         "series": row["severity"], "tip": f"{shown(row['code'])}: {_offset_words(row)}"}
+        for row in places
     ]  # fmt: skip
     axis = {
         "type": "quantitative",
@@ -156,6 +156,15 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
         ],
     }
     return chart(spec, "bytes by offset")
+
+
+def _offset_range(rows: Rows, places: Rows) -> tuple[int, int]:
+    """The offsets of an axis: those of the batches, and around them at most as many again for the damage."""
+    first, last = rows[0]["first_offset"], rows[-1]["last_offset"] + 1
+    most = max(last - first, 10)
+    lowest = min((row["first_offset"] for row in places), default=first)
+    highest = max((row["last_offset"] + 1 for row in places), default=last)
+    return min(first, max(lowest, first - most)), max(last, min(highest, last + most))
 
 
 def _lost_ranges(marks: Values) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
             words = f"{row['record_count']:,} records, {words}"
         values.append(
             {"id": str(number), "parent": "all", "size": max(row["size_bytes"] or 0, 1), "name": name,
-             "fill": f"var(--{row['state']})", "ink": "#fff" if row["state"] in ("error", "fatal") else "var(--label)",
+             "fill": f"var(--{row['state']})", "ink": f"var(--on-{row['state']})",
              "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {words}"}
         )  # fmt: skip
     if len(values) == 1:

@@ -103,7 +103,7 @@ class TableView:
         schema = self.table.schema
         numbers = [schema.names.index(name) for name in self.columns]
         columns = [_column(schema, number) for number in numbers]
-        values = [_plain_values([row[number] for row in self.table.rows]) for number in numbers]
+        values = [_plain_values(schema.names[number], [row[number] for row in self.table.rows]) for number in numbers]
         for column, each in zip(columns, values, strict=True):
             if column["kind"] in ("text", "any"):
                 _number_repeats(column, each)
@@ -134,8 +134,8 @@ def _column(schema: RowSchema, number: int) -> dict[str, Any]:
     return {"name": column.name, "kind": kind, "meaning": column.meaning}
 
 
-def _plain_values(values: list[Any]) -> list[Any]:
-    """Values for the page: text with unsafe characters as escapes, and any value that is no scalar as JSON.
+def _plain_values(name: str, values: list[Any]) -> list[Any]:
+    """Values of a column for the page: text with unsafe characters as escapes, and lists and objects in words.
 
     Names, paths and reasons repeat, so each text is looked at once.
     """
@@ -143,7 +143,7 @@ def _plain_values(values: list[Any]) -> list[Any]:
     for row, value in enumerate(values):
         if value is None or isinstance(value, (bool, int, float)):
             continue
-        text = value if isinstance(value, str) else json_value(value)
+        text = value if isinstance(value, str) else _words_of(name, value)
         plain = known.get(text)
         if plain is None:
             plain = known[text] = escape_text(text)
@@ -151,13 +151,31 @@ def _plain_values(values: list[Any]) -> list[Any]:
     return values
 
 
+def _words_of(name: str, value: Any) -> str:
+    """A list or object that holds only scalars, in words; any other value as JSON."""
+    if name == "lost_offsets" and isinstance(value, (list, tuple)) and len(value) == 2:
+        return f"{value[0]}–{value[1]}"
+    if isinstance(value, (list, tuple)) and all(map(_is_plain, value)):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict) and all(map(_is_plain, value.values())):
+        return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"
+    return json_value(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
 def _number_repeats(column: dict[str, Any], values: list[Any]) -> None:
-    """Replace text that repeats by its number in the column's ``words``."""
-    words = dict.fromkeys(value for value in values if isinstance(value, str))
+    """Replace values that repeat by their numbers in the column's ``words``, which the page's script looks up.
+
+    All values but None are replaced, also those that are numbers themselves.
+    """
+    words = dict.fromkeys((type(value), value) for value in values if value is not None)
     if 2 * len(words) > len(values) or len(values) < 20:
         return
     numbers = {word: index for index, word in enumerate(words)}
-    column["words"] = list(words)
+    column["words"] = [value for _, value in words]
     for row, value in enumerate(values):
-        if isinstance(value, str):
-            values[row] = numbers[value]
+        if value is not None:
+            values[row] = numbers[type(value), value]

@@ -60,6 +60,7 @@
         if (numeric.has(column.kind)) cell.className = "n";
         button.type = "button";
         button.textContent = column.name.replaceAll("_", " ");
+        cell.dataset.name = button.textContent;  // for print: a heading with a button is not repeated on each page
         button.dataset.tip = column.meaning;
         button.addEventListener("click", () => this.sort(number, cell));
         cell.append(button);
@@ -131,7 +132,7 @@
           cell.textContent = text;
           if (numeric.has(column.kind)) cell.className = "n";
           else if (column.kind === "time") cell.className = "t";
-          else if (text.length > 40) cell.className = "w";
+          else if (text.length > 40) cell.className = text.length > 150 ? "w l" : "w";
         }
         line.append(cell);
       });
@@ -159,16 +160,22 @@
   });
 
   const tip = document.getElementById("tip");
-  document.addEventListener("mousemove", (event) => {
-    const mark = event.target.closest?.("figure svg [aria-label], [data-tip]");
+  const explain = (target, x, y) => {
+    const mark = target.closest?.("figure svg [aria-label], [data-tip]");
     const words = mark && (mark.dataset.tip ?? (mark.tagName === "svg" ? "" : mark.getAttribute("aria-label")));
     tip.hidden = !words;
     if (!words) return;
     tip.textContent = words;
-    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
-    const below = event.clientY + 18;
-    tip.style.top = `${below + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : below}px`;
+    tip.style.left = `${Math.max(Math.min(x + 14, innerWidth - tip.offsetWidth - 8), 0)}px`;
+    const below = y + 18;
+    tip.style.top = `${below + tip.offsetHeight > innerHeight ? y - tip.offsetHeight - 10 : below}px`;
+  };
+  document.addEventListener("mousemove", (event) => explain(event.target, event.clientX, event.clientY));
+  document.addEventListener("focusin", (event) => {
+    const box = event.target.getBoundingClientRect();
+    explain(event.target, box.left, box.bottom - 10);
   });
+  document.addEventListener("focusout", () => { tip.hidden = true; });
 
   const draw = async () => {
     const options = {

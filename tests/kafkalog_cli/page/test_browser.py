@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from format.verbs.report.terms import Report
 from kafkalog_cli.page.page import page_of
+from kafkalog_cli.page.view import TABLES
+from kafkalog_cli.render.escape import escape_text
 from tests.conftest import unavailable
 from tests.kafkalog_cli.page.browser import MISSING, Browser, open_browser
 from tests.kafkalog_cli.page.reports import damaged_node, hostile_report, report_of
@@ -31,10 +35,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def page(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def facts(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("report")
-    path = folder / "report.html"
-    path.write_text(page_of(report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", folder))))
+    return report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", folder))
+
+
+@pytest.fixture(scope="module")
+def page(facts: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(page_of(facts))
     return path
 
 
@@ -127,6 +136,74 @@ def test_light_dark_and_print(opened: Browser) -> None:
     assert dark == ("rgb(20, 24, 30)", "rgb(211, 58, 99)")
     pdf = opened.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
     assert len(pdf) > 50_000
+
+
+def test_cells_are_the_facts(opened: Browser, facts: Report) -> None:
+    for name in ("finding", "metadata_change", "topic", "assignment", "group_offset", "transaction_total"):
+        table = facts.tables[name]
+        columns = next(each.columns for each in TABLES if each.type == name)
+        opened.run("for (let n = 0; n < 5; n++) document.querySelector(arguments[0]).click()", f"#t-{name} .more")
+        rows = opened.rows(name)
+        assert len(rows) == len(table.rows) > 0
+        for row, cells in zip(table.rows, rows, strict=True):
+            for column, cell in zip(columns, cells, strict=True):
+                value = row[table.schema.names.index(column)]
+                if value is None:
+                    assert cell == "–", (name, column)
+                elif isinstance(value, bool):
+                    assert cell == ("yes" if value else "no"), (name, column)
+                elif (
+                    isinstance(value, int)
+                    and table.schema.columns[table.schema.names.index(column)].type != "timestamp"
+                ):
+                    assert cell == f"{value:,}", (name, column)
+                elif isinstance(value, str):
+                    assert cell == escape_text(value), (name, column)
+
+
+def test_a_narrow_screen_scrolls_its_charts(browser: Browser, page: Path) -> None:
+    metrics = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.open(page)
+        assert browser.run("return document.documentElement.scrollWidth") == 400
+        assert browser.run("return document.querySelector('#time svg').getBoundingClientRect().width") >= 700
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_long_name_widens_nothing(browser: Browser, data_dir: Path, tmp_path: Path) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    renamed = (node / "orders-0").rename(node / f"{'n' * 245}-0")
+    for index in renamed.glob("*.index"):
+        index.unlink()
+    path = tmp_path / "long.html"
+    path.write_text(page_of(report_of(node)))
+    browser.open(path)
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_print_repeats_headings_and_keeps_light_colours(opened: Browser) -> None:
+    fill = "return getComputedStyle(document.querySelector('.tag.info')).backgroundColor"
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]})  # fmt: skip
+    try:
+        assert opened.run(fill) == "rgb(84, 112, 143)"
+        assert opened.run("return getComputedStyle(document.querySelector('thead button')).display") == "none"
+        heading = "return getComputedStyle(document.querySelector('#t-finding th'), '::after').content"
+        assert opened.run(heading) == '"severity"'
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+def test_the_keyboard_gets_the_explanation_of_a_column(opened: Browser) -> None:
+    opened.run("document.querySelector('#t-topic_usage th button').focus()")
+    tip = "return [document.getElementById('tip').hidden, document.getElementById('tip').textContent]"
+    is_hidden, words = opened.run(tip)
+    assert not is_hidden
+    assert words.startswith("topic, from the directory's name")
+    opened.run("document.activeElement.blur()")
+    assert opened.run(tip)[0]
 
 
 def test_hostile_names_execute_nothing(browser: Browser, tmp_path: Path) -> None:

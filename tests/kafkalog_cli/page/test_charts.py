@@ -18,3 +18,17 @@ def test_topics_are_in_the_order_of_their_bars() -> None:
     assert min(places) > 0
     assert "large-directory" not in drawn
     assert charts.topics(rows[2:3]) is None
+
+
+def _place(first: int, last: int) -> dict[str, object]:
+    return {"path": "t-0", "code": "tail-torn", "severity": "error", "first_offset": first, "last_offset": last}
+
+
+def test_damage_past_the_ends_of_a_log_is_drawn() -> None:
+    rows = [{"path": "t-0", "first_offset": 50 * n, "last_offset": 50 * n + 49, "size_bytes": 9} for n in (2, 3)]
+    assert charts._offset_range(rows, []) == (100, 200)
+    assert charts._offset_range(rows, [_place(200, 239), _place(90, 90)]) == (90, 240)
+    assert charts._offset_range(rows, [_place(0, 10**15)]) == (0, 300)
+    ((_, drawn),) = charts.bytes_by_offset(rows, [_place(10**12, 10**12 + 9)])
+    assert '"domain":[100,300]' in drawn.replace(" ", "")
+    assert "offsets 1,000,000,000,000 to 1,000,000,000,009 are lost" in drawn
