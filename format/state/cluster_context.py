@@ -104,8 +104,11 @@ class ClusterContext:
             yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
 
 
-def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterContext:
-    """The context of some paths. Raises InputError for a metadata path that was given and has none."""
+def read_context(targets: Sequence[Target], terms: ContextTerms, known: MetadataState | None = None) -> ClusterContext:
+    """The context of some paths. Raises InputError for a metadata path that was given and has none.
+
+    ``known`` is the state at the end of a metadata log that the caller has read.
+    """
     context = ClusterContext(terms)
     if terms.broker_properties is not None:
         context.properties, context.findings = read_broker_properties(terms.broker_properties, terms.limits)
@@ -120,6 +123,9 @@ def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterConte
         except InputError:
             return context
     context.cluster_id = source.cluster_id
+    if known is not None and known.path == source.partition.path:
+        context.state = known
+        return context
     try:
         context.state = read_metadata(source.partition, terms.until, terms.limits)
     except KafkaLogError as error:

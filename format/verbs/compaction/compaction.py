@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -210,7 +210,13 @@ class Compaction:
     ) -> Iterator[Finding | LogCompaction]:
         """The compacted logs at or below a path. Raises InputError for one without partitions."""
         target.require_partitions("the cleaner works on whole logs")
-        logs = configured_logs(target, self.context, self.terms.limits, self._is_judged)
+        logs = configured_logs(target, self.context, self.terms.limits, self.takes)
+        yield from self.of_logs(logs, jobs=jobs, advance=advance)
+
+    def of_logs(
+        self, logs: Iterable[ConfiguredLog | Finding], *, jobs: int = 1, advance: Advance = no_progress
+    ) -> Iterator[Finding | LogCompaction]:
+        """The results for logs that ``takes`` is true for; findings are passed on."""
         for item in scan_units(
             CompactionScan(self.terms),
             logs,
@@ -221,7 +227,8 @@ class Compaction:
             if not isinstance(item, Finding):
                 self._count(item)
 
-    def _is_judged(self, partition: Partition, configs: TopicConfigs) -> bool:
+    def takes(self, partition: Partition, configs: TopicConfigs) -> bool:
+        """Whether the cleaner takes a log; with ``every_log`` whether it would if the topic were compacted."""
         if partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
             return False
         return configs.is_compacted or self.terms.every_log

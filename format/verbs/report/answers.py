@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ from format.errors import InputError, KafkaLogError
 from format.findings import Finding, Severity
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
+from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.scan.progress import no_progress
 from format.scan.selected_logs import partitions_to_read
 from format.state.cluster_context import ClusterContext
+from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
 from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence as boot_sentence
@@ -45,10 +48,11 @@ from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogC
 from format.verbs.compaction.producers import KnownProducers
 from format.verbs.groups.groups import GroupsReading, GroupTerms
 from format.verbs.groups.sentence import sentences as group_sentences
-from format.verbs.metadata.metadata import MetadataTerms, metadata
+from format.verbs.report.metadata_reading import MetadataReading
 from format.verbs.report.survey import Survey, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
+from format.verbs.retention.configured_logs import ConfiguredLog, configured_logs
 from format.verbs.retention.retention import Retention, RetentionTerms
 from format.verbs.txns.coordinator_records import coordinator_records
 from format.verbs.txns.sentences import sentences as transaction_sentences
@@ -56,7 +60,6 @@ from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import OpenTransaction, ended_rows, open_row, open_transactions
 from format.wording import counted
 
-_MOST_CHANGES = 1_000
 _MOST_ABORTED = 500
 _MOST_SENTENCES = 5
 
@@ -70,10 +73,19 @@ class Inputs:
     terms: ReportTerms
     context: ClusterContext
     survey: Survey
+    logs: list[ConfiguredLog] = field(default_factory=list)
 
     @property
     def timeline(self) -> Timeline:
         return self.survey.timeline
+
+    def configured_logs(self, takes: Callable[[Partition, TopicConfigs], bool]) -> Iterator[ConfiguredLog]:
+        """The logs for which ``takes`` is true, listed once for all answers; verify reports what cannot be listed."""
+        if not self.logs:
+            for target in self.targets:
+                found = configured_logs(target, self.context, self.terms.limits, lambda partition, configs: True)
+                self.logs.extend(each for each in found if isinstance(each, ConfiguredLog))
+        return (each for each in self.logs if takes(each.partition, each.configs))
 
 
 @contextmanager
@@ -166,33 +178,27 @@ def answer_groups(inputs: Inputs) -> None:
         report.table(GROUP_OFFSET).extend((*row[:note], None, *row[note + 1 :]) for row in rows)
 
 
-def answer_metadata(inputs: Inputs) -> None:
+def answer_metadata(inputs: Inputs, reading: MetadataReading) -> None:
     """Add the cluster's image, and the last changes of its metadata."""
-    report = inputs.report
-    changes: deque[Row] = deque(maxlen=_MOST_CHANGES)
-    count = 0
-
-    def take(row: Row) -> None:
-        nonlocal count
-        count += 1
-        changes.append(row)
-
-    with _answering(inputs, "topics, configs and changes of the cluster"):
-        result = metadata(list(inputs.targets), MetadataTerms(history=True, limits=inputs.terms.limits), take)
+    report, result = inputs.report, reading.result
+    if result is None:
+        words = "" if reading.error is None else reading.error.message
+        report.note([f"topics, configs and changes of the cluster: {words}"])
+    else:
         report.sentences.append(result.sentence())
         report.note(result.not_checked())
         for schema, rows in result.rows():
             if schema in (IMAGE, TOPIC, ASSIGNMENT, BROKER):
                 report.table(schema).extend(rows)
         where = Location(str(result.source.partition.path), "__cluster_metadata", 0)
-        for row in changes:
+        for row in reading.changes:
             values = dict(zip(METADATA_CHANGE.names, row, strict=True))
             inputs.timeline.metadata(
                 where.at(offset=values["offset"]), values["timestamp"], f"{values['record_type']}: {values['subject']}"
             )
     table = report.table(METADATA_CHANGE)
-    table.extend(changes)
-    table.total = count
+    table.extend(reading.changes)
+    table.total = reading.change_count
 
 
 def answer_boot(inputs: Inputs) -> None:
@@ -245,12 +251,12 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
 def answer_retention(inputs: Inputs) -> None:
     """Add what retention deletes next, by topic."""
     times = inputs.survey.header_times()
-    terms = RetentionTerms(inputs.terms.now_ms, inputs.terms.limits, with_offsets=False, header_times=times)
+    terms = RetentionTerms(
+        inputs.terms.now_ms, inputs.terms.limits, with_offsets=False, with_rows=False, header_times=times
+    )
     judged = Retention(inputs.context, terms)
     with _answering(inputs, "retention"):
-        for target in inputs.targets:
-            for _ in judged.of_target(target):
-                pass
+        deque(judged.of_logs(inputs.configured_logs(judged.takes)), maxlen=0)
     inputs.report.table(RETENTION_TOTAL).extend(judged.total_rows())
     inputs.report.note(judged.not_checked())
     if judged.totals:
@@ -268,10 +274,8 @@ def answer_compaction(inputs: Inputs) -> None:
     terms = CompactionTerms(inputs.terms.now_ms, inputs.terms.limits, reads_records=False, known=known)
     judged = Compaction(inputs.context, terms)
     with _answering(inputs, "compaction"):
-        for target in inputs.targets:
-            inputs.report.table(CLEANER).extend(
-                each.row() for each in judged.of_target(target) if isinstance(each, LogCompaction)
-            )
+        found = judged.of_logs(inputs.configured_logs(judged.takes))
+        inputs.report.table(CLEANER).extend(each.row() for each in found if isinstance(each, LogCompaction))
     inputs.report.note(judged.not_checked())
     if judged.logs:
         waits = ", ".join(f"{counted(count, 'log')} by {reason}" for reason, count in sorted(judged.blocked.items()))

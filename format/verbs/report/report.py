@@ -34,6 +34,7 @@ from format.verbs.report.answers import (
 )
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
 from format.verbs.report.kept_findings import KeptFindings
+from format.verbs.report.metadata_reading import MetadataReading, read_changes
 from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
@@ -56,6 +57,7 @@ class ReportRun:
     coverage: Coverage = field(default_factory=Coverage)
     kept: KeptFindings = field(default_factory=KeptFindings)
     _context: ClusterContext | None = None
+    _metadata: MetadataReading | None = None
     _survey: Survey = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,8 +96,13 @@ class ReportRun:
         if not all(target.kind is Kind.LOG_DIR for target in self.targets):
             return compacted_topics_at(self.targets, self.terms.limits)
         with suppress(KafkaLogError):  # verify reports it
-            self._context = read_context(self.targets, ContextTerms(limits=self.terms.limits))
+            self._context = self._read_context()
         return frozenset() if self._context is None else self._context.compacted_topics()
+
+    def _read_context(self) -> ClusterContext:
+        limits = self.terms.limits
+        self._metadata = read_changes(self.targets, limits)
+        return read_context(self.targets, ContextTerms(limits=limits), self._metadata.sound_state)
 
     def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets each after the batches before it."""
@@ -131,7 +138,7 @@ class ReportRun:
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
         terms, survey = self.terms, self._survey
-        context = self._context or read_context(self.targets, ContextTerms(limits=terms.limits))
+        context = self._context or self._read_context()
         survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         inputs = Inputs(report, self.targets, terms, context, survey)
@@ -143,7 +150,7 @@ class ReportRun:
         answer_groups(inputs)
         answer_retention(inputs)
         answer_compaction(inputs)
-        answer_metadata(inputs)
+        answer_metadata(inputs, self._metadata or read_changes(self.targets, terms.limits))
         report.table(LOG_DIR).extend(each.row() for each in log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

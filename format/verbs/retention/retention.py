@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -38,12 +38,14 @@ _COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 class RetentionTerms:
     """The options: the time to judge at, and whether to look up the records that keep segments.
 
-    ``header_times`` are the largest timestamp and the end offset of last segments whose headers the caller has read.
+    ``with_rows`` False leaves out the rows of segments, for callers that need only totals. ``header_times`` are the
+    largest timestamp and the end offset of last segments whose headers the caller has read.
     """
 
     now_ms: int
     limits: Limits = DEFAULT_LIMITS
     with_offsets: bool = True
+    with_rows: bool = True
     header_times: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -118,37 +120,11 @@ class RetentionScan(ConfiguredLogScan[LogRetention]):
         log = _log_facts(unit, facts)
         if partition.topic == CLUSTER_METADATA_TOPIC:
             verdicts = [Verdict(retained_by=_SNAPSHOTS)] * len(facts)
-            source = "metadata.max.retention.ms, metadata.max.retention.bytes"
         else:
             verdicts = judge(facts, log, self.terms.now_ms)
-            source = unit.configs.sources(_DECIDING)
-        rows = [
-            (
-                partition.topic,
-                partition.number,
-                segment.base_offset,
-                fact.size_bytes,
-                found.largest_timestamp if found.largest_timestamp >= 0 else None,
-                found.offset,
-                verdict.retained_by,
-                verdict.deletable_at,
-                source,
-                verdict.deleted_by,
-                verdict.held_by,
-                verdict.bytes_until_deletable,
-                None if found.largest_timestamp >= 0 else found.modified_ms,
-                log.retention_ms,
-                log.retention_bytes,
-                ",".join(sorted(log.policies)),
-                log.log_start_offset,
-                log.high_watermark,
-                str(segment.log),
-            )
-            for segment, found, fact, verdict in zip(partition.segments, times, facts, verdicts, strict=True)
-        ]
         return LogRetention(
             partition.topic or partition.path.name,
-            rows,
+            _rows(unit, log, times, list(zip(facts, verdicts, strict=True))) if self.terms.with_rows else [],
             [(fact.size_bytes, verdict) for fact, verdict in zip(facts, verdicts, strict=True)],
             log.high_watermark is not None,
             _is_remote(unit.configs),
@@ -163,6 +139,41 @@ class RetentionScan(ConfiguredLogScan[LogRetention]):
         if known is not None and log.is_last_segment and not terms.with_offsets:
             return SegmentTimes(known[0], modified_ms(log.path), None, known[1]), []
         return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
+
+
+def _rows(
+    unit: ConfiguredLog, log: LogFacts, times: list[SegmentTimes], judged: list[tuple[SegmentFacts, Verdict]]
+) -> list[Row]:
+    """The rows of the segments of a log."""
+    partition = unit.partition
+    if partition.topic == CLUSTER_METADATA_TOPIC:
+        source = "metadata.max.retention.ms, metadata.max.retention.bytes"
+    else:
+        source = unit.configs.sources(_DECIDING)
+    return [
+        (
+            partition.topic,
+            partition.number,
+            segment.base_offset,
+            fact.size_bytes,
+            found.largest_timestamp if found.largest_timestamp >= 0 else None,
+            found.offset,
+            verdict.retained_by,
+            verdict.deletable_at,
+            source,
+            verdict.deleted_by,
+            verdict.held_by,
+            verdict.bytes_until_deletable,
+            None if found.largest_timestamp >= 0 else found.modified_ms,
+            log.retention_ms,
+            log.retention_bytes,
+            ",".join(sorted(log.policies)),
+            log.log_start_offset,
+            log.high_watermark,
+            str(segment.log),
+        )
+        for segment, found, (fact, verdict) in zip(partition.segments, times, judged, strict=True)
+    ]
 
 
 def _log_facts(unit: ConfiguredLog, facts: list[SegmentFacts]) -> LogFacts:
@@ -184,10 +195,6 @@ def _is_remote(configs: TopicConfigs) -> bool:
     return configs.get("remote.storage.enable").value == "true"
 
 
-def _is_judged(partition: Partition, configs: TopicConfigs) -> bool:
-    return partition.mark in (None, "future")
-
-
 @state_class
 class Retention:
     """One run: yields findings and rows of segments, and keeps the totals."""
@@ -201,7 +208,18 @@ class Retention:
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
         """The rows of the partitions at or below a path. Raises InputError for one without partitions."""
         target.require_partitions("retention is decided for whole logs")
-        logs = configured_logs(target, self.context, self.terms.limits, _is_judged)
+        logs = configured_logs(target, self.context, self.terms.limits, self.takes)
+        yield from self.of_logs(logs, jobs=jobs, advance=advance)
+
+    @staticmethod
+    def takes(partition: Partition, configs: TopicConfigs) -> bool:
+        """Whether retention applies to a partition directory."""
+        return partition.mark in (None, "future")
+
+    def of_logs(
+        self, logs: Iterable[ConfiguredLog | Finding], *, jobs: int = 1, advance: Advance = no_progress
+    ) -> Iterator[Finding | Row]:
+        """The rows of logs that ``takes`` is true for; findings are passed on."""
         for item in scan_units(
             RetentionScan(self.terms),
             logs,

@@ -49,6 +49,7 @@ class LoadedSegment:
     size_bytes: int
     index_place: Path | None
     recovered: Recovered | None = None
+    _end: LogEnd | None = None  # as the reader found it on disk
 
     @property
     def index(self) -> OffsetIndexView:
@@ -61,11 +62,13 @@ class LoadedSegment:
             return LogEnd(self.base_offset, 0, False)
         if self.recovered is not None:
             return self.recovered.end
-        with opened(self.place) as source:
-            try:
-                return log_end(source, self.size_bytes, self.index, self.shown_path)
-            except CorruptRecords as error:
-                raise reader_stops(error, self.shown_path, "to find the end of the log") from error
+        if self._end is None:
+            with opened(self.place) as source:
+                try:
+                    self._end = log_end(source, self.size_bytes, self.index, self.shown_path)
+                except CorruptRecords as error:
+                    raise reader_stops(error, self.shown_path, "to find the end of the log") from error
+        return self._end
 
 
 @value_class
