@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.side_file import problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
@@ -22,9 +23,18 @@ class LeaderEpochCheck:
     """A batch's epoch must be that of the last checkpoint entry at or below its base offset (LeaderEpochFileCache)."""
 
     def __init__(
-        self, path: Path | None, location: Location, limits: Limits, *, first_offset: int | None = None
+        self,
+        path: Path | None,
+        location: Location,
+        limits: Limits,
+        *,
+        first_offset: int | None = None,
+        read: Callable[[Path, Limits], LeaderEpochCheckpoint] = leader_epoch_checkpoint.read,
     ) -> None:
-        """``first_offset`` is the log start offset if it is certain: the first entry starts there or before."""
+        """``first_offset`` is the log start offset if it is certain: the first entry starts there or before.
+
+        ``read`` reads the checkpoint; it may be called again.
+        """
         self._starts = np.empty(0, np.int64)
         self._epochs = np.empty(0, np.int64)
         self._opening: list[Finding] = []
@@ -32,6 +42,7 @@ class LeaderEpochCheck:
         self._location = location
         self._path = path
         self._limits = limits
+        self._read_file = read
         self._first_offset = first_offset
         self._early: Finding | None = None
         if path is not None:
@@ -39,7 +50,7 @@ class LeaderEpochCheck:
 
     def _read(self, path: Path) -> None:
         try:
-            checkpoint = leader_epoch_checkpoint.read(path, self._limits)
+            checkpoint = self._read_file(path, self._limits)
         except KafkaLogError as error:
             self._opening.append(finding_of(error, self._location))
             self._first_offset = None

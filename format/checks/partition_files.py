@@ -9,7 +9,7 @@ from typing import Protocol
 
 from format import layout
 from format.errors import KafkaLogError
-from format.files import partition_metadata, quorum_state
+from format.files import quorum_state
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, Severity, finding, finding_of
 from format.io.live_broker import comes_true
@@ -63,7 +63,7 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
         yield interrupted_finding(path, partition.location(path))
     for path in partition.unexpected:
         yield unexpected_finding(path, partition.location(path))
-    yield from _problems(partition, partition.metadata, partition_metadata.read, limits)
+    yield from _problems(partition, partition.metadata, partition.topic_id_file, limits)
     yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
     yield from _leader_without_vote(partition, limits)
 

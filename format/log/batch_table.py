@@ -20,8 +20,9 @@ Int64Column = NDArray[np.int64]
 BATCH_COLUMN = {name: number for number, name in enumerate(BATCH_COLUMNS)}
 _COLUMN = BATCH_COLUMN
 _MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
-
-
+#: For look-ups in single rows.
+_BASE_OFFSET, _LAST_OFFSET_DELTA = _COLUMN["base_offset"], _COLUMN["last_offset_delta"]
+_WRAP = 2**63
 _NO_SUMS = bytes(8 * len(TABLE_SUMS))
 
 
@@ -112,6 +113,11 @@ class BatchTable:
         same: NDArray[np.bool_] = ~differ.any(axis=1)
         return same
 
+    def value(self, name: str, row: int) -> int:
+        """One value of a column."""
+        number: int = self.columns.item(row, _COLUMN[name])
+        return number
+
     @property
     def position(self) -> Int64Column:
         return self.columns[:, _COLUMN["position"]]
@@ -145,8 +151,8 @@ class BatchTable:
 
     def last_offset_of(self, row: int) -> int:
         """The last offset of one row. Loops over rows use this: ``last_offset`` computes a whole column each time."""
-        one = slice(row, row + 1)
-        return int((self.base_offset[one] + self.last_offset_delta[one])[0])
+        offset: int = self.columns.item(row, _BASE_OFFSET) + self.columns.item(row, _LAST_OFFSET_DELTA)
+        return offset if -_WRAP <= offset < _WRAP else (offset + _WRAP) % (2 * _WRAP) - _WRAP
 
     @property
     def record_count(self) -> Int64Column:
@@ -221,7 +227,10 @@ class BatchTable:
 
     def higher_epochs(self, highest: int) -> list[int]:
         """The rows whose leader epoch is higher than all before it, and than ``highest``."""
-        return [] if self.sums.highest_epoch <= highest else new_highest(self.leader_epoch, highest)
+        if self.sums.highest_epoch <= highest:
+            return []
+        is_one = self.sums.lowest_epoch == self.sums.highest_epoch
+        return [0] if is_one else new_highest(self.leader_epoch, highest)
 
     def rises_from(self, offset: int | None) -> bool:
         """Whether each batch starts after the last offset of the previous one, and the first one after ``offset``."""
@@ -237,6 +246,10 @@ class BatchTable:
     @property
     def has_delete_horizon(self) -> NDArray[np.bool_]:
         return self._has(layout.DELETE_HORIZON_BIT, 2)
+
+    def has_delete_horizon_at(self, row: int) -> bool:
+        """Whether the batch of one row has a delete horizon."""
+        return self.value("magic", row) >= 2 and self.value("attributes", row) & layout.DELETE_HORIZON_BIT != 0
 
 
 def batch_location(where: Location, table: BatchTable, row: int) -> Location:

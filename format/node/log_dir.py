@@ -100,6 +100,10 @@ class LogDir:
                 raise FileChanged(DIRECTORY_GONE, known.location()) from None
         return known
 
+    def listed_partition(self, path: Path) -> Partition:
+        """A partition directory as it was listed, which may no longer exist; otherwise as ``partition``."""
+        return self._read_partitions.get(path) or self.partition(path)
+
     def checkpoints(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
         """The offset checkpoints, read once."""
         if self._checkpoints is None:

@@ -9,9 +9,13 @@ from pathlib import Path
 
 from format import layout
 from format.errors import FileChanged, UnreadableFile
+from format.files import leader_epoch_checkpoint, partition_metadata
+from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import INT64_RANGE
 from format.io.remote_path import absolute, entries_of, is_on_disk, path_of
 from format.io.source import os_reason
+from format.limits import Limits
 from format.location import Location
 from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes, is_live_log
@@ -72,6 +76,8 @@ class Partition:
     _segments: list[Segment] | None = None
     _file_names: list[str] = field(default_factory=list, repr=False, compare=False)  # of all regular files
     _sizes: DirectorySizes | None = field(default=None, repr=False, compare=False)
+    _topic_id: PartitionMetadata | None = field(default=None, repr=False, compare=False)
+    _epochs: LeaderEpochCheckpoint | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -130,6 +136,21 @@ class Partition:
         matches = [layout.SEGMENT_FILE.match(path.name) for path in self.unexpected]
         logs = [each for each in matches if each and each["suffix"] == layout.LOG_SUFFIX and not each["leftover"]]
         return [number for number in sorted(int(each["base_offset"]) for each in logs) if is_offset(number)]
+
+    def topic_id_file(self, path: Path, limits: Limits) -> PartitionMetadata:
+        """The partition.metadata at a path, read once. Raises KafkaLogError."""
+        if self._topic_id is None:
+            self._topic_id = partition_metadata.read(path, limits)
+        return self._topic_id
+
+    def epochs_file(self, path: Path, limits: Limits) -> LeaderEpochCheckpoint:
+        """The leader-epoch-checkpoint at a path, as it was last read. Raises KafkaLogError."""
+        return self.read_epochs(path, limits) if self._epochs is None else self._epochs
+
+    def read_epochs(self, path: Path, limits: Limits) -> LeaderEpochCheckpoint:
+        """Read the leader-epoch-checkpoint at a path, also where it was read before. Raises KafkaLogError."""
+        self._epochs = leader_epoch_checkpoint.read(path, limits)
+        return self._epochs
 
     def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:
         """The Location of a file of this partition, or of the directory itself."""

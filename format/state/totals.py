@@ -79,9 +79,9 @@ class LogTotals:
             return
         if not self._has_first:
             self._has_first = True
-            self.first_offset = int(sound.base_offset[0])
-            if not sound.has_delete_horizon[0]:
-                self.first_timestamp = _timestamp(int(sound.base_timestamp[0]))
+            self.first_offset = sound.value("base_offset", 0)
+            if not sound.has_delete_horizon_at(0):
+                self.first_timestamp = _timestamp(sound.value("base_timestamp", 0))
         self.last_offset = sound.last_offset_of(len(sound) - 1)
         latest = _timestamp(sound.sums.max_timestamp)
         if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):

@@ -85,7 +85,13 @@ def followed(path: Path) -> Path:
 
 def opened(path: Path) -> FileSource:
     """Open a file, through links. Raises UnreadableFile and FileChanged."""
-    return FileSource(followed(path))
+    try:
+        return FileSource(path)
+    except UnreadableFile:
+        place = followed(path)
+        if place == path:
+            raise
+        return FileSource(place)
 
 
 def size_of(path: Path) -> int:

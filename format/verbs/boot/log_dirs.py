@@ -46,10 +46,14 @@ class LogsState:
 
 @value_class
 class _Loaded:
-    """A log after its load, on which terms, and its files with the steps on them."""
+    """A log after its load, on which terms, and its files with the steps on them.
+
+    ``epochs`` are the entries of its leader epoch checkpoint before the load.
+    """
 
     terms: tuple[object, ...]
     files: PartitionFiles
+    epochs: tuple[tuple[int, int], ...]
     log: LoadedLog
     topic_id: str | None
 
@@ -139,11 +143,13 @@ def _loaded(path: Path, key: TopicPartition, state: LogsState, load: LoadTerms) 
         if known.terms == on and load.is_whole:
             return known
         files = files.untouched()
-    epochs = EpochCache(files, terms.limits)
+    epochs = EpochCache(files, terms.limits, None if known is None else known.epochs)
+    read_epochs = tuple(epochs.entries)
     log = load_log(files, load)
     if not load.is_deleted:
         epochs.settle(log)
-    loaded = _Loaded(on, files, log, _topic_id(files, terms))
+    topic_id = _topic_id(files, terms) if known is None else known.topic_id
+    loaded = _Loaded(on, files, read_epochs, log, topic_id)
     if terms.kept is not None:
         terms.kept.logs[path] = loaded
     return loaded

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from format.columns import PARTITION
 from format.errors import KafkaLogError, UnreadableFile
-from format.files import leader_epoch_checkpoint, partition_metadata
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import problem_findings
@@ -265,7 +264,7 @@ def _end_of_log(base_offset: int, size_bytes: int | None, is_read: bool, last_of
 def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:
     if partition.metadata is None:
         return None
-    metadata = yield from _read_side_file(partition, partition.metadata, partition_metadata.read, limits)
+    metadata = yield from _read_side_file(partition, partition.metadata, partition.topic_id_file, limits)
     return None if metadata is None else metadata.topic_id
 
 
@@ -274,7 +273,7 @@ def _leader_epoch(partition: Partition, limits: Limits) -> Generator[Finding, No
     if partition.leader_epoch_checkpoint is None:
         return None
     path = partition.leader_epoch_checkpoint
-    checkpoint = yield from _read_side_file(partition, path, leader_epoch_checkpoint.read, limits)
+    checkpoint = yield from _read_side_file(partition, path, partition.epochs_file, limits)
     return None if checkpoint is None else max((entry.leader_epoch for entry in checkpoint.entries), default=None)
 
 

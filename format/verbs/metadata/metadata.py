@@ -18,7 +18,6 @@ from format.columns import (
     RowSchema,
 )
 from format.errors import KafkaLogError
-from format.files import partition_metadata
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
@@ -156,7 +155,7 @@ def _marked_topics(targets: list[Target], limits: Limits) -> frozenset[str]:
                 try:
                     partition = log_dir.partition(path)
                     if partition.metadata is not None:
-                        marked.add(partition_metadata.read(partition.metadata, limits).topic_id)
+                        marked.add(partition.topic_id_file(partition.metadata, limits).topic_id)
                 except KafkaLogError:
                     continue  # verify reports it
     return frozenset(marked)

@@ -89,7 +89,7 @@ def add_batches(totals: dict[int, ProducerTotals], table: BatchTable) -> None:
         producer_id = int(ids[first])
         known = totals.get(producer_id)
         if known is None:
-            started = own.max_timestamp[0] if own.has_delete_horizon[0] else own.base_timestamp[0]
+            started = own.max_timestamp[0] if own.has_delete_horizon_at(0) else own.base_timestamp[0]
             known = ProducerTotals(int(own.base_offset[0]), int(own.base_sequence[0]), int(started))
             totals[producer_id] = known
         known.add(own)

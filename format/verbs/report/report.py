@@ -240,7 +240,7 @@ def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Parti
         return target.partition, target.checkpoints_around(terms.limits)
     for log_dir in target.log_dirs:
         if log_dir.path == path.parent:
-            return log_dir.partition(path), log_dir.checkpoints(terms.limits)
+            return log_dir.listed_partition(path), log_dir.checkpoints(terms.limits)
     raise LookupError(path)
 
 

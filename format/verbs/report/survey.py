@@ -44,6 +44,7 @@ _MOST_ENDED = 1_000
 _MOST_EPOCHS = 100
 #: The number of batches that are added to the sums at once.
 _ADDED_TOGETHER = 2_048
+_NO_BATCHES = BatchTable.empty()
 _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS.index("last_offset")
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
@@ -92,7 +93,7 @@ class _Current:
     transactions: PartitionTransactions | None
     topic: int
     log: LogUnit | None = None
-    table: BatchTable = field(default_factory=BatchTable.empty)
+    table: BatchTable = _NO_BATCHES
     leader_epoch: int = -1
     epoch_count: int = 0
     held: list[tuple[BatchTable, int]] = field(default_factory=list)
@@ -163,7 +164,7 @@ class Survey:
         current.hold(table, base_offset)
         self._add_up(current.topic, table)
         if is_first and base_offset:
-            self.timeline.segment(log.location, int(table.max_timestamp[0]))
+            self.timeline.segment(log.location, table.value("max_timestamp", 0))
         sound = sound_batches(table)
         self._see_epochs(current, sound)
         if current.transactions is not None:
@@ -210,11 +211,11 @@ class Survey:
 
     def _see_epochs(self, current: _Current, table: BatchTable) -> None:
         for row in table.higher_epochs(current.leader_epoch):
-            current.leader_epoch = int(table.leader_epoch[row])
+            current.leader_epoch = table.value("leader_epoch", row)
             current.epoch_count += 1
             if current.log is not None and current.epoch_count <= _MOST_EPOCHS:
-                place = current.log.location.at(int(table.position[row]), None, int(table.base_offset[row]))
-                self.timeline.leader_epoch(place, int(table.max_timestamp[row]), current.leader_epoch)
+                place = current.log.location.at(table.value("position", row), None, table.value("base_offset", row))
+                self.timeline.leader_epoch(place, table.value("max_timestamp", row), current.leader_epoch)
 
     def find(self, found: Finding) -> DamagedPlace | None:
         """Add a finding about the last chunk; returns its place, None for one without an offset or below warning."""

@@ -101,18 +101,16 @@ class RetentionScan(ConfiguredLogScan[LogRetention]):
         """Findings about a log, and its retention."""
         partition = log.partition
         times: list[SegmentTimes] = []
+        facts: list[SegmentFacts] = []
         for segment in partition.segments:
             found, findings = self._times(partition, segment)
-            times.append(found)
             yield from findings
-            advance(log_bytes(segment))
-        facts = [
-            SegmentFacts(segment.base_offset, log_bytes(segment), found.counted_ms,
-                         found.end_offset if partition.next_base_offset(segment) is None
-                         else partition.next_base_offset(segment),
-                         partition.next_base_offset(segment) is None)
-            for segment, found in zip(partition.segments, times, strict=True)
-        ]  # fmt: skip
+            size_bytes, next_base_offset = log_bytes(segment), partition.next_base_offset(segment)
+            is_active = next_base_offset is None
+            upper_offset = found.end_offset if is_active else next_base_offset
+            times.append(found)
+            facts.append(SegmentFacts(segment.base_offset, size_bytes, found.counted_ms, upper_offset, is_active))
+            advance(size_bytes)
         yield self._verdicts(log, times, facts)
 
     def _verdicts(self, unit: ConfiguredLog, times: list[SegmentTimes], facts: list[SegmentFacts]) -> LogRetention:
@@ -137,7 +135,8 @@ class RetentionScan(ConfiguredLogScan[LogRetention]):
         terms = self.terms
         known = terms.header_times.get(log.path)
         if known is not None and log.is_last_segment and not terms.with_offsets:
-            return SegmentTimes(known[0], modified_ms(log.path), None, known[1]), []
+            modified = modified_ms(log.path) if known[0] < 0 or terms.with_rows else 0
+            return SegmentTimes(known[0], modified, None, known[1]), []
         return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
 
 

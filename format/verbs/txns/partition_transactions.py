@@ -91,7 +91,7 @@ class PartitionTransactions:
         table, markers = headers.table, headers.markers
         if not len(table):
             return
-        self.leader_epoch = max(self.leader_epoch, int(table.leader_epoch[-1]))
+        self.leader_epoch = max(self.leader_epoch, table.value("leader_epoch", len(table) - 1))
         self.log_end_offset = max(self.log_end_offset, table.last_offset_of(len(table) - 1) + 1)
         self._note_last_batches(table, markers)
         events = self.state.feed(table, markers)
@@ -108,11 +108,11 @@ class PartitionTransactions:
 
     def _note_last_batches(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
         """Note the timestamp of each producer's last batch, as a broker does, and its coordinator's epoch."""
-        last_rows = np.array([len(table) - 1])  # the usual case: one producer
+        last_rows = [len(table) - 1]  # the usual case: one producer
         if table.sums.producer_changes:
-            last_rows = len(table) - 1 - np.unique(table.producer_id[::-1], return_index=True)[1]
-        columns = (table.producer_id, table.max_timestamp)
-        for producer_id, timestamp in zip(*(column[last_rows].tolist() for column in columns), strict=True):
+            last_rows = (len(table) - 1 - np.unique(table.producer_id[::-1], return_index=True)[1]).tolist()
+        for row in last_rows:
+            producer_id, timestamp = table.value("producer_id", row), table.value("max_timestamp", row)
             self.last_of_producer[producer_id] = (timestamp, self.last_of_producer.get(producer_id, (0, NONE))[1])
         for row, marker in markers.items():
             if marker.coordinator_epoch is not None:

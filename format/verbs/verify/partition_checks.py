@@ -85,6 +85,7 @@ class _PartitionRun:
             partition.location(partition.leader_epoch_checkpoint),
             terms.limits,
             first_offset=self._certain_start(),
+            read=partition.read_epochs,
         )
         self.causes = CauseAccount()
         self.log_is_whole = True

@@ -11,7 +11,7 @@ import base64
 import re
 from pathlib import Path
 
-from format.errors import UnreadableFile
+from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.kafka_uuid import ZERO_UUID
 from format.limits import Limits
@@ -40,11 +40,15 @@ class BadText(Exception):
 
 def read_lines(path: Path, limits: Limits) -> list[str]:
     """The lines of a text file. Raises BadText if it is not UTF-8 or no file, UnreadableFile if it cannot be read."""
-    if path.is_dir():
-        raise BadText("Is a directory")
-    if leads_nowhere(path):
-        raise BadText("NoSuchFileException")
-    with opened(path) as source:
+    try:
+        opening = opened(path)
+    except (UnreadableFile, FileChanged) as error:
+        if path.is_dir():
+            raise BadText("Is a directory") from error
+        if leads_nowhere(path):
+            raise BadText("NoSuchFileException") from error
+        raise
+    with opening as source:
         if source.size_bytes > limits.max_side_file_bytes:
             raise UnreadableFile(f"the file has {source.size_bytes} bytes, too many to read")
         data = source.read_at(0, source.size_bytes)

@@ -5,6 +5,8 @@ Source: storage LeaderEpochFileCache, LogLoader.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from format.layout import LEADER_EPOCH_CHECKPOINT
 from format.limits import Limits
 from format.verbs.boot.one_log.kafka_text import BadText, read_epochs
@@ -20,8 +22,11 @@ _CLASS = "LeaderEpochFileCache"
 class EpochCache:
     """The epochs in the broker's memory: read from the checkpoint, then adjusted to the log."""
 
-    def __init__(self, files: PartitionFiles, limits: Limits) -> None:
-        """Read the checkpoint. Raises FailsLogDir, or StopsStart, where the broker cannot."""
+    def __init__(self, files: PartitionFiles, limits: Limits, known: Sequence[tuple[int, int]] | None = None) -> None:
+        """Read the checkpoint. Raises FailsLogDir, or StopsStart, where the broker cannot.
+
+        ``known`` are the entries that an earlier start of the same command has read.
+        """
         self._files = files
         self.entries: list[tuple[int, int]] = []
         path = files.path / LEADER_EPOCH_CHECKPOINT
@@ -33,6 +38,9 @@ class EpochCache:
             )  # fmt: skip
         if LEADER_EPOCH_CHECKPOINT not in files.present:
             files.create(LEADER_EPOCH_CHECKPOINT)
+            return
+        if known is not None:
+            self.entries = list(known)
             return
         try:
             for epoch, offset in read_epochs(path, limits):

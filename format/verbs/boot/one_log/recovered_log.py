@@ -65,12 +65,12 @@ class ReadLog:
             return
         sums, last = table.sums, len(table) - 1
         self.last_offset = table.last_offset_of(last)
-        self.valid_bytes = int(table.position[last] + table.size_bytes[last])
+        self.valid_bytes = table.value("position", last) + table.value("size_bytes", last)
         last_epoch = self.epochs[-1][0] if self.epochs else -1
         rows = table.higher_epochs(last_epoch)
-        self.epochs += [(int(table.leader_epoch[row]), int(table.base_offset[row])) for row in rows]
+        self.epochs += [(table.value("leader_epoch", row), table.value("base_offset", row)) for row in rows]
         self.has_transactions |= sums.in_transactions > 0
-        if table.magic[last] >= 2:
+        if table.value("magic", last) >= 2:
             self.map_end_offset = self.last_offset + 1
         else:
             is_v2 = np.flatnonzero(table.magic >= 2)
