@@ -1,9 +1,10 @@
 """kafkalog report against kafkalog verify, in turn, and pages of nodes with many partitions; for docs/performance.md.
 
-    python -m tests.benchmarks.bench_report [--data DIR] [--rounds N] [--partitions N …]
+    python -m tests.benchmarks.bench_report [--data DIR] [--rounds N] [--partitions N …] [--kafka 4.3.1]
 
 The first table is of processor time on the same directory with one process each, page included: partitions with one
-large log, a log of 2 GB, a node of 1,000 partitions that hold 2 GB in all, and nodes of so many tiny partitions. The
+large log, a log of 2 GB, a node of 1,000 partitions that hold 2 GB in all, nodes of so many tiny partitions, and, with
+``--kafka``, a node of 1,000 partitions that a broker wrote, stopped cleanly, and the same as after a crash. The
 second has the bytes of the page of the latter, and how long headless Chromium takes from the address until all tables
 and charts are drawn. Nothing here asserts a time.
 """
@@ -23,6 +24,8 @@ from tests.benchmarks import make_data
 from tests.benchmarks.measure import peak_bytes, run
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.page.browser import open_browser
+from tests.oracle.broker import Broker
+from tests.oracle.kafka_lab import KafkaLab
 
 MIB = 1024 * 1024
 _NAMES = ("none", "zstd", "tiny", "many", "many-zstd")
@@ -54,24 +57,52 @@ def filled_node(root: Path) -> Path:
     return folder
 
 
-def _nodes(root: Path, counts: list[int]) -> Iterator[tuple[str, Path]]:
+def broker_node(root: Path, version: str) -> Path:
+    """A log directory of some 1,000 partitions as a broker leaves it: five topics, each with a codec of its own."""
+    folder = root / f"broker-{version}"
+    if folder.exists():
+        return folder
+    with Broker(KafkaLab(), version, folder, root / "broker-work") as broker:
+        for codec in ("uncompressed", "gzip", "snappy", "lz4", "zstd"):
+            topic = f"topic.{codec}"
+            words = ["--create", "--topic", topic, "--partitions", "200", "--config", f"compression.type={codec}"]
+            broker.run("org.apache.kafka.tools.TopicCommand", *words)
+            words = ["--topic", topic, "--max-messages", "30000", "--throughput", "3000"]
+            broker.run("org.apache.kafka.tools.VerifiableProducer", *words)
+    return folder
+
+
+def crashed(node: Path) -> Path:
+    """A copy of a log directory without the mark of a clean stop."""
+    folder = node.with_name(f"{node.name}-crashed")
+    if not folder.exists():
+        shutil.copytree(node, folder)
+        (folder / ".kafka_cleanshutdown").unlink()
+    return folder
+
+
+def _nodes(root: Path, counts: list[int], version: str | None) -> Iterator[tuple[str, Path]]:
     for name in _NAMES:
         yield name, make_data.make(root / "logs", name)  # apart from the nodes: a report looks around a partition
     yield f"{_FILLED:,} partitions of 2 MB", filled_node(root)
     for count in counts:
         folder = root / f"node-{count}"
         yield f"{count:,} partitions of 300 bytes", folder if folder.exists() else node_of(folder, count)
+    if version is not None:
+        node = broker_node(root, version)
+        yield f"1,000 partitions of a {version} broker", node
+        yield "the same after a crash", crashed(node)
 
 
 def _kafkalog(*words: str | Path) -> list[str | Path]:
     return [sys.executable, "-m", "kafkalog_cli", *words]
 
 
-def compare(root: Path, rounds: int, counts: list[int]) -> None:
+def compare(root: Path, rounds: int, counts: list[int], version: str | None) -> None:
     """Processor time and memory of report and verify on the same logs."""
     print("| on | MB | verify CPU s | report CPU s | report / verify | peak MiB of report |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, node in _nodes(root, counts):
+    for name, node in _nodes(root, counts, version):
         size = sum(path.stat().st_size for path in node.rglob("*.log"))
         page = root / "page.html"
         costs: dict[str, list[float]] = {"verify": [], "report": []}
@@ -110,11 +141,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a directory for the data, kept; else a temporary one")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--partitions", type=int, nargs="*", default=[1_000, 10_000])
+    parser.add_argument("--kafka", metavar="VERSION", help="a release of the lab that writes a node, too")
     options = parser.parse_args()
     root = options.data or Path(tempfile.mkdtemp(prefix="kafkalog-report-"))
     os.makedirs(root, exist_ok=True)
     try:
-        compare(root, options.rounds, options.partitions)
+        compare(root, options.rounds, options.partitions, options.kafka)
         print()
         open_pages(root, options.partitions)
     finally:

@@ -164,8 +164,8 @@ def _conditions(load: LoadTerms) -> tuple[object, ...]:
 
 
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
-    path = files.path / PARTITION_METADATA
     if PARTITION_METADATA in files.folders:
+        path = files.path / PARTITION_METADATA
         stop_at_pipe(path, "PartitionMetadataFile")
         raise FailsLogDir(
             f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path,
@@ -173,6 +173,7 @@ def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
         )  # fmt: skip
     if PARTITION_METADATA not in files.present:
         return None
+    path = files.path / PARTITION_METADATA
     try:
         return read_topic_id(path, terms.limits)
     except BadText as error:

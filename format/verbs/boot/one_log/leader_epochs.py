@@ -29,8 +29,8 @@ class EpochCache:
         """
         self._files = files
         self.entries: list[tuple[int, int]] = []
-        path = files.path / LEADER_EPOCH_CHECKPOINT
         if LEADER_EPOCH_CHECKPOINT in (*files.folders, *files.dangling):
+            path = files.path / LEADER_EPOCH_CHECKPOINT
             stop_at_pipe(path, "CheckpointFile")
             raise FailsLogDir(
                 f"Error while reading checkpoint file {path}", "LeaderEpochCheckpointFile", path=path,
@@ -42,6 +42,7 @@ class EpochCache:
         if known is not None:
             self.entries = list(known)
             return
+        path = files.path / LEADER_EPOCH_CHECKPOINT
         try:
             for epoch, offset in read_epochs(path, limits):
                 if epoch < 0 or offset < 0:
