@@ -6,6 +6,7 @@ Filters are not pushed down: Spark 4.3.0 keeps an earlier filter when a frame is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ from pyspark.sql.datasource import DataSource
 from format.errors import KafkaLogError
 from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
 from spark_jobs.views.batch_reader import KafkaLogReader
-from spark_jobs.views.read_options import OPTIONS, BadOption, ReadOptions, parse_options
-from spark_jobs.views.stream_reader import KafkaLogStreamReader
+from spark_jobs.views.read_options import OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
+from spark_jobs.views.stream_reader import KafkaLogStreamReader, RefusedStream
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -43,10 +44,13 @@ class KafkaLogDataSource(DataSource):
             raise BadOption("startingOffsets is latest: that is for readStream")
         return KafkaLogReader(options, _checked(schema, options))
 
-    def streamReader(self, schema: StructType) -> KafkaLogStreamReader:  # noqa: N802 (Spark's name)
+    def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusedStream:  # noqa: N802 (Spark's name)
         """A reader of a stream of appended records."""
-        options = parse_options(self.options)
-        return KafkaLogStreamReader(options, _checked(schema, options))
+        try:
+            options = parse_options(self.options)
+            return KafkaLogStreamReader(options, _checked(schema, options))
+        except KafkaLogError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
         """Raises KafkaLogError: sources are never written to."""
@@ -68,8 +72,16 @@ def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
     given = {field.name: field.dataType.simpleString() for field in schema.fields}
     for name, kind in given.items():
         if name not in columns or kind != _simple(columns[name][0]):
-            raise KafkaLogError(f"the schema has {name} {kind}; that of this view is {text}: give some of its columns")
+            others = [each for each in VIEW_NAMES if _fits(given, each)]
+            advice = f"it fits the option view={' or '.join(others)}" if others else "give some of its columns"
+            raise KafkaLogError(f"the schema has {name} {kind}; that of the view {options.view} is {text}: {advice}")
     return view_schema(columns, given)[1]
+
+
+def _fits(given: Mapping[str, str], view: str) -> bool:
+    """Whether a view has these columns, with these types."""
+    columns = columns_of_view(view, None)
+    return all(name in columns and kind == _simple(columns[name][0]) for name, kind in given.items())
 
 
 def _simple(sql: str) -> str:

@@ -20,6 +20,7 @@ from format.io.remote_path import is_there, path_of
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
 from format.node.file_location import location_of_file
+from format.node.log_dir import Kind
 from format.node.partition import key_of_directory
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
@@ -27,14 +28,17 @@ from format.value_class import value_class
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.views import log_views, scan_views
-from spark_jobs.views.read_options import ReadOptions, resolved_paths
+from spark_jobs.views.paths import resolved_paths
+from spark_jobs.views.read_options import BadOption, ReadOptions
 from spark_jobs.work.packed import unpacked
-from spark_jobs.work.planning import Item, LogPart, Splits, Unit, plan
+from spark_jobs.work.planning import Item, LogPart, Splits, Unit, UnitKind, plan
 
 _ROWS_IN_A_BATCH = 10_000
 _MOST_LINES_ALIKE = 100  # in a worker's log, for one task
 #: How the logs are cut for the views that read them; the others read partitions.
 _SPLITS = {"records": Splits.RANGES, "batches": Splits.RANGES, "index_entries": Splits.SEGMENTS}
+#: The views that say something of a side file that is given alone.
+_OF_ANY_FILE = ("segments", "findings")
 
 
 class DamagedData(KafkaLogError):
@@ -87,6 +91,10 @@ class KafkaLogReader(DataSourceReader):
         planned = plan(
             paths, parallelism=os.cpu_count() or 2, range_bytes=options.range_bytes, splits=splits, wants=self._wants
         )
+        for each in planned.units:
+            if each.kind is UnitKind.FILE and each.file_kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
+                what = f"the view {options.view} reads log directories, partitions and logs"
+                raise BadOption(f"{each.path} is no log: {what}")
         surroundings = Surroundings()
         found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:

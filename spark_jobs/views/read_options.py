@@ -6,51 +6,47 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from pathlib import Path
 
-from format.errors import InputError, UnreadableFile
-from format.io import remote_files
-from format.io.remote_path import entries_of, path_of
-from format.io.source import os_reason
+from format.errors import InputError
 from format.location import Location
-from format.node.partition import looks_like_partition
 from format.scan.selection import Selection
 from format.value_class import value_class
+from format.wording import did_you_mean
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
 LEVELS = ("headers", "crc")
 ENDS = ("highwatermark", "logend")
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?)?b?")
-#: Every option, in lower case as Spark passes them, and what it means.
+#: Every option and what it means. Case does not count.
 OPTIONS: dict[str, str] = {
     "view": "records, batches, segments, index_entries, offsets, transactions or findings; default records",
     "level": "headers: the view batches reads headers only, and computes no CRC; default crc",
     "columns": "only these columns, separated by commas, in this order",
     "path": "a log directory, a partition directory or a file",
     "paths": "several of them, as a JSON list",
-    "recursivefilelookup": "true: look for partitions at any depth below the path",
-    "pathglobfilter": "only .log files whose name fits, such as 0000000000000*.log",
-    "ignorecorruptfiles": "true: leave out files that cannot be read",
-    "ignoremissingfiles": "true: leave out files that were removed after the work was planned",
+    "recursiveFileLookup": "true: look for partitions at any depth below the path",
+    "pathGlobFilter": "only .log files whose name fits, such as 0000000000000*.log",
+    "ignoreCorruptFiles": "true: leave out files that cannot be read",
+    "ignoreMissingFiles": "true: leave out files that were removed after the work was planned",
     "mode": "PERMISSIVE, FAILFAST or DROPMALFORMED",
     "topics": "only these topics, separated by commas",
     "partitions": "only these partition numbers, separated by commas",
-    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; latest for a stream only',
-    "endingoffsets": "latest, an offset, or JSON as above; not included; -1 is latest",
-    "startingtimestamp": "only records with at least this timestamp, in ms",
-    "endingtimestamp": "only records with a smaller timestamp, in ms",
-    "includevalue": "false: no column value; values are not read into rows",
-    "includeheaders": "true: adds the column headers",
-    "includedetails": "true: adds the columns of the record's batch and file",
-    "includecontrol": "true: includes control records (transaction markers), which consumers never receive",
-    "columnnameofcorruptrecord": "a STRING column of this name describes damage, in rows of their own",
-    "rangebytes": "the bytes of a large log that one task reads, such as 8MiB",
-    "upto": "the end of a stream: highWatermark (default), or logEnd, which includes records that may be truncated",
-    "failondataloss": "false: a stream continues where records are gone that it has not read; default true",
-    "maxoffsetspertrigger": "the offsets that a stream reads at once, of all partitions together; Spark 4.2 or later",
+    "startingOffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; latest for a stream only',
+    "endingOffsets": "latest, an offset, or JSON as above; not included; -1 is latest",
+    "startingTimestamp": "only records with at least this timestamp, in ms",
+    "endingTimestamp": "only records with a smaller timestamp, in ms",
+    "includeValue": "false: no column value; values are not read into rows",
+    "includeHeaders": "true: adds the column headers",
+    "includeDetails": "true: adds the columns of the record's batch and file",
+    "includeControl": "true: includes control records (transaction markers), which consumers never receive",
+    "columnNameOfCorruptRecord": "a STRING column of this name describes damage, in rows of their own",
+    "rangeBytes": "the bytes of a large log that one task reads, such as 8MiB",
+    "upTo": "the end of a stream: highWatermark (default), or logEnd, which includes records that may be truncated",
+    "failOnDataLoss": "false: a stream continues where records are gone that it has not read; default true",
+    "maxOffsetsPerTrigger": "the offsets that a stream reads at once, of all partitions together; Spark 4.2 or later",
 }
 #: Properties of a table in Spark's catalog, which Spark passes among the options.
 _OF_CATALOG = frozenset(
@@ -59,6 +55,8 @@ _OF_CATALOG = frozenset(
         *("serialization.format", "transient_lastddltime"),
     }
 )
+#: What Spark puts before an option among the properties of a table.
+_OF_TABLE = "option."
 
 
 class BadOption(InputError):
@@ -124,40 +122,59 @@ class ReadOptions:
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """The options from Spark's names and values. Raises BadOption, whose message names the valid values."""
-    given = {name.lower(): value for name, value in options.items()}
-    for name in given:
-        if name not in OPTIONS and name not in _OF_CATALOG:
-            raise BadOption(f"there is no option {name}; the options are {', '.join(OPTIONS)}")
-    starts_at_latest = given.get("startingoffsets", "").strip().lower() == "latest"
+    given = _given(options)
+    starts_at_latest = given.get("startingOffsets", "").strip().lower() == "latest"
     if starts_at_latest:
-        del given["startingoffsets"]
+        del given["startingOffsets"]
     return ReadOptions(
         _paths(given),
         view=_one_of(given, "view", VIEW_NAMES, "records", str.lower),
         columns=_columns(given),
-        recursive=_is_true(given, "recursivefilelookup", False),
-        glob=given.get("pathglobfilter"),
-        ignore_corrupt=_is_true(given, "ignorecorruptfiles", False),
-        ignore_missing=_is_true(given, "ignoremissingfiles", False),
+        recursive=_is_true(given, "recursiveFileLookup", False),
+        glob=given.get("pathGlobFilter"),
+        ignore_corrupt=_is_true(given, "ignoreCorruptFiles", False),
+        ignore_missing=_is_true(given, "ignoreMissingFiles", False),
         mode=_one_of(given, "mode", MODES, "PERMISSIVE", str.upper),
         topics=_listed(given.get("topics")),
         partitions=_numbers(given, "partitions"),
-        starting=_offsets(given, "startingoffsets", "earliest", -2),
-        ending=_offsets(given, "endingoffsets", "latest", -1),
-        starting_timestamp=_number(given, "startingtimestamp"),
-        ending_timestamp=_number(given, "endingtimestamp"),
-        value=_is_true(given, "includevalue", True),
-        headers=_is_true(given, "includeheaders", False),
-        details=_is_true(given, "includedetails", False),
-        control=_is_true(given, "includecontrol", False),
-        corrupt_column=given.get("columnnameofcorruptrecord"),
-        range_bytes=_size(given, "rangebytes"),
+        starting=_offsets(given, "startingOffsets", "earliest", -2),
+        ending=_offsets(given, "endingOffsets", "latest", -1),
+        starting_timestamp=_number(given, "startingTimestamp"),
+        ending_timestamp=_number(given, "endingTimestamp"),
+        value=_is_true(given, "includeValue", True),
+        headers=_is_true(given, "includeHeaders", False),
+        details=_is_true(given, "includeDetails", False),
+        control=_is_true(given, "includeControl", False),
+        corrupt_column=given.get("columnNameOfCorruptRecord"),
+        range_bytes=_size(given, "rangeBytes"),
         reads_bodies=_one_of(given, "level", LEVELS, "crc", str.lower) == "crc",
         starts_at_latest=starts_at_latest,
-        reads_to_log_end=_one_of(given, "upto", ENDS, "highwatermark", str.lower) == "logend",
-        fails_on_loss=_is_true(given, "failondataloss", True),
+        reads_to_log_end=_one_of(given, "upTo", ENDS, "highwatermark", str.lower) == "logend",
+        fails_on_loss=_is_true(given, "failOnDataLoss", True),
         max_offsets=_offsets_of_a_trigger(given),
     )
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their names in OPTIONS. Raises BadOption where one is unknown.
+
+    When a table of the catalog is made, Spark passes its options twice, once with a prefix, among its properties. All
+    other properties are the user's own.
+    """
+    spelled = {name.lower(): name for name in OPTIONS}
+    lower = {name.lower(): value for name, value in options.items()}
+    is_table = "provider" in lower
+    found: dict[str, str] = {}
+    for name, value in lower.items():
+        plain = name.removeprefix(_OF_TABLE) if is_table else name
+        if plain in spelled:
+            found[spelled[plain]] = value
+        elif plain == "location":
+            found[plain] = value
+        elif plain not in _OF_CATALOG and (not is_table or name.startswith(_OF_TABLE)):
+            meant = did_you_mean(plain, OPTIONS)
+            raise BadOption(f"there is no option {plain}.{meant} The options are {', '.join(OPTIONS)}")
+    return found
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
@@ -204,7 +221,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _offsets_of_a_trigger(given: Mapping[str, str]) -> int | None:
-    count = _number(given, "maxoffsetspertrigger")
+    count = _number(given, "maxOffsetsPerTrigger")
     if count is not None and count < 1:
         raise BadOption(f"the option maxoffsetspertrigger is {count}; it must be at least 1")
     return count
@@ -231,7 +248,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     names = tuple(each.strip() for each in given["columns"].split(",") if each.strip())
     if not names:
         raise BadOption("the option columns names no column")
-    others = [name for name in ("includevalue", "includeheaders", "includedetails") if name in given]
+    others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
     if others:
         raise BadOption(f"the option columns says which columns there are: leave out {', '.join(others)}")
     return names
@@ -264,25 +281,3 @@ def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) ->
         if offset < 0 and offset != code:
             raise BadOption(f"the option {name} has the offset {offset}; the only negative one is {code}, {everything}")
     return {key: offset for key, offset in found.items() if offset != code}
-
-
-def resolved_paths(options: ReadOptions) -> list[Path]:
-    """The paths of the options; with recursiveFileLookup the partitions below them. Raises UnreadableFile."""
-    remote_files.know(options.paths)
-    places = [path_of(each) for each in options.paths]
-    if not options.recursive:
-        return places
-    return [found for place in places for found in (_partitions_below(place) if place.is_dir() else (place,))]
-
-
-def _partitions_below(place: Path) -> Iterator[Path]:
-    if looks_like_partition(place):
-        yield place
-        return
-    try:
-        with entries_of(place) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError as error:
-        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(place))) from error
-    for name in names:
-        yield from _partitions_below(place / name)

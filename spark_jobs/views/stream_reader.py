@@ -33,7 +33,8 @@ from format.value_class import value_class
 from format.verbs.groups.log_ends import log_end_of
 from spark_jobs.brokers import Brokers, node_id_of
 from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
-from spark_jobs.views.read_options import BadOption, ReadOptions, resolved_paths
+from spark_jobs.views.paths import resolved_paths
+from spark_jobs.views.read_options import BadOption, ReadOptions
 from spark_jobs.work.part_bounds import files_of
 from spark_jobs.work.planning import (
     LogPart,
@@ -58,12 +59,13 @@ class DataLost(KafkaLogError):
 
 @value_class
 class _Replica:
-    """A partition at the paths of the stream, and the offset up to which it may be read."""
+    """A partition at the paths of the stream, the offset up to which it may be read, and that where its log ends."""
 
     broker_id: int | None
     partition: Partition
     topic_id: str
     end_offset: int
+    log_end_offset: int | None = None
 
     @property
     def broker(self) -> str:
@@ -141,7 +143,9 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             raise BadOption("maxOffsetsPerTrigger needs Spark 4.2 or later")
         self._options = replace(options, ignore_missing=not options.fails_on_loss)
         self._reader = KafkaLogReader(self._options, schema)
-        self._ends: dict[Path, tuple[Path, int, int]] = {}  # the last log of a directory, its size, and its end offset
+        self._ends: dict[
+            Path, tuple[Path, int, int | None]
+        ] = {}  # the last log of a directory, its size, and its end offset
         self._last: StreamOffset = {}
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
@@ -179,7 +183,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             first = replica.first_offset
             log_dirs[str(replica.partition.path.parent)] = replica.broker_id
             if begin is not None and to < begin:
-                self._lose(f"{replica.name} ends at offset {to} and was read up to {begin}: it was truncated")
+                self._require_log_up_to(begin, replica.name, to)
                 continue
             if begin is not None and begin < first:
                 self._lose(
@@ -212,6 +216,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         found: list[tuple[_Replica, int, int]] = []
         for replica in self._replicas():
             known = replica.next_offset(start)
+            if known is not None and replica.log_end_offset is not None:
+                self._require_log_up_to(known, replica.name, replica.log_end_offset)
             begin = replica.first_offset if known is None else known
             found.append((replica, begin, max(replica.end_offset - begin, 0)))
         total = sum(count for _, _, count in found)
@@ -219,6 +225,15 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             allowed = count if most is None or total <= most else min(-(-count * most // total), count)
             replica.put_offset(moved, begin + allowed)
         return _in_order(moved)
+
+    def _require_log_up_to(self, read: int, name: str, log_end: int) -> None:
+        """Lose records where a log now ends before the offset up to which it was read.
+
+        What is appended there has offsets that the stream has passed, and is not read.
+        """
+        if log_end < read:
+            what = "it was truncated, or is being copied again"
+            self._lose(f"{name} ends at offset {log_end} and was read up to {read}: {what}")
 
     def _lose(self, words: str) -> None:
         """Raise DataLost, unless failOnDataLoss is false."""
@@ -260,19 +275,22 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         except FileChanged:  # deleted since the log directory was listed
             return
         if any(segment.log is not None for segment in partition.segments):
-            end = self._end_of(partition, checkpoints) if with_ends else 0
-            yield _Replica(node_id_of(partition.path.parent), partition, _topic_id(partition), end)
+            log_end = self._log_end_of(partition) if with_ends else None
+            end = 0 if log_end is None else self._end_of(partition, log_end, checkpoints)
+            yield _Replica(node_id_of(partition.path.parent), partition, _topic_id(partition), end, log_end)
 
-    def _end_of(self, partition: Partition, checkpoints: Checkpoints) -> int:
+    def _end_of(self, partition: Partition, end: int, checkpoints: Checkpoints) -> int:
         """The offset at which reading ends: the high watermark if there is a checkpoint of it, else the log end."""
-        end = self._log_end_of(partition)
         watermarks = checkpoints.by_name.get(layout.REPLICATION_OFFSET_CHECKPOINT)
         if watermarks is None or self._options.reads_to_log_end or partition.key is None:
             return end
         return min(end, watermarks.get(partition.key, 0))
 
-    def _log_end_of(self, partition: Partition) -> int:
-        """The log end offset. It is read again only if the size of the last log has changed."""
+    def _log_end_of(self, partition: Partition) -> int | None:
+        """The log end offset; None where it cannot be read.
+
+        It is read again only if the size of the last log has changed.
+        """
         log = partition.segments[-1].log
         if log is None:
             return partition.segments[-1].base_offset
@@ -280,8 +298,27 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             size_bytes = source.size_bytes
         known = self._ends.get(partition.path)
         if known is None or known[:2] != (log, size_bytes):
-            known = self._ends[partition.path] = log, size_bytes, log_end_of(partition) or 0
+            known = self._ends[partition.path] = log, size_bytes, log_end_of(partition)
         return known[2]
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A stream that cannot be: Spark names the reason only if it is raised after the reader is made."""
+
+    def __init__(self, reason: KafkaLogError) -> None:
+        self._reason = reason
+
+    def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
+        """Raises the reason."""
+        raise self._reason
+
+    def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
+        """Raises the reason."""
+        raise self._reason
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the reason."""
+        raise self._reason
 
 
 def _listed(path: Path) -> Partition:

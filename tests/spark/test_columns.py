@@ -76,7 +76,7 @@ def test_wrong_columns(kafkalog: Any, tmp_path: Path) -> None:
         ({"columns": "offset,nothing"}, "names nothing, which is none; the columns of the view records are key, value"),
         ({"columns": "offset,offset"}, "names one twice"),
         ({"columns": " , "}, "names no column"),
-        ({"columns": "offset", "includeValue": False}, "leave out includevalue"),
+        ({"columns": "offset", "includeValue": False}, "leave out includeValue"),
     ):
         with pytest.raises(Exception, match=words):
             kafkalog(tmp_path, **wrong)

@@ -243,6 +243,66 @@ def test_sql(spark: Any, kafkalog: Any, damaged_copy: Path, tmp_path: Path) -> N
         spark.sql("DROP TABLE logged")
 
 
+def test_a_table_of_the_catalog_has_the_columns_of_its_view(spark: Any, damaged_copy: Path) -> None:
+    options = f"path '{damaged_copy}', view 'segments', pathGlobFilter '*.log'"
+    spark.sql(f"CREATE TABLE listed USING kafkalog OPTIONS ({options}) TBLPROPERTIES (team = 'a') COMMENT 'words'")
+    try:
+        assert spark.table("listed").columns == list(
+            _schemas(parse_options({"path": "x", "view": "segments"}))[1].names
+        )
+        query = f"SELECT count(*) AS n FROM listed WITH (path = '{damaged_copy}'"
+        assert spark.sql(f"{query}, view = 'segments')").first().n > 0
+        with pytest.raises(Exception, match=r"it fits the option view=segments"):
+            spark.sql(f"{query})").collect()
+    finally:
+        spark.sql("DROP TABLE listed")
+    with pytest.raises(Exception, match=r"there is no option veiw\. Did you mean view"):
+        spark.sql(f"CREATE TABLE listed USING kafkalog OPTIONS (path '{damaged_copy}', veiw 'segments')")
+
+
+def test_patterns_in_paths(kafkalog: Any, tmp_path: Path) -> None:
+    for node in ("node-1", "node-2", "node-31"):
+        write_segment(tmp_path / node / "t-0", 0, batches(10))
+        write_segment(tmp_path / node / "t-0", 30, batches(10, 30))
+        write_segment(tmp_path / node / "u-0", 0, batches(10))
+        (tmp_path / node / "meta.properties").write_text("version=1\n")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "README").write_text("no log\n")
+    for pattern, count in (
+        ("node-*", 270),
+        ("*", 270),
+        ("node-?", 180),
+        ("node-[13]*", 180),
+        ("node-{1,31}", 180),
+        ("{node-1,node-2}/t-*", 120),
+        ("node-*/t-0", 180),
+        ("*/*/*30.log", 90),
+        ("node-1/*", 90),  # without meta.properties, which is no log
+    ):
+        assert kafkalog(tmp_path / pattern).count() == count, pattern
+    assert kafkalog(f"file://{tmp_path}/node-[12]").count() == 180
+    assert kafkalog(None, paths=json.dumps([f"{tmp_path}/node-?", f"{tmp_path}/node-31"])).count() == 270
+    with pytest.raises(Exception, match=r"no directory and no log fits the path .*node-x\*"):
+        kafkalog(tmp_path / "node-x*").count()
+    (tmp_path / "a[1]").mkdir()
+    write_segment(tmp_path / "a[1]" / "t-0", 0, batches(1))
+    write_segment(tmp_path / "a1" / "t-0", 0, batches(2))
+    assert kafkalog(tmp_path / "a[1]").count() == 3  # a path that exists is no pattern
+
+
+def test_a_file_that_is_no_log_is_refused(kafkalog: Any, tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, batches(10))
+    log.with_suffix(".index").write_bytes(b"")
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    for file in (log.with_suffix(".index"), tmp_path / "meta.properties"):
+        for view in ("records", "batches", "index_entries", "offsets", "transactions"):
+            with pytest.raises(
+                Exception, match=f"is no log: the view {view} reads log directories, partitions and logs"
+            ):
+                kafkalog(file, view).collect()
+    assert kafkalog(log).count() == 30
+
+
 def test_views_of_offsets_and_transactions(kafkalog: Any, data_dir: Path) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
     listed = {
@@ -351,9 +411,10 @@ def test_an_empty_directory_is_an_empty_table(kafkalog: Any, tmp_path: Path) -> 
 
 def test_options_that_cannot_be_say_so() -> None:
     for options, words in (
-        ({"path": "x", "mod": "x"}, "there is no option mod"),
+        ({"path": "x", "mod": "x"}, r"there is no option mod\. Did you mean mode\? The options are view"),
+        ({"path": "x", "startingOffset": "1"}, r"Did you mean startingOffsets"),
         ({"path": "x", "mode": "STRICT"}, "PERMISSIVE"),
-        ({"path": "x", "startingOffsets": "{"}, "startingoffsets"),
+        ({"path": "x", "startingOffsets": "{"}, "the option startingOffsets is {; it may be earliest"),
         ({"path": "x", "partitions": "a"}, "numbers"),
         ({"path": "x", "startingOffsets": "-1"}, "the only negative one is -2, earliest"),
         ({"path": "x", "startingOffsets": '{"t": {"0": -1}}'}, "the only negative one is -2"),

@@ -119,6 +119,27 @@ def test_what_retention_deleted_is_an_error_or_left_out(tmp_path: Path) -> None:
     assert sum(each.num_rows for share in shares for each in lossy.read(share)) == last - end
 
 
+@pytest.mark.parametrize("options", [{}, {"upTo": "logEnd"}], ids=["highWatermark", "logEnd"])
+def test_a_log_that_was_truncated_below_what_was_read_is_an_error(tmp_path: Path, options: dict[str, str]) -> None:
+    kept = _append(tmp_path / "t-0", 0, 0, 2)
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    kept_bytes = log.stat().st_size
+    end = _append(tmp_path / "t-0", 0, kept, 3)
+    (tmp_path / layout.REPLICATION_OFFSET_CHECKPOINT).write_text(f"0\n1\nt 0 {end}\n")
+    reader = _reader(tmp_path, **options)
+    read = reader.latestOffset(reader.initialOffset(), None)
+    (tmp_path / layout.REPLICATION_OFFSET_CHECKPOINT).write_text(f"0\n1\nt 0 {kept}\n")
+    # a high watermark of earlier is no loss
+    assert reader.latestOffset(read, None) == read
+    with log.open("r+b") as file:
+        file.truncate(kept_bytes)
+    for each in (reader, _reader(tmp_path, **options)):
+        with pytest.raises(DataLost, match=f"t-0 ends at offset {kept} and was read up to {end}: it was truncated"):
+            each.latestOffset(read, None)
+    lossy = _reader(tmp_path, failOnDataLoss="false", **options)
+    assert lossy.latestOffset(read, None) == read
+
+
 def test_a_topic_that_was_made_anew_is_another_topic(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\n")
     end = _append(tmp_path / "t-0", 0, 0, 3)
@@ -175,6 +196,19 @@ def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
         found, at, triggers = found + read, moved, triggers + 1
     assert sorted(found) == _all("t", 0, 0, 60) + _all("t", 1, 0, 120)
     assert triggers == 6
+
+
+def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    for option, value, words in (
+        ("view", "batches", "readStream reads records"),
+        ("endingOffsets", 5, "endingOffsets"),
+    ):
+        frame = spark.readStream.format("kafkalog").option(option, value).load(str(tmp_path))
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with pytest.raises(Exception, match=words) as raised:
+            writer.start().awaitTermination(60)
+        assert "UnboundLocalError" not in str(raised.value)
 
 
 def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
