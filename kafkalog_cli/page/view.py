@@ -103,9 +103,10 @@ class TableView:
         schema = self.table.schema
         numbers = [schema.names.index(name) for name in self.columns]
         columns = [_column(schema, number) for number in numbers]
-        values = [_plain_values(schema.names[number], [row[number] for row in self.table.rows]) for number in numbers]
-        for column, each in zip(columns, values, strict=True):
-            if column["kind"] in ("text", "any"):
+        values = [[row[number] for row in self.table.rows] for number in numbers]
+        for name, column, each in zip(self.columns, columns, values, strict=True):
+            if column["kind"] in ("text", "any"):  # all others are numbers
+                _make_plain(name, each)
                 _number_repeats(column, each)
         return script_json({"columns": columns, "rows": list(zip(*values, strict=True))})
 
@@ -134,8 +135,8 @@ def _column(schema: RowSchema, number: int) -> dict[str, Any]:
     return {"name": column.name, "kind": kind, "meaning": column.meaning}
 
 
-def _plain_values(name: str, values: list[Any]) -> list[Any]:
-    """Values of a column for the page: text with unsafe characters as escapes, and lists and objects in words.
+def _make_plain(name: str, values: list[Any]) -> None:
+    """Make the values of a column plain for the page: unsafe characters as escapes, lists and objects in words.
 
     Names, paths and reasons repeat, so each text is looked at once.
     """
@@ -148,7 +149,6 @@ def _plain_values(name: str, values: list[Any]) -> list[Any]:
         if plain is None:
             plain = known[text] = escape_text(text)
         values[row] = plain
-    return values
 
 
 def _words_of(name: str, value: Any) -> str:

@@ -95,12 +95,14 @@ def read_segment_times(
     ``by_headers``: the time index is not complete, as of the last segment of a broker that runs or was killed.
     """
     findings: list[Finding] = []
-    modified_ms = 0
+    modified_ms = size_bytes = 0
     try:
         with FileSource(log.path) as source:
-            modified_ms = source.mtime_ns // 1_000_000
+            modified_ms, size_bytes = source.mtime_ns // 1_000_000, source.size_bytes
     except KafkaLogError as error:
         return SegmentTimes(-1, 0), [finding_of(error, log.location)]
+    if not size_bytes and by_headers:
+        return SegmentTimes(-1, modified_ms), []
     largest: int | None = None
     end_offset: int | None = None
     if not by_headers:
