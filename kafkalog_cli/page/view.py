@@ -154,7 +154,8 @@ def _make_plain(name: str, values: list[Any]) -> None:
 def _words_of(name: str, value: Any) -> str:
     """A list or object that holds only scalars, in words; any other value as JSON."""
     if name == "lost_offsets" and isinstance(value, (list, tuple)) and len(value) == 2:
-        return f"{value[0]}–{value[1]}"
+        first, last = value
+        return f"{first:,}" if first == last else f"{first:,}–{last:,}"
     if isinstance(value, (list, tuple)) and all(map(_is_plain, value)):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, dict) and all(map(_is_plain, value.values())):

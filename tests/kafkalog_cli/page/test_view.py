@@ -28,8 +28,8 @@ def test_numbers_among_words_that_repeat_stay_numbers() -> None:
 
 
 def test_lists_and_objects_in_words() -> None:
-    shown = _shown(FINDING, "lost_offsets", [[3, 75], None])
-    assert shown == ["3–75", None]
+    shown = _shown(FINDING, "lost_offsets", [[3, 1075], [8, 8], None])
+    assert shown == ["3–1,075", "8", None]
     values = [{"retention.ms": "-1", "cleanup.policy": "compact"}, [1, 2], [], {}, {"a": {"b": 1}}, ["\u202e<"]]
     assert _shown(METADATA_CHANGE, "after", values) == [
         "retention.ms=-1, cleanup.policy=compact",
