@@ -23,6 +23,7 @@ from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import metadata_source
 from format.state.topic_configs import TopicConfigs, configs_of_topic, read_broker_properties
 from format.value_class import state_class, value_class
+from format.wording import counted
 
 
 @value_class
@@ -45,6 +46,7 @@ class ClusterContext:
     properties: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     cluster_id: str | None = None
+    _unknown_topics: set[str] = field(default_factory=set)
     _nodes: dict[Path, tuple[int | None, str | None]] = field(default_factory=dict)
 
     @property
@@ -75,9 +77,17 @@ class ClusterContext:
 
     def configs_of(self, partition: Partition) -> TopicConfigs:
         """The configs of a partition's topic on the partition's node."""
+        topic, image = partition.topic, self.image
+        if image is not None and topic not in (None, layout.CLUSTER_METADATA_TOPIC) and image.topic_id(topic) is None:
+            self._unknown_topics.add(topic)
         return configs_of_topic(
             partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
         )
+
+    @property
+    def unknown_topic_count(self) -> int:
+        """How many of the topics that were asked for are not in the metadata log here."""
+        return len(self._unknown_topics)
 
     def compacted_topics(self) -> frozenset[str]:
         """The names of the topics that are compacted according to the metadata log."""
@@ -100,6 +110,9 @@ class ClusterContext:
         """What is not known and replaced by defaults, in words."""
         if self.image is None:
             yield "the configs of topics: there is no metadata log here (--metadata PATH), so Kafka's defaults are used"
+        elif self._unknown_topics:
+            topics = f"{counted(len(self._unknown_topics), 'topic')}, such as {min(self._unknown_topics)}"
+            yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
         if self.terms.broker_properties is None:
             yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
 

@@ -202,7 +202,9 @@ def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narro
         run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)
     else:
         overview = found.overview()
-        run.say_now(sentences(overview) if overview.dead_count else none_at_all(reading.coordinators))
+        run.say_now(
+            sentences(overview) if overview.dead_count else none_at_all(reading.coordinators, reading.unread_count)
+        )
         run.condition(Condition.NOTHING_FOUND)
 
 

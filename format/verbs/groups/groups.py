@@ -54,6 +54,7 @@ class GroupsReading:
         self._states = GroupStates()
         self._partitions: dict[TopicPartition, int] = {}
         self._paths: dict[str, int] = {}
+        self._unread: set[str] = set()
 
     def topics(self) -> set[str]:
         """The topics of the partitions at the paths."""
@@ -70,7 +71,14 @@ class GroupsReading:
                 partition = self._partitions.setdefault(key, len(self._partitions))
                 log = self._paths.setdefault(str(item.log.path), len(self._paths))
                 self._states.take(item.records, partition, log)
+            elif item.code == "file-unreadable":
+                self._unread.add(item.location.path)
             yield item
+
+    @property
+    def unread_count(self) -> int:
+        """How many logs could not be read, or not to their end. In a bundle without names that is all of them."""
+        return len(self._unread)
 
     @property
     def size_bytes(self) -> int:

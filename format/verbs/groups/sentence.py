@@ -47,8 +47,10 @@ def none_of_topics(wanted: Narrowing, known: Iterable[str]) -> str:
     return f"{who} offsets of topic {' or '.join(topics)}.{suggested}"
 
 
-def none_at_all(coordinators: Coordinators) -> str:
-    """The sentence that no group was found."""
+def none_at_all(coordinators: Coordinators, unread_count: int = 0) -> str:
+    """The sentence that no group was found; ``unread_count`` logs could not be read."""
+    if unread_count:
+        return f"No group is known: {counted(unread_count, 'log')} of coordinators cannot be read."
     words = coordinators.words()
     return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
 

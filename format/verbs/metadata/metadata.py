@@ -113,6 +113,8 @@ class MetadataResult:
         """The image in one sentence."""
         state, image = self.state, self.state.image
         if state.last_offset < 0:
+            if state.findings:
+                return "The metadata is not known: no record of its log can be read."
             return "The metadata holds no record up to there."
         when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
         leaderless = sum(each.leader < 0 for each in image.partitions.values())

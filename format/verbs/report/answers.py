@@ -168,6 +168,10 @@ def answer_groups(inputs: Inputs) -> None:
         found = reading.groups()
         report.note(reading.not_checked(found))
         if not len(found):
+            if reading.unread_count:
+                words = f"{counted(reading.unread_count, 'log')} of coordinators cannot be read"
+                report.note([f"groups: {words}"])
+                report.missing[GROUP.type] = f"Not checked: {words}."
             return
         report.sentences.append(group_sentences(found.overview()))
         lag = GROUP.names.index("total_lag")

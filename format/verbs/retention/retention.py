@@ -256,6 +256,9 @@ class Retention:
         deleted = f"{counted(count, 'segment')} of {counted(size, 'byte')}" if count else "nothing"
         stay = f"{counted(left, 'segment')} {'stays' if left == 1 else 'stay'}"
         first = f"At {iso_time(self.terms.now_ms)} the next check deletes {deleted}; {stay}"
+        if self.context.unknown_topic_count:
+            topics = counted(self.context.unknown_topic_count, "topic")
+            first = f"With Kafka's defaults for {topics} whose configs are not known: {first[:1].lower()}{first[1:]}"
         if not times:
             return f"{first}, and retention.ms deletes none of them later."
         return f"{first}, and retention.ms deletes the next at {iso_time(min(times))}."

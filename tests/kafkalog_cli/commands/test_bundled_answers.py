@@ -150,6 +150,24 @@ def _sorted(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps({**row, "broker_message": None}) for row in rows)
 
 
+def test_a_bundle_without_names_says_what_it_cannot_answer(
+    run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path
+) -> None:
+    bundle, node = tmp_path / "b.tar.zst", data_dir / "kafka-4.3-single" / "node-1"
+    (made,) = run_kafkalog_many([("bundle", node, "--output", bundle, "--redact-names", "--no-report", "--jobs", "1")])
+    made.check(0, 1)
+    groups, metadata, retention, page = run_kafkalog_many(
+        [("groups", bundle), ("metadata", bundle), ("retention", bundle), ("report", bundle, "--format", "json")]
+    )
+    assert "No group is known: " in groups.stderr + groups.stdout
+    assert "The metadata is not known: no record of its log can be read." in metadata.stderr + metadata.stdout
+    assert "With Kafka's defaults for " in retention.stderr + retention.stdout
+    document = json.loads(page.stdout)
+    assert any(each.startswith("Retention: with Kafka's defaults for ") for each in document["sentences"])
+    assert any(each.startswith("groups: ") for each in document["not_checked"])
+    assert any("the metadata log here does not have them" in each for each in document["not_checked"])
+
+
 def test_report_refuses_what_a_bundle_lacks(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
     node = tmp_path / "node-2"
     shutil.copytree(data_dir / "kafka-4.3" / "node-2", node)
