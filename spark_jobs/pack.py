@@ -7,14 +7,18 @@ have the Python that it was made with at the same place (``/usr/bin/python3.11``
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import venv
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from format.errors import OutputError, OutputExists
+from format.errors import InputError, OutputError, OutputExists
 from format.io.source import os_reason
 from format.location import Location
 from format.version import VERSION
@@ -24,10 +28,14 @@ EXECUTOR_PACKAGES = ("pyarrow>=15", "pandas>=2.2,<3")
 _VENV_PACK = "venv-pack"
 
 
+class PackFailed(InputError):
+    """A program that makes the environment failed; what it wrote says more."""
+
+
 def pack(target: Path, source: str) -> int:
     """Make the archive and return its size in bytes; ``source`` is what pip installs: a checkout, wheel or requirement.
 
-    The file appears when it is complete. Raises OutputExists and OutputError.
+    The file appears when it is complete. Raises OutputExists, OutputError and PackFailed.
     """
     if target.exists():
         raise OutputExists("the file exists", Location(str(target)))
@@ -38,13 +46,21 @@ def pack(target: Path, source: str) -> int:
         os.replace(made, target)
         return target.stat().st_size
     except subprocess.CalledProcessError as error:
-        raise OutputError(
-            f"{Path(error.cmd[0]).name} ended with exit status {error.returncode}", Location(str(target))
-        ) from error
+        raise PackFailed(_why(error, source), Location(str(target))) from error
     except OSError as error:
         raise OutputError(f"cannot write: {os_reason(error)}", Location(str(target))) from error
     finally:
         made.unlink(missing_ok=True)
+
+
+def _why(error: subprocess.CalledProcessError, source: str) -> str:
+    """The program that failed, whose own message stands above, and what helps where pip found no package."""
+    if "pip" not in error.cmd:
+        return f"{Path(error.cmd[0]).name} ended with exit status {error.returncode}"
+    return (
+        f"pip could not install {source} and what it needs (exit status {error.returncode}); where the package index "
+        "is not reached or does not have it, set PIP_FIND_LINKS to a directory with the wheels"
+    )
 
 
 def _make(target: Path, source: str) -> None:
@@ -69,9 +85,20 @@ def _make(target: Path, source: str) -> None:
 
 
 def source_of_this() -> str:
-    """What pip installs to get this version: the checkout that runs, else the release."""
+    """What pip installs to get this version: the checkout that runs, what was installed here, or the release."""
     root = Path(__file__).resolve().parent.parent
-    return str(root) if (root / "pyproject.toml").exists() else f"kafkalog=={VERSION}"
+    if (root / "pyproject.toml").exists():
+        return str(root)
+    return _installed_from() or f"kafkalog=={VERSION}"
+
+
+def _installed_from() -> str | None:
+    """The wheel or directory that pip installed this from, where it was none of an index and is still there."""
+    with contextlib.suppress(PackageNotFoundError, ValueError, KeyError):
+        recorded = distribution("kafkalog").read_text("direct_url.json")
+        place = unquote(urlsplit(json.loads(recorded or "{}")["url"]).path)
+        return place if Path(place).exists() else None
+    return None
 
 
 def main() -> None:

@@ -106,7 +106,12 @@ def test_extract_writes_the_same_files(
     written = _digests(tmp_path / "there")
     assert written == _digests(tmp_path / "here")
     assert len(written) > 10
+    assert _directories(tmp_path / "there") == _directories(tmp_path / "here")
     assert not list(tmp_path.glob(".there*"))
+
+
+def _directories(root: Path) -> set[Path]:
+    return {path.relative_to(root) for path in root.rglob("*") if path.is_dir()}
 
 
 def _digests(root: Path) -> dict[str, str]:

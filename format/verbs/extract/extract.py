@@ -6,9 +6,10 @@ cluster each partition is a unit, written by the task that reads it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,37 +120,38 @@ def extract(
     cluster = current_cluster()
     left = [each for each in units if not publication.is_step_finished(each.directory)]
     made = _here(left, publication, terms) if cluster is None else _on(cluster, left, publication, terms)
-    for unit in units:
-        if publication.is_step_finished(unit.directory):
-            result = publication.step_result(unit.directory)
-            yield from map(finding_from_json, result["findings"])
-            done = [ExtractedFile(**values) for values in result["files"]]
-            yield from done
-            files += done
-            terms.advance(sum(each.bytes_to_read(terms.selection) for each in unit.sources))
-            continue
-        findings: list[Finding] = []
-        for item in made:
-            if isinstance(item, PartitionDone):
-                break
-            if isinstance(item, Finding):
-                findings.append(item)
-            else:
-                files.append(item)
-            yield item
-        publication.finish_step(
-            unit.directory,
-            {
-                "files": [each.as_json() for each in files if each.path.startswith(f"{unit.directory}/")],
-                "findings": [finding_as_json(each) for each in findings],
-            },
-        )
+    with contextlib.closing(made):  # the cluster's directory is removed before the output is published
+        for unit in units:
+            if publication.is_step_finished(unit.directory):
+                result = publication.step_result(unit.directory)
+                yield from map(finding_from_json, result["findings"])
+                done = [ExtractedFile(**values) for values in result["files"]]
+                yield from done
+                files += done
+                terms.advance(sum(each.bytes_to_read(terms.selection) for each in unit.sources))
+                continue
+            findings: list[Finding] = []
+            for item in made:
+                if isinstance(item, PartitionDone):
+                    break
+                if isinstance(item, Finding):
+                    findings.append(item)
+                else:
+                    files.append(item)
+                yield item
+            publication.finish_step(
+                unit.directory,
+                {
+                    "files": [each.as_json() for each in files if each.path.startswith(f"{unit.directory}/")],
+                    "findings": [finding_as_json(each) for each in findings],
+                },
+            )
     publication.finish({"files_of_records": [each.as_json() for each in files]})
 
 
 def _here(
     units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
-) -> Iterator[Finding | ExtractedFile | PartitionDone]:
+) -> Generator[Finding | ExtractedFile | PartitionDone, None, None]:
     """Extract partitions in this process, each as one step of the publication."""
     for unit in units:
         yield from extract_unit(unit, publication, terms)
@@ -157,7 +159,7 @@ def _here(
 
 def _on(
     cluster: Cluster, units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
-) -> Iterator[Finding | ExtractedFile | PartitionDone]:
+) -> Generator[Finding | ExtractedFile | PartitionDone, None, None]:
     """Extract partitions on a cluster: its tasks write to directories of their own, from which files are moved."""
     sent = replace(terms, advance=no_progress, left_out=[], unread=[])  # without what stays here
     scan = ExtractScan(publication.path.absolute(), sent)
