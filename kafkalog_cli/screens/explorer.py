@@ -26,7 +26,7 @@ from format.verbs.explore.places import Place, PlaceKind
 from format.wording import counted_plainly
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.screens.checked_partitions import CheckedPartitions
-from kafkalog_cli.screens.field_table import FieldTable
+from kafkalog_cli.screens.field_table import FieldTable, cell
 from kafkalog_cli.screens.help_screen import HelpScreen
 from kafkalog_cli.screens.hex_view import HexView
 from kafkalog_cli.screens.place_tree import PlaceTree, say
@@ -157,33 +157,32 @@ class Explorer(App[None]):
         try:
             self._view = view_of(place)
         except (KafkaLogError, OSError) as error:
-            self._view = ByteView(decoded=(("cannot be read", str(error)),))
+            reason = error.message if isinstance(error, KafkaLogError) else error.strerror
+            self._view = ByteView(decoded=(("cannot be read", reason),))
         self.query_one("#where", WhereLine).show(place, self._view)
         self.query_one("#hex", HexView).show(self._view)
         self._fields.show(self._view)
-        self._say_what("")
+        self._say_what(Text())
 
-    def _say_what(self, words: str) -> None:
+    def _say_what(self, words: Text) -> None:
         """Show the meaning of a field, or at a directory, which has no fields, the keys."""
         is_directory = self.places.place.kind is PlaceKind.DIRECTORY
-        hint = _HINT if is_directory else ""
-        self.query_one("#meaning", Static).update(Text(printable(words or hint)))
+        self.query_one("#meaning", Static).update(Text(_HINT) if is_directory else words)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """Mark the bytes of a field, and show its meaning."""
-        key = event.row_key.value or ""
-        if not key.startswith("r"):
-            self._say_what("")
-            return
-        number = int(key[1:])
-        if number >= len(self._view.regions):
-            return
-        self.query_one("#hex", HexView).pick(number)
-        self._say_what(self._view.words_about(self._view.regions[number]))
+        """Mark the bytes of a field, and show its meaning; or a decoded value on more than one line."""
+        key, view = event.row_key.value or "r0", self._view
+        number, rows = int(key[1:]), view.regions if key[0] == "r" else view.decoded
+        if number < len(rows) and key[0] == "r":
+            self.query_one("#hex", HexView).pick(number)
+            self._say_what(Text(printable(view.words_about(view.regions[number]))))
+        elif number < len(rows):
+            name, value = view.decoded[number]
+            self._say_what(Text(f"{printable(name)}: ") + cell(value))
 
     def on_hex_view_picked(self, event: HexView.Picked) -> None:
         """Go to the field of the byte that was clicked."""
-        self._fields.move_cursor(row=event.number)
+        self._fields.go_to(event.number)
         self._fields.focus()
 
     # -- going somewhere -------------------------------------------------------------------------------------------
@@ -289,17 +288,23 @@ class Explorer(App[None]):
         """Go to the next match. What could not be searched on the way there is said."""
         not_searched = 0
         with self._in_background() as advance:
+            found: Spot | None = None
             for item in look_ups.matches(scope, self._pattern, from_offset, advance):
                 advance(0)
                 if isinstance(item, Spot):
-                    self.call_from_thread(self.go, item, "")
+                    found = item
                     break
                 not_searched += 1
-            else:
-                self.call_from_thread(self._say, "no more matches")
+            words = [] if found else ["no more matches"]
             if not_searched:
-                words = f"{counted_plainly(not_searched, 'place')} could not be searched: f goes there"
-                self.call_from_thread(self._add, words)
+                words.append(f"{counted_plainly(not_searched, 'place')} could not be searched: f goes there")
+            self.call_from_thread(self._show_match, found, "; ".join(words))
+
+    def _show_match(self, found: Spot | None, words: str) -> None:
+        if found is not None:
+            self.go(found, "")
+        if words:
+            self._say(words)
 
     @contextmanager
     def _in_background(self) -> Iterator[Advance]:
@@ -391,7 +396,3 @@ class Explorer(App[None]):
 
     def _say(self, words: str, *, is_error: bool = False) -> None:
         say(self, words, is_error=is_error)
-
-    def _add(self, words: str) -> None:
-        """Add to the message that is shown."""
-        self._say("; ".join([*(each.message for each in self._notifications), words]))

@@ -91,7 +91,9 @@ def test_search_as_grep(tmp_path: Path) -> None:
         await screen.press("n")
         assert screen.place.offset == 5
         await screen.press("n")
-        assert screen.said[-1] == "no more matches"
+        assert screen.said == ["no more matches"]
+        await screen.press("n", "n")
+        assert screen.said == ["no more matches"]
         await screen.press("b")
         await screen.press("b")
         await screen.answer("slash", "/^y$/")

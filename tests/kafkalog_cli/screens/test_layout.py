@@ -8,6 +8,7 @@ import pytest
 
 from format import layout
 from format.verbs.explore.places import PlaceKind
+from kafkalog_cli.screens.field_table import FieldTable
 from kafkalog_cli.screens.hex_view import HexView
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
@@ -74,14 +75,53 @@ def test_a_long_path_leaves_position_and_offset_in_sight(tmp_path: Path) -> None
     explored(tmp_path / name, script)
 
 
+def test_why_a_file_cannot_be_read_is_in_sight(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [batch(7)])
+    (tmp_path / "t-0" / "00000000000000000009.log").symlink_to(log)
+
+    async def script(screen: Screen) -> None:
+        await screen.press("down", "down")
+        assert screen.meaning == "cannot be read: cannot open: is a symbolic link, which is not followed"
+
+    explored(tmp_path / "t-0", script)
+
+
 def test_a_long_value_is_marked_where_it_is_cut(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, [batch(0, [b"v" * 301]), batch(1, [b"v" * 300])])
 
     async def script(screen: Screen) -> None:
         await screen.answer("o", "0")
         assert screen.fields["value"] == "v" * 300 + "…"
+        table = screen.app.query_one(FieldTable)
+        names = [str(table.get_row_at(row)[0]) for row in range(table.row_count)]
+        table.move_cursor(row=len(names) - 1 - names[::-1].index("value"))
+        await screen.settle()
+        assert screen.meaning.startswith("value: vvv")
+        assert sum("vvvvv" in line for line in screen.lines[-6:]) >= 4
         await screen.answer("o", "1")
         assert (screen.place.kind, screen.fields["value"]) == (PlaceKind.RECORD, "v" * 300)
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_a_batch_with_thousands_of_fields_shows_the_first_at_once(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0, [b"v"] * 90), batch(90)])
+
+    async def script(screen: Screen) -> None:
+        table = screen.app.query_one(FieldTable)
+        await screen.open("…0.log")
+        await screen.press("down")
+        assert (table.row_count, screen.fields["crc_valid"]) == (100, "true")
+        await screen.press("tab", "tab")
+        assert table.row_count > 600
+        await screen.press("shift+tab", "shift+tab", "down")
+        assert screen.place.offset == 90
+        await screen.press("up")
+        assert table.row_count == 100
+        await screen.press("tab", *["down"] * 8)
+        await screen.click(offset=(10, 7))  # the byte 200 or so, in a record
+        assert screen.meaning.startswith(str(table.get_row_at(table.cursor_row)[0]))
+        assert table.cursor_row > 40
 
     explored(tmp_path / "t-0", script)
 
