@@ -175,8 +175,23 @@ def words_and_hint(error: Any) -> tuple[str | None, str | None]:
     if kind == "NoSuchOption":
         return _for_option(error, error.option_name)
     words = str(getattr(error, "message", "")).split("'")
-    hint = _OF_COMMAND.get(words[1]) if words[0] == "No such command " and len(words) > 1 else None
-    return (None if hint is None else f"no such command '{words[1]}'"), hint
+    if words[0] != "No such command " or len(words) < 2:
+        return None, None
+    name = words[1]
+    is_scan = error.ctx is not None and error.ctx.parent is not None
+    hint = _without_scan(name) if is_scan else _OF_COMMAND.get(name)
+    return (None if hint is None else f"no such command '{name}'"), hint
+
+
+def _without_scan(name: str) -> str | None:
+    """The hint for a command that is not offered under scan."""
+    from kafkalog_cli.command_table import COMMANDS
+
+    if name == "report":
+        return "Use 'kafkalog report DIR', with the DIR that 'kafkalog scan verify --output DIR' wrote."
+    if any(each.name == name and name != "scan" for each in COMMANDS):
+        return f"Use 'kafkalog {name}': it does not run as a Spark job."
+    return _OF_COMMAND.get(name)
 
 
 def option_hint(name: str) -> str | None:

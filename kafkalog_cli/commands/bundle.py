@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from format.verbs.report.terms import Report
 
 EXAMPLES = (
-    ("kafkalog bundle /var/kafka --output incident.tar.zst --redact-names", "without names of topics and groups, too"),
     ("kafkalog bundle /var/kafka --output incident.tar.zst", "one archive of a node, without keys and values"),
+    ("kafkalog bundle /var/kafka --output incident.tar.zst --redact-names", "without names of topics and groups, too"),
     ("kafkalog bundle node-1 node-2 node-3 --output incident.tar.zst", "of several nodes"),
     (
         "kafkalog bundle /var/kafka --output incident.tar.zst --no-report",

@@ -132,7 +132,10 @@ def _int32(text: Any) -> int:
     return number
 
 
-_CLASS_HELP = "a class of Kafka: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
+_CLASS_HELP = (
+    "a class of Kafka: StringDecoder, IntegerDecoder, LongDecoder or DefaultDecoder of the package "
+    "org.apache.kafka.tools.api."
+)
 
 
 @value_class

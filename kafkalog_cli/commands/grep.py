@@ -58,11 +58,15 @@ class Around:
     ] = None
     before: Annotated[
         int | None,
-        typer.Option("--before-context", "-B", metavar="N", parser=parse_count, help="Show N records before each."),
+        typer.Option(
+            "--before-context", "-B", metavar="N", parser=parse_count, help="Also show N records before each match."
+        ),
     ] = None
     after: Annotated[
         int | None,
-        typer.Option("--after-context", "-A", metavar="N", parser=parse_count, help="Show N records after each."),
+        typer.Option(
+            "--after-context", "-A", metavar="N", parser=parse_count, help="Also show N records after each match."
+        ),
     ] = None
     extra: ExtraColumns = field(default_factory=ExtraColumns)
 

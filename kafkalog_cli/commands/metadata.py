@@ -47,7 +47,9 @@ class Moment:
     as_of: AsOf = field(default_factory=AsOf)
     at_offset: Annotated[
         int | None,
-        typer.Option("--at-offset", metavar="N", parser=parse_count, help="The state after the record at this offset."),
+        typer.Option(
+            "--at-offset", metavar="N", parser=parse_count, help="Show the state after the record at this offset."
+        ),
     ] = None
     topic: Annotated[
         list[str] | None,
@@ -87,7 +89,8 @@ def metadata(
     """Show the cluster as the metadata log describes it: topics, replicas, brokers, configs, features, ACLs, quotas.
 
     The newest snapshot and the log after it are read, from __cluster_metadata-0 of a broker or a controller; of several
-    nodes, the longest log. Secrets are not shown. The exit status is 1 where there is no such topic.
+    nodes, the longest log. Secrets are not shown. The exit status is 1 if the topic of --topic
+    is not there.
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.metadata import metadata as metadata_at

@@ -73,9 +73,8 @@ def retention(
 ) -> None:
     """Show why each segment is still there, which record keeps it, and when it is deleted.
 
-    The rules are the broker's own: by time, by size, by the log start offset, never past the high watermark, and no
-    segment before those that are older. Topic configs come from the metadata log beside the partitions. Nothing is
-    deleted.
+    The rules are the broker's own: by time, by size and by the log start offset; the oldest segment first, and none
+    past the high watermark. Topic configs come from the metadata log beside the partitions. Nothing is deleted.
     """
     from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
     from format.findings import Finding

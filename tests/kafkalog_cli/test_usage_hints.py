@@ -51,6 +51,9 @@ from kafkalog_cli.main import main
         (["--versoin"], "no such option: --versoin. Did you mean --version?", "See 'kafkalog --help'"),
         (["-V"], "no such option: -V", "Use --version"),
         (["cat", "x"], "no such command 'cat'", "kafkalog dump --records"),
+        (["scan", "report", "x"], "no such command 'report'", "Use 'kafkalog report DIR'"),
+        (["scan", "boot", "x"], "no such command 'boot'", "Use 'kafkalog boot': it does not run as a Spark job."),
+        (["scan", "cat", "x"], "no such command 'cat'", "kafkalog dump --records"),
         (["verfy", "x"], "no such command 'verfy'. Did you mean 'verify'?", "See 'kafkalog --help'"),
     ],
 )

@@ -63,7 +63,9 @@ def test_no_such_topic(kafkalog: Kafkalog, node: Path) -> None:
     """Where the exit status is that of nothing found, as the help says."""
     run = kafkalog("--format", "jsonl", "--topic", "no-such-topic", node).check(1)
     assert "There is no topic no-such-topic in the metadata." in run.stderr
-    assert "The exit status is 1 where there is no such topic." in " ".join(kafkalog("--help").check(0).stdout.split())
+    assert "The exit status is 1 if the topic of --topic is not there." in " ".join(
+        kafkalog("--help").check(0).stdout.split()
+    )
 
 
 def test_before_the_first_record(kafkalog: Kafkalog, node: Path) -> None:
