@@ -345,7 +345,7 @@ class Explorer(App[None]):
             self.call_from_thread(self._go_to_finding, scope, direction)
 
     @work(thread=True, exclusive=True, group="reading")
-    def _check_after(self, place: Path) -> None:
+    def _check_after(self, place: Path, words: str = "") -> None:
         """Check the partitions below or after a place one by one, up to the first with damage, and go there."""
         not_checked = ""
         with self._in_background() as advance:
@@ -361,7 +361,7 @@ class Explorer(App[None]):
                     advance(0)
                     self.call_from_thread(self._show_finding, scope, number)
                     return
-            self.call_from_thread(self._say, f"no damage in the partitions from here on{not_checked}")
+            self.call_from_thread(self._say, f"{words}no damage in the partitions from here on{not_checked}")
 
     def _go_to_finding(self, scope: Target, direction: int) -> None:
         number, count = self._checked.step(scope, self.places.place, direction), len(self._checked.findings(scope))
@@ -369,9 +369,9 @@ class Explorer(App[None]):
             self._show_finding(scope, number)
         elif direction < 0:
             self._say(f"no previous finding; the partition has {count}")
-        elif self._root.kind is PlaceKind.DIRECTORY and look_ups.partitions_after(self._root, scope.path):
+        elif self._root.kind is PlaceKind.DIRECTORY:
             self._say(f"no next finding, the partition has {count}; those after it are checked")
-            self._check_after(scope.path)
+            self._check_after(scope.path, f"no next finding, the partition has {count}; ")
         else:
             self._say(f"no next finding; the partition has {count}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_a_file_that_was_cut_or_overwritten(tmp_path: Path, content: bytes) -> N
         assert screen.app.is_running
 
     explored(tmp_path / "t-0", script)
+
+
+def test_a_directory_that_goes(tmp_path: Path) -> None:
+    write_segment(tmp_path / "n" / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("t-0")
+        await screen.press("f", "f")
+        shutil.rmtree(tmp_path / "n" / "t-0")
+        for keys in (("f", "f"), ("o", "1", "enter"), ("slash", "x", "enter"), ("b",), ("enter",), ("enter",), ("f",)):
+            await screen.press(*keys)
+        assert screen.app.is_running
+        assert "no TOPIC-PARTITION directory" in screen.said[-1] or "does not exist" in screen.said[-1]
+
+    explored(tmp_path / "n", script)
 
 
 def test_the_end_of_the_program_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
