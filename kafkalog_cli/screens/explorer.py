@@ -29,7 +29,7 @@ from kafkalog_cli.screens.checked_partitions import CheckedPartitions
 from kafkalog_cli.screens.field_table import FieldTable, cell
 from kafkalog_cli.screens.help_screen import HelpScreen
 from kafkalog_cli.screens.hex_view import HexView
-from kafkalog_cli.screens.place_tree import PlaceTree, say
+from kafkalog_cli.screens.place_tree import PlaceTree, say, words_of
 from kafkalog_cli.screens.where_line import WhereLine
 
 _QUESTIONS = {
@@ -157,7 +157,7 @@ class Explorer(App[None]):
         try:
             self._view = view_of(place)
         except (KafkaLogError, OSError) as error:
-            reason = error.message if isinstance(error, KafkaLogError) else error.strerror
+            reason = error.message if isinstance(error, KafkaLogError) else words_of(error)
             self._view = ByteView(decoded=(("cannot be read", reason),))
         self.query_one("#where", WhereLine).show(place, self._view)
         self.query_one("#hex", HexView).show(self._view)
@@ -224,7 +224,7 @@ class Explorer(App[None]):
             try:
                 self._answer(text, place)
             except (KafkaLogError, OSError, ValueError) as error:
-                self._say(str(error), is_error=True)
+                self._say(words_of(error), is_error=True)
 
     def _answer(self, text: str, place: Place) -> None:
         if self._question == "position":
@@ -270,7 +270,7 @@ class Explorer(App[None]):
             else:
                 self._say("choose an index entry, a batch or a record first")
         except (KafkaLogError, OSError) as error:
-            self._say(str(error), is_error=True)
+            self._say(words_of(error), is_error=True)
 
     def action_help(self) -> None:
         """Show what each key does."""
@@ -320,7 +320,7 @@ class Explorer(App[None]):
         except _Cancelled:
             pass
         except (KafkaLogError, OSError) as error:
-            self.call_from_thread(self._say, str(error), is_error=True)
+            self.call_from_thread(self._say, words_of(error), is_error=True)
 
     def action_finding(self, direction: int) -> None:
         """Go to the next or the previous finding of the partition; after the last one, to the next partition's."""

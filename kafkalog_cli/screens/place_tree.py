@@ -11,6 +11,7 @@ from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
 from format.errors import KafkaLogError
+from format.io.source import os_reason
 from format.verbs.explore.look_ups import Spot
 from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, children
 from kafkalog_cli.render.escape import printable
@@ -23,8 +24,13 @@ _STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PAR
 
 def say(app: App[None], words: str, *, is_error: bool = False) -> None:
     """Show a message for a few seconds, in place of the one before."""
-    app.clear_notifications()
+    app.call_later(app.clear_notifications)  # in its turn, as notify only posts the message
     app.notify(printable(words), severity="error" if is_error else "information", markup=False)
+
+
+def words_of(error: Exception) -> str:
+    """An error in words, without an error number."""
+    return os_reason(error) if isinstance(error, OSError) else str(error)
 
 
 class PlaceTree(Tree[Place]):
@@ -44,7 +50,7 @@ class PlaceTree(Tree[Place]):
         try:
             found = children(place, start)
         except (KafkaLogError, OSError) as error:
-            say(self.app, str(error), is_error=True)
+            say(self.app, words_of(error), is_error=True)
             return
         if start:
             node.add_leaf(Text("… from the start", "italic"), Place(PlaceKind.MORE, place.path, "", 0, number=-1))
@@ -65,7 +71,7 @@ class PlaceTree(Tree[Place]):
         try:
             found = children(parent.data, place.position)
         except (KafkaLogError, OSError) as error:
-            say(self.app, str(error), is_error=True)
+            say(self.app, words_of(error), is_error=True)
             return
         node.remove()
         before = len(parent.children)

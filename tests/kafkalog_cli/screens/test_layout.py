@@ -10,6 +10,7 @@ from format import layout
 from format.verbs.explore.places import PlaceKind
 from kafkalog_cli.screens.field_table import FieldTable
 from kafkalog_cli.screens.hex_view import HexView
+from kafkalog_cli.screens.place_tree import say
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
@@ -41,6 +42,10 @@ def test_one_message_at_a_time_below_the_bytes(tmp_path: Path) -> None:
         assert screen.said == ["choose an index entry, a batch or a record first"]
         assert sum("choose an index entry" in line for line in screen.lines) == 1
         assert "       8 " in screen.lines[2]
+        say(screen.app, "one")
+        say(screen.app, "two")
+        await screen.settle()
+        assert screen.said == ["two"]
         await screen.press("o")  # which a message would cover
         assert not screen.said
         await screen.press("tab")
