@@ -80,6 +80,14 @@ class ListedPartition:
     segments: tuple[SegmentListing, ...]
 
 
+@value_class
+class KnownLog:
+    """What a caller has read of a log: its totals, and its end, None where that is not known."""
+
+    totals: LogTotals
+    log_end_offset: int | None
+
+
 def list_partition(
     path: Path,
     checkpoints: Checkpoints,
@@ -87,13 +95,15 @@ def list_partition(
     scan: bool = True,
     segments: bool = True,
     listed: Callable[[], Partition] | None = None,
+    known: KnownLog | None = None,
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Generator[Finding, None, ListedPartition]:
     """List one partition directory: yields findings, returns the listing.
 
     ``scan`` False reads names, sizes and checkpoints, but no log. ``segments`` False opens no index and lists no
-    segment. ``listed`` returns the partition where its directory was listed before.
+    segment. ``listed`` returns the partition where its directory was listed before, and ``known`` has the totals of a
+    log that the caller has read.
     """
     try:
         partition = read_partition(path) if listed is None else listed()
@@ -110,6 +120,8 @@ def list_partition(
     leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
     terms = _SegmentTerms(scan, segments, limits, advance)
     live = yield from seen.passing(_live_segments(partition, terms))
+    if known is not None:
+        live.totals, live.log_end_offset = known.totals, known.log_end_offset
     listings = live.listings
     if segments:
         listings += yield from _leftovers(partition, terms)
@@ -123,7 +135,7 @@ def list_partition(
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())
     sizes, totals = partition.sizes, live.totals
-    is_read = scan and (totals.is_whole or totals.batch_count > 0)
+    is_read = known is not None or (scan and (totals.is_whole or totals.batch_count > 0))
     listing = PartitionListing(
         path=str(path),
         topic=partition.topic,

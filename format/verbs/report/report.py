@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ from format.rows.record_rows import Row
 from format.state.cluster_context import ClusterContext, ContextTerms, read_context
 from format.value_class import state_class
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
-from format.verbs.ls.partition_listing import PartitionListing, list_partition
+from format.verbs.ls.partition_listing import KnownLog, PartitionListing, list_partition
 from format.verbs.report.answers import (
     Inputs,
     answer_boot,
@@ -191,7 +191,7 @@ class ReportRun:
                 checkpoints = log_dir.checkpoints(self.terms.limits)
                 for path in log_dir.partitions:
                     try:
-                        yield self._partition(log_dir.partition(path), checkpoints, inputs)
+                        yield self._partition(log_dir.listed_partition(path), checkpoints, inputs)
                     except KafkaLogError:
                         continue  # verify reports it
 
@@ -200,6 +200,9 @@ class ReportRun:
     ) -> tuple[PartitionListing, int | None, SurveyedPartition]:
         seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
         totals = seen.totals
+        last_base = partition.segment(partition.segment_count - 1).base_offset if partition.segment_count else None
+        log_end = None if totals.last_offset is None else totals.last_offset + 1
+        ends = [each for each in (last_base, log_end) if each is not None]
         listing = _returned(
             list_partition(
                 partition.path,
@@ -207,22 +210,10 @@ class ReportRun:
                 scan=False,
                 segments=False,
                 listed=lambda: partition,
+                known=KnownLog(totals, max(ends, default=None)),
                 limits=self.terms.limits,
             )
         ).listing
-        last_base = partition.segments[-1].base_offset if partition.segments else None
-        log_end = None if totals.last_offset is None else totals.last_offset + 1
-        ends = [each for each in (last_base, log_end) if each is not None]
-        listing = replace(
-            listing,
-            first_offset=totals.first_offset,
-            log_end_offset=max(ends, default=None),
-            first_timestamp=totals.first_timestamp,
-            max_timestamp=totals.max_timestamp,
-            batch_count=totals.batch_count,
-            magics=totals.magics_text,
-            codecs=totals.codecs_text,
-        )
         return listing, inputs.context.node_id_of(partition), seen
 
 
