@@ -129,7 +129,8 @@
           cell.append(tag);
         } else {
           const text = shows[column.kind](value);
-          cell.textContent = text;
+          if (column.name === "path") cell.append(...this.parts(text));
+          else cell.textContent = text;
           if (numeric.has(column.kind)) cell.className = "n";
           else if (column.kind === "time") cell.className = "t";
           else if (text.length > 40) cell.className = text.length > 150 ? "w l" : "w";
@@ -137,6 +138,15 @@
         line.append(cell);
       });
       return line;
+    }
+
+    parts(path) {
+      return path.split(/(?<=\/)/).map((part) => {
+        const span = document.createElement("span");
+        span.className = "part";
+        span.textContent = part;
+        return span;
+      });
     }
 
     filter(words) {

@@ -172,6 +172,17 @@ def test_a_narrow_screen_scrolls_its_charts(browser: Browser, page: Path) -> Non
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_a_path_breaks_between_its_parts(opened: Browser) -> None:
+    opened.run("document.querySelector('#t-finding td:nth-child(9)').style.maxWidth = '180px'")
+    script = """
+    const parts = [...document.querySelectorAll("#t-finding tr:first-child td:nth-child(9) .part")];
+    return parts.map(each => [each.textContent, each.getClientRects().length]);
+    """
+    parts = dict(opened.run(script))
+    assert parts["orders-0/"] == 1
+    assert "".join(parts) == opened.rows("finding")[0][8]
+
+
 def test_a_long_name_widens_nothing(browser: Browser, data_dir: Path, tmp_path: Path) -> None:
     node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
     renamed = (node / "orders-0").rename(node / f"{'n' * 245}-0")
