@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from format import layout
 from format.errors import FileChanged, UnreadableFile
@@ -20,7 +21,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints, TopicPartition, read_checkpoints
 from format.node.partition import DIRECTORY_GONE, Partition, is_temporary, parse_partition_dir, read_partition
 from format.node.partition_surroundings import unread_finding
-from format.value_class import state_class
+from format.value_class import state_class, value_class
 
 
 class Kind(Enum):
@@ -62,6 +63,25 @@ _KIND_OF_NAME = {
 }
 
 
+@value_class
+class Subdirectories(Sequence[Path]):
+    """Paths of subdirectories, made from their names when they are requested, as a log directory may have very many."""
+
+    directory: Path
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return Subdirectories(self.directory, self.names[number])
+        return self.directory / self.names[number]
+
+    def __iter__(self) -> Iterator[Path]:
+        return (self.directory / name for name in self.names)
+
+
 @state_class
 class LogDir:
     """A log directory, from the names of its files; partitions and checkpoints are read when needed, and once.
@@ -70,7 +90,7 @@ class LogDir:
     """
 
     path: Path
-    partitions: list[Path] = field(default_factory=list)
+    partitions: Sequence[Path] = ()
     checkpoint_paths: dict[str, Path] = field(default_factory=dict)
     meta_properties: Path | None = None
     clean_shutdown: Path | None = None
@@ -172,15 +192,15 @@ def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
 def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
     """The log directory for a directory that was listed: ``names`` as from ``list_directory``."""
     found = LogDir(directory)
-    partitions: list[tuple[str, int, str, Path]] = []
+    partitions: list[str] = []
     for name, is_dir in names:
+        if is_dir and parse_partition_dir(name) is not None:
+            partitions.append(name)
+            continue
         place = directory / name
         if not is_dir:
             found.files.append(place)
-        parsed = parse_partition_dir(name) if is_dir else None
-        if parsed is not None:
-            partitions.append((parsed[0], parsed[1], parsed[2] or "", place))
-        elif name in layout.OFFSET_CHECKPOINTS and not is_dir:
+        if name in layout.OFFSET_CHECKPOINTS and not is_dir:
             found.checkpoint_paths[name] = place
         elif name == layout.META_PROPERTIES and not is_dir:
             found.meta_properties = place
@@ -196,8 +216,13 @@ def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
             found.interrupted_writes.append(place)
         else:
             found.unexpected.append(place)
-    found.partitions = [place for _, _, _, place in sorted(partitions)]
+    found.partitions = Subdirectories(directory, tuple(sorted(partitions, key=_order)))
     return found
+
+
+def _order(name: str) -> tuple[str, int, str, str]:
+    topic, number, mark = parse_partition_dir(name) or ("", 0, None)
+    return topic, number, mark or "", name
 
 
 def directory_around(partition: Path) -> Path:
