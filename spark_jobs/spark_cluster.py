@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -69,23 +70,29 @@ class SparkCluster:
         """The part of a large log that one task reads, None to choose by the total."""
         return self._where.range_bytes
 
-    def results(self, scan: UnitScan[UnitT, ResultT], units: Sequence[UnitT], advance: Advance) -> Iterator[ResultT]:
+    def results(self, scan: UnitScan[UnitT, ResultT], units: Iterable[UnitT], advance: Advance) -> Iterator[ResultT]:
         """The results of all units, in their order. Raises SparkMissing and JobFailed."""
-        if all(scan.place(unit) is None for unit in units):
-            for unit in units:
+        rest = iter(units)
+        first: list[UnitT] = []  # up to the first unit with something to read
+        for unit in rest:
+            first.append(unit)
+            if scan.place(unit) is not None:
+                break
+        else:
+            for unit in first:
                 yield from scan.results(unit, _NO_DRIVER)
             return
         plans = plan_units(
             scan,
-            units,
+            chain(first, rest),
             parallelism=parallelism_of(self.session),
             range_bytes=self.range_bytes,
             is_elsewhere=is_elsewhere(self._where.master),
         )
-        for made in plans:
-            yield from self._results_of(scan, made, advance)
+        # The next plan is made when this one has been given up: the driver holds one at a time.
+        yield from chain.from_iterable(map(partial(self._results_of, scan, advance), plans))
 
-    def _results_of(self, scan: UnitScan[Any, Any], made: UnitPlan, advance: Advance) -> Iterator[Any]:
+    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: UnitPlan) -> Iterator[Any]:
         session = self.session
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)

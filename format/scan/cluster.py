@@ -7,7 +7,7 @@ in order. A verb needs nothing else to run on a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -46,8 +46,8 @@ class UnitScan(Protocol[UnitT_contra, ResultT_co]):
 class Cluster(Protocol):
     """Runs scans on other processes or hosts."""
 
-    def results(self, scan: UnitScan[UnitT, ResultT], units: Sequence[UnitT], advance: Advance) -> Iterator[ResultT]:
-        """The results of all units, in their order."""
+    def results(self, scan: UnitScan[UnitT, ResultT], units: Iterable[UnitT], advance: Advance) -> Iterator[ResultT]:
+        """The results of all units, in their order. ``units`` are requested once, as there may be very many."""
         ...
 
 

@@ -28,6 +28,7 @@ from format.value_class import value_class
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.views import log_views, scan_views
+from spark_jobs.views.packed_partitions import PackedPartitions
 from spark_jobs.views.paths import resolved_paths
 from spark_jobs.views.read_options import BadOption, ReadOptions
 from spark_jobs.work.packed import unpacked
@@ -106,8 +107,8 @@ class KafkaLogReader(DataSourceReader):
             found, compacted_topics = scan_views.findings_together(paths)
             found = [each for each in found if options.wants(each.location)]
             surroundings = replace(surroundings, compacted_topics=compacted_topics)
-        shares: list[InputPartition] = [Share(task, surroundings) for task in planned.tasks.contents]
-        return [*shares, Share(None, surroundings, found)] if found or not shares else shares
+        last = [Share(None, surroundings, found)] if found or not planned.tasks else []
+        return PackedPartitions(planned.tasks, lambda task: Share(task, surroundings), last)
 
     def _wants(self, item: Item) -> bool:
         options = self._options

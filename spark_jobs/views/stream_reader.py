@@ -33,8 +33,11 @@ from format.value_class import value_class
 from format.verbs.groups.log_ends import log_end_of
 from spark_jobs.brokers import Brokers, node_id_of
 from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
+from spark_jobs.views.packed_partitions import PackedPartitions
 from spark_jobs.views.paths import resolved_paths
 from spark_jobs.views.read_options import BadOption, ReadOptions
+from spark_jobs.views.stream_offsets import Place, StreamOffset, in_order
+from spark_jobs.work.packed import PackedList, PackedStream, unpacked
 from spark_jobs.work.part_bounds import files_of
 from spark_jobs.work.planning import (
     LogPart,
@@ -42,13 +45,10 @@ from spark_jobs.work.planning import (
     bundled,
     bytes_of_range,
     bytes_of_task,
+    part_count_of,
     segments_of_partition,
 )
 
-#: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
-StreamOffset = dict[str, dict[str, dict[str, Any]]]
-
-_TOPIC_ID = "id"
 #: How often and how long to wait for a segment that the cleaner is just replacing.
 _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
 
@@ -68,9 +68,10 @@ class _Replica:
     log_end_offset: int | None = None
 
     @property
-    def broker(self) -> str:
-        """The key of the broker in offsets: its id, or the path of a log directory without one."""
-        return str(self.partition.path.parent) if self.broker_id is None else str(self.broker_id)
+    def place(self) -> Place:
+        """The place of its offset."""
+        broker = self.partition.path.parent if self.broker_id is None else self.broker_id
+        return Place(str(broker), str(self.partition.topic), str(self.partition.number), self.topic_id)
 
     @property
     def name(self) -> str:
@@ -80,26 +81,6 @@ class _Replica:
     def first_offset(self) -> int:
         """The first offset of the log."""
         return self.partition.segments[0].base_offset
-
-    def next_offset(self, offset: StreamOffset) -> int | None:
-        """The next offset of this partition; None where the stream does not have it, or has a topic with another id."""
-        topic = offset.get(self.broker, {}).get(str(self.partition.topic), {})
-        known = topic.get(str(self.partition.number))
-        return None if known is None or self._is_other(topic) else int(known)
-
-    def put_offset(self, offset: StreamOffset, number: int) -> None:
-        """Set the next offset of this partition."""
-        topics = offset.setdefault(self.broker, {})
-        topic = topics.setdefault(str(self.partition.topic), {})
-        if self._is_other(topic):
-            topic.clear()
-        topic[_TOPIC_ID] = self.topic_id or topic.get(_TOPIC_ID, "")
-        topic[str(self.partition.number)] = number
-
-    def _is_other(self, topic: dict[str, Any]) -> bool:
-        """Whether a topic of the offset has another id. An id may be missing: brokers write it after the directory."""
-        known = topic.get(_TOPIC_ID, "")
-        return bool(known and self.topic_id and known != self.topic_id)
 
 
 @value_class
@@ -121,14 +102,36 @@ class StreamPart:
         return replace(options, starting={key: self.start}, ending={key: self.end})
 
 
+@value_class
+class _GrownLog:
+    """A log, and the offsets to read from it."""
+
+    segment: PlannedSegment
+    start: int
+    end: int
+
+    def parts(self, range_bytes: int) -> Iterator[StreamPart]:
+        """The parts in which it is read, of about so many bytes where there are several."""
+        segment = self.segment
+        if segment.part_count > 1:
+            segment = replace(segment, part_count=part_count_of(segment.state.size_bytes, range_bytes))
+        for part in range(segment.part_count):
+            yield StreamPart(LogPart(segment, part), self.start, self.end)
+
+
 class StreamShare(InputPartition):
     """The work of one task."""
 
-    def __init__(self, parts: list[StreamPart], surroundings: Surroundings) -> None:
+    def __init__(self, parts: bytes, surroundings: Surroundings) -> None:
         super().__init__(0)
-        self.parts = parts
+        self._parts = parts
         self.surroundings = surroundings
         self.addresses = remote_files.known()
+
+    @property
+    def parts(self) -> list[StreamPart]:
+        """The parts of logs, which are unpacked each time."""
+        return list(unpacked(self._parts))
 
 
 class KafkaLogStreamReader(DataSourceStreamReader):
@@ -143,9 +146,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             raise BadOption("maxOffsetsPerTrigger needs Spark 4.2 or later")
         self._options = replace(options, ignore_missing=not options.fails_on_loss)
         self._reader = KafkaLogReader(self._options, schema)
-        self._ends: dict[
-            Path, tuple[Path, int, int | None]
-        ] = {}  # the last log of a directory, its size, and its end offset
+        # The last log of a directory, its size, and its end offset.
+        self._ends: dict[str, tuple[str, int, int | None]] = {}
         self._last: StreamOffset = {}
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
@@ -155,8 +157,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             given = self._options.selection(replica.partition.location()).from_offset
             if self._options.starts_at_latest:
                 given = replica.end_offset
-            replica.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
-        self._last = _in_order(begun)
+            replica.place.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
+        self._last = in_order(begun)
         return self._last
 
     def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
@@ -174,10 +176,28 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """The tasks that read the records between two offsets. Raises DataLost where some of them are gone."""
-        parts: list[StreamPart] = []
         log_dirs: dict[str, int | None] = {}
+        total_bytes = 0
+
+        def counted() -> Iterator[_GrownLog]:
+            nonlocal total_bytes
+            for grown in self._grown_between(start, end, log_dirs):
+                total_bytes += grown.segment.state.size_bytes
+                yield grown
+
+        logs = PackedStream(counted())
+        range_bytes = bytes_of_range(total_bytes, self._options.range_bytes)
+        parts = (part for grown in logs for part in grown.parts(range_bytes))
+        tasks = PackedList(bundled(parts, bytes_of_task(total_bytes, range_bytes, os.cpu_count() or 2)))
+        surroundings = Surroundings(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0]))))
+        return PackedPartitions(tasks, lambda task: StreamShare(task, surroundings))
+
+    def _grown_between(
+        self, start: StreamOffset, end: StreamOffset, log_dirs: dict[str, int | None]
+    ) -> Iterator[_GrownLog]:
+        """The logs with records between two offsets. The brokers of their log directories are put in a dict."""
         for replica in self._replicas(with_ends=False):
-            begin, to = replica.next_offset(start), replica.next_offset(end)
+            begin, to = replica.place.next_offset(start), replica.place.next_offset(end)
             if to is None or begin == to:
                 continue
             first = replica.first_offset
@@ -189,12 +209,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
                 self._lose(
                     f"{replica.name}: offsets {begin} to {min(first, to) - 1} were deleted before they were read"
                 )
-            parts.extend(self._parts_of(replica, first if begin is None else begin, to))
-        total_bytes = sum(each.size_bytes for each in parts)
-        range_bytes = bytes_of_range(total_bytes, self._options.range_bytes)
-        task_bytes = bytes_of_task(total_bytes, range_bytes, os.cpu_count() or 2)
-        surroundings = Surroundings(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0]))))
-        return [StreamShare(task, surroundings) for task in bundled(parts, task_bytes)]
+            yield from self._grown_logs(replica, first if begin is None else begin, to)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
@@ -212,19 +227,25 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def _moved(self, start: StreamOffset, most: int | None) -> StreamOffset:
         """``start`` moved to the ends of all partitions; by at most ``most`` offsets, shared out by what is new."""
-        moved = _in_order(start)
-        found: list[tuple[_Replica, int, int]] = []
-        for replica in self._replicas():
-            known = replica.next_offset(start)
-            if known is not None and replica.log_end_offset is not None:
-                self._require_log_up_to(known, replica.name, replica.log_end_offset)
-            begin = replica.first_offset if known is None else known
-            found.append((replica, begin, max(replica.end_offset - begin, 0)))
-        total = sum(count for _, _, count in found)
-        for replica, begin, count in found:
+        moved = in_order(start)
+        total = 0
+
+        def found() -> Iterator[tuple[Place, int, int]]:
+            nonlocal total
+            for replica in self._replicas():
+                place = replica.place
+                known = place.next_offset(start)
+                if known is not None and replica.log_end_offset is not None:
+                    self._require_log_up_to(known, replica.name, replica.log_end_offset)
+                begin = replica.first_offset if known is None else known
+                count = max(replica.end_offset - begin, 0)
+                total += count
+                yield place, begin, count
+
+        for place, begin, count in PackedStream(found()):
             allowed = count if most is None or total <= most else min(-(-count * most // total), count)
-            replica.put_offset(moved, begin + allowed)
-        return _in_order(moved)
+            place.put_offset(moved, begin + allowed)
+        return in_order(moved)
 
     def _require_log_up_to(self, read: int, name: str, log_end: int) -> None:
         """Lose records where a log now ends before the offset up to which it was read.
@@ -240,14 +261,12 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if self._options.fails_on_loss:
             raise DataLost(f"{words}; with failOnDataLoss=false the stream goes on without these records")
 
-    def _parts_of(self, replica: _Replica, begin: int, to: int) -> Iterator[StreamPart]:
+    def _grown_logs(self, replica: _Replica, begin: int, to: int) -> Iterator[_GrownLog]:
         selection = Selection(begin, to)
         range_bytes = bytes_of_range(0, self._options.range_bytes)
         for segment in segments_of_partition(replica.partition, range_bytes):
             if not selection.excludes_segment(segment.location.base_offset or 0, segment.next_base_offset):
-                segment = _from_position(segment, selection, range_bytes)
-                for part in range(segment.part_count):
-                    yield StreamPart(LogPart(segment, part), begin, to)
+                yield _GrownLog(_from_position(segment, selection, range_bytes), begin, to)
 
     def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
         """The selected partitions. Without ``with_ends``, their end offsets are 0."""
@@ -296,9 +315,10 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             return partition.segments[-1].base_offset
         with FileSource(log) as source:
             size_bytes = source.size_bytes
-        known = self._ends.get(partition.path)
-        if known is None or known[:2] != (log, size_bytes):
-            known = self._ends[partition.path] = log, size_bytes, log_end_of(partition)
+        directory = str(partition.path)
+        known = self._ends.get(directory)
+        if known is None or known[:2] != (log.name, size_bytes):
+            known = self._ends[directory] = log.name, size_bytes, log_end_of(partition)
         return known[2]
 
 
@@ -348,11 +368,3 @@ def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: i
     with FileSource(segment.path) as source:
         position = start_position(files_of(segment), source, selection)
     return replace(segment, part_count=1) if segment.state.size_bytes - position <= 2 * range_bytes else segment
-
-
-def _in_order(offset: StreamOffset) -> StreamOffset:
-    """An offset with sorted keys, as Spark compares offsets as text."""
-    return {
-        broker: {topic: dict(sorted(numbers.items())) for topic, numbers in sorted(topics.items())}
-        for broker, topics in sorted(offset.items())
-    }

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import count
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -28,7 +29,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
-from spark_jobs.work.packed import PackedList
+from spark_jobs.work.packed import PackedList, PackedStream
 from spark_jobs.work.workers import Surroundings
 
 #: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
@@ -140,9 +141,9 @@ Item = Unit | LogPart
 class Plan:
     """All units in the order of the paths, without their segments, and the tasks that read them."""
 
-    units: list[Unit] = field(default_factory=list)
-    tasks: PackedList[list[Item]] = field(default_factory=PackedList)
-    total_bytes: int = 0
+    units: Iterable[Unit]
+    tasks: PackedList[list[Item]]
+    total_bytes: int
     surroundings: Surroundings = field(default_factory=Surroundings)
 
 
@@ -159,27 +160,22 @@ def plan(
     ``splits`` is how partitions and logs are cut. A range has about ``range_bytes``, None to choose by the total.
     ``parallelism`` is the number of tasks that run at once. Items for which ``wants`` is false are left out.
     """
-    made = Plan()
+    total_bytes = 0
+
+    def counted(units: Iterable[Unit]) -> Iterator[Unit]:
+        nonlocal total_bytes
+        for unit in units:
+            total_bytes += unit.size_bytes
+            yield unit
+
     with contextlib.ExitStack() as listings:
-        for path in paths:
-            if is_remote(path):
-                listings.enter_context(remote_files.listed_at_once(str(path)))
-            target = Target(path)
-            if target.kind is Kind.LOG_DIR:
-                for log_dir in target.log_dirs:
-                    _add_log_dir(made, log_dir)
-            elif target.kind is Kind.PARTITION:
-                _add_partition(made, path, target.checkpoints_around())
-            else:
-                state = state_of_file(str(path))
-                made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, target.kind))
-        made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
-        wanted = bytes_of_range(made.total_bytes, range_bytes)
-        # Each task is packed before the segments of the next partition are listed: a plan may have very many.
-        split = (unit if splits is Splits.NEVER else _split(unit, wanted, splits) for unit in made.units)
+        # Units and tasks are packed one after the other, as a plan may have very many.
+        units = PackedStream(counted(_units_of(paths, listings)))
+        wanted = bytes_of_range(total_bytes, range_bytes)
+        split = (unit if splits is Splits.NEVER else _split(unit, wanted, splits) for unit in units)
         items = filter(wants, _items(split))
-        made.tasks = PackedList(bundled(items, bytes_of_task(made.total_bytes, wanted, parallelism)))
-    return made
+        tasks = PackedList(bundled(items, bytes_of_task(total_bytes, wanted, parallelism)))
+    return Plan(units, tasks, total_bytes)
 
 
 def bytes_of_range(total_bytes: int, given: int | None) -> int:
@@ -207,24 +203,39 @@ def part_count_of(size_bytes: int, range_bytes: int) -> int:
     return max(1, round(size_bytes / range_bytes))
 
 
-def _add_log_dir(made: Plan, log_dir: LogDir) -> None:
+def _units_of(paths: Iterable[Path], listings: contextlib.ExitStack) -> Iterator[Unit]:
+    """The units of the paths. What is listed of stores is remembered until ``listings`` end."""
+    numbers = count()
+    for path in paths:
+        if is_remote(path):
+            listings.enter_context(remote_files.listed_at_once(str(path)))
+        target = Target(path)
+        if target.kind is Kind.LOG_DIR:
+            for log_dir in target.log_dirs:
+                yield from _units_of_log_dir(numbers, log_dir)
+        elif target.kind is Kind.PARTITION:
+            yield _partition(next(numbers), path, target.checkpoints_around())
+        else:
+            yield Unit(next(numbers), UnitKind.FILE, str(path), state_of_file(str(path)), target.kind)
+
+
+def _units_of_log_dir(numbers: Iterator[int], log_dir: LogDir) -> Iterator[Unit]:
     checkpoints = log_dir.checkpoints()
     files = [*log_dir.checkpoint_paths.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
     state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
-    made.units.append(Unit(len(made.units), UnitKind.LOG_DIR_FILES, str(log_dir.path), state))
+    yield Unit(next(numbers), UnitKind.LOG_DIR_FILES, str(log_dir.path), state)
     for path in log_dir.partitions:
-        _add_partition(made, path, checkpoints)
+        yield _partition(next(numbers), path, checkpoints)
 
 
-def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints) -> None:
-    unit = Unit(
-        len(made.units),
+def _partition(number: int, path: Path, checkpoints: Checkpoints) -> Unit:
+    return Unit(
+        number,
         UnitKind.PARTITION,
         str(path),
         state_of_partition(str(path)),
         checkpoints=checkpoints.of_partition(key_of_directory(path)),
     )
-    made.units.append(unit)
 
 
 # -- parts ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ A plan reads only names, sizes and times. The task that reads a range finds wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_place, words_for_change
-from spark_jobs.work.packed import PackedByNumber, PackedList
+from spark_jobs.work.packed import PackedByNumber, PackedList, PackedStream
 from spark_jobs.work.planning import (
     LogPart,
     PlannedSegment,
@@ -94,7 +94,7 @@ class UnitPlan:
 
 def plan_units(
     scan: UnitScan[Any, Any],
-    units: Sequence[Any],
+    units: Iterable[Any],
     *,
     parallelism: int,
     range_bytes: int | None = None,
@@ -106,10 +106,18 @@ def plan_units(
     The plan of a job is made when it is requested, so that plans need the same memory for a thousand segments and for a
     hundred thousand. ``is_elsewhere``: the tasks run on hosts with another working directory.
     """
-    if is_elsewhere:
-        units = [replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units]
-    whole = [_whole(scan, number, unit) for number, unit in enumerate(units)]
-    total_bytes = sum(each.size_bytes for each in whole)
+    total_bytes = 0
+
+    def all_units() -> Iterator[WholeUnit]:
+        nonlocal total_bytes
+        for number, unit in enumerate(units):
+            if is_elsewhere and isinstance(unit, LogUnit):
+                unit = replace(unit, path=unit.path.absolute())
+            whole = _whole(scan, number, unit)
+            total_bytes += whole.size_bytes
+            yield whole
+
+    rest = iter(PackedStream(all_units()))
     if range_bytes is None and not is_elsewhere:
         range_bytes = bytes_of_local_range(total_bytes, parallelism)
     wanted = bytes_of_range(total_bytes, range_bytes)
@@ -117,7 +125,6 @@ def plan_units(
     most_parts = max(_PARTS_OF_A_JOB, _PARTS_FOR_EACH_CORE * parallelism)
     walk = scan.walk
     is_shared = walk is not None and may_be_shared(walk)
-    rest = iter(whole)
 
     def items(made: UnitPlan) -> Iterator[Item]:
         """The items of one job, the next ones of the scan. They are packed task by task."""

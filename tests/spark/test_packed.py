@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from pyspark.sql.datasource import InputPartition
 
-from spark_jobs.work.packed import PackedByNumber, PackedList, unpacked
+from spark_jobs.views.packed_partitions import PackedPartitions
+from spark_jobs.work import packed
+from spark_jobs.work.packed import PackedByNumber, PackedList, PackedStream, unpacked
 
 ROWS = [["/var/kafka/orders-0", number] * 50 for number in range(40)]
 
@@ -18,6 +21,43 @@ def test_a_list() -> None:
     assert [unpacked(each) for each in values.contents] == ROWS
     with pytest.raises(IndexError):
         values[40]
+
+
+def test_a_long_list_is_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_MOST_BYTES_IN_MEMORY", 300)
+    values = PackedList(iter(ROWS))
+    assert values._file.fileno() > 0  # a SpooledTemporaryFile has a descriptor once it is on disk
+    assert (values[-1], values[3], list(values)) == (ROWS[-1], ROWS[3], ROWS)
+
+
+def test_a_stream_can_be_read_again() -> None:
+    """Values of several groups come in their order, each time."""
+    values = [*ROWS * 10, [None]]
+    stream = PackedStream(iter(values))
+    assert list(stream) == values
+    assert list(stream) == values
+    assert list(PackedStream([])) == []
+
+
+def test_partitions_are_made_while_spark_goes_through_them() -> None:
+    made: list[bytes] = []
+
+    def partition_of(task: bytes) -> InputPartition:
+        made.append(task)
+        return InputPartition(unpacked(task))
+
+    last = InputPartition("last")
+    partitions = PackedPartitions(PackedList(ROWS), partition_of, [last])
+    assert isinstance(partitions, list)
+    assert (len(partitions), made) == (41, [])
+    assert [each.value for each in partitions] == [*ROWS, "last"]
+    assert all(isinstance(each, InputPartition) for each in partitions)
+    assert len(made) == 80
+    assert partitions[-1] is last
+    assert [each.value for each in partitions[38:]] == [*ROWS[38:], "last"]
+    with pytest.raises(IndexError):
+        partitions[41]
+    assert not PackedPartitions(PackedList[str](), InputPartition)
 
 
 def test_by_number() -> None:

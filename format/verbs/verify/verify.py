@@ -133,7 +133,7 @@ def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterato
     """The same findings, made on a cluster."""
     scan = VerifyScan(terms.level, terms.limits, terms.partition_count, terms.compacted_topics, terms.elsewhere)
     before = terms.coverage.segments
-    for item in cluster.results(scan, list(units_of(target, terms.limits)), terms.advance):
+    for item in cluster.results(scan, units_of(target, terms.limits), terms.advance):
         if isinstance(item, Coverage):
             terms.coverage.add(item)
         else:
