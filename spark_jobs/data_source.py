@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource
+
+try:
+    from pyspark.sql.datasource import DataSource
+except ModuleNotFoundError:
+    from spark_jobs.spark_version import spark_version
+
+    why = "needs Spark 4.0 or later, which has data sources in Python"
+    raise ImportError(f"the data source kafkalog {why}; this is {spark_version()}") from None
 
 from format.errors import KafkaLogError
 from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema

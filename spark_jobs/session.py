@@ -194,6 +194,10 @@ def open_session(
         return running
     _keep_root_logger_quiet()
     if is_connect(master):
+        if archive is not None:
+            raise InputError(
+                "--archive: a Connect server has the environment that it was started with, and takes none from a client"
+            )
         return _connected(str(master), conf or {})
     submitted = is_submitted()
     master = _with_retries(master) if master else (None if submitted else LOCAL_MASTER)

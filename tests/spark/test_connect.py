@@ -66,6 +66,13 @@ def test_the_data_source(server: str, data_dir: Path) -> None:
     assert counts.endswith("['key', 'value', 'topic']")
 
 
+def test_an_archive_is_refused(data_dir: Path) -> None:
+    words = ("scan", "verify", str(data_dir / "kafka-4.3-single" / "node-1"), "--archive", "env.tar.gz")
+    code, _, err = _run("-m", "kafkalog_cli", *words, "--master", "sc://127.0.0.1:1")
+    assert code == 2
+    assert "a Connect server has the environment that it was started with" in err
+
+
 def test_no_server_is_said_in_a_line(data_dir: Path) -> None:
     (port,) = free_ports(1)
     log_dir = str(data_dir / "kafka-4.3-single" / "node-1")

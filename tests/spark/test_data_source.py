@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import shutil
 import struct
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -431,6 +433,14 @@ def test_options_that_cannot_be_say_so() -> None:
     assert "pushfilters" not in OPTIONS
     assert not hasattr(KafkaLogDataSource, "pushFilters")
     assert "pushFilters" not in vars(KafkaLogReader)
+
+
+def test_spark_without_data_sources_in_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
+    with pytest.raises(
+        ImportError, match=r"needs Spark 4\.0 or later, which has data sources in Python; this is [0-9]"
+    ):
+        importlib.reload(sys.modules["spark_jobs.data_source"])
 
 
 def test_the_size_of_a_range_has_a_unit() -> None:

@@ -26,7 +26,7 @@ def test_good_ones_are_not_mentioned(spark: Any, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ({"missing": ["numpy", "format"]}, "the executor on h2 lacks numpy, format"),
+        ({"missing": ["numpy", "format", "spark_jobs"]}, "the executor on h2 lacks numpy, kafkalog: give"),
         ({"version": "0.0.1"}, f"the executor on h2 has kafkalog 0.0.1, and this is {VERSION}"),
         ({"python": "CPython 3.9"}, f"the executor on h2 has CPython 3.9, and this is {_PYTHON}"),
     ],
@@ -35,6 +35,14 @@ def test_others_are_refused_with_a_remedy(other: dict[str, Any], words: str) -> 
     with pytest.raises(WrongExecutor, match=words) as caught:
         check_seen([_GOOD, _GOOD | {"host": "h2"} | other])
     assert "--archive FILE" in caught.value.message
+
+
+def test_the_remedy_on_a_connect_server_is_not_the_archive(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "is_remote_session", lambda session: True)
+    monkeypatch.setattr(executors, "VERSION", "0.0.2")
+    with pytest.raises(WrongExecutor, match=r"has kafkalog .*for the Python of the Connect server") as caught:
+        check_executors(spark)
+    assert "--archive" not in caught.value.message
 
 
 def test_spark_refuses_another_python_and_the_remedy_is_named(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
