@@ -20,6 +20,7 @@ from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import ClusterContext, ContextTerms, read_context
 from format.value_class import state_class
+from format.verbs.ls.known_topics import known_by
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionListing, list_partition
 from format.verbs.report.answers import (
@@ -203,7 +204,7 @@ class ReportRun:
         last_base = partition.segment(partition.segment_count - 1).base_offset if partition.segment_count else None
         log_end = None if totals.last_offset is None else totals.last_offset + 1
         ends = [each for each in (last_base, log_end) if each is not None]
-        listing = _returned(
+        listed = _returned(
             list_partition(
                 partition.path,
                 checkpoints,
@@ -213,7 +214,8 @@ class ReportRun:
                 known=KnownLog(totals, max(ends, default=None)),
                 limits=self.terms.limits,
             )
-        ).listing
+        )
+        listing = known_by(inputs.context, listed).listing
         return listing, inputs.context.node_id_of(partition), seen
 
 

@@ -17,13 +17,14 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.node.target import Target
 from format.scan.read_log import chunks_with_crcs
+from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.boot import log_dirs, metadata_log
 from format.verbs.boot.boot import boot
 from format.verbs.boot.one_log import recovery
 from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.one_log.partition_files import read_partition_files
 from format.verbs.boot.steps import BootTerms
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTable, ReportTerms
@@ -42,7 +43,10 @@ def test_partitions_and_findings_are_those_of_ls_and_verify(corpus: Corpus) -> N
     if corpus.is_shared:
         pytest.skip("the corpora that ship have the same kinds of files")
     report = report_of(*corpus.log_dirs)
-    listed = [each for path in corpus.log_dirs for each in ls(Target(path)) if isinstance(each, PartitionListing)]
+    terms = ListTerms(context=read_context([Target(path) for path in corpus.log_dirs], ContextTerms()))
+    listed = [
+        each for path in corpus.log_dirs for each in ls(Target(path), terms) if isinstance(each, PartitionListing)
+    ]
     names = [name for name in PartitionListing.__slots__ if name != "notes"]
     rows = {row["path"]: {name: row[name] for name in names} for row in _rows(report, "report_partition")}
     assert rows == {each.path: {name: getattr(each, name) for name in names} for each in listed}
@@ -51,6 +55,15 @@ def test_partitions_and_findings_are_those_of_ls_and_verify(corpus: Corpus) -> N
     assert sum(report.severities.values()) == len(found)
     summary = {(row["severity"], row["code"]): row["count"] for row in _rows(report, "finding_summary")}
     assert summary == {key: _count(found, key) for key in summary}
+
+
+def test_partitions_have_the_configs_of_their_topics_and_strays_are_noted(data_dir: Path, tmp_path: Path) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    (node / "orders-0").rename(node / "orders-7")
+    rows = {(row["topic"], row["partition"]): row for row in _rows(report_of(node), "report_partition")}
+    assert rows["orders", 7]["notes"] == "stray: the metadata log does not assign it to node 1"
+    assert rows["orders", 7]["configs"]["segment.bytes"] == "1048576"
+    assert rows["orders", 1]["notes"] is None
 
 
 def _count(found: list[Finding], key: tuple[str, str]) -> int:
