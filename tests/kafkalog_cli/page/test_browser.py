@@ -70,10 +70,13 @@ def test_filter_and_more(opened: Browser) -> None:
 
 
 def test_a_finding_lists_its_places(opened: Browser) -> None:
-    opened.run("document.querySelector('.pick[data-filter=\"batch-crc-mismatch\"]').click()")
+    opened.run("document.querySelector('.pick[data-filter=\"fatal batch-crc-mismatch\"]').click()")
     rows = opened.rows("finding")
     assert len(rows) == 1
     assert rows[0][1] == "batch-crc-mismatch"
+    for severity in ("error", "warning"):  # one code may have two
+        opened.run(f"document.querySelector('.pick[data-filter=\"{severity} checkpoint-mismatch\"]').click()")
+        assert [row[:2] for row in opened.rows("finding")] == [[severity, "checkpoint-mismatch"]]
 
 
 def test_a_rectangle_of_the_map_lists_its_partition(opened: Browser) -> None:
