@@ -228,6 +228,15 @@ def test_the_sums_are_those_of_the_columns() -> None:
     assert {(table.sums.rises, table.sums.follows) for table in tables if len(table) > 1} == {(0, 0), (1, 0), (1, 1)}
 
 
+def test_a_look_up_in_one_row_is_that_in_the_column() -> None:
+    picks = random.Random(11)
+    for table in (odd_table(picks) for _ in range(200)):
+        for row in range(len(table)):
+            assert table.last_offset_of(row) == int(table.last_offset[row])
+            assert table.has_delete_horizon_at(row) == bool(table.has_delete_horizon[row])
+            assert [table.value(name, row) for name in BATCH_COLUMN] == table.columns[row].tolist()
+
+
 def test_a_table_without_rows_adds_up_to_nothing() -> None:
     sums = BatchTable.empty().sums
     assert (sums.magics, sums.record_count, sums.rises, sums.codec_counts) == (0, 0, 0, [0] * 8)

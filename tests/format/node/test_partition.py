@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from format.limits import DEFAULT_LIMITS
 from format.node import partition as partition_module
 from format.node.partition import is_offset, is_temporary, key_of_directory, parse_partition_dir, read_partition
 
@@ -65,3 +66,21 @@ def test_a_directory_is_listed_the_same_where_the_sizes_cannot_be_had_at_once(
     for every in ("segments", "orphans"):
         files = [[list(segment.files.items()) for segment in getattr(each, every)] for each in (quickly, slowly)]
         assert files[0] == files[1]
+
+
+def test_small_files_are_read_once_and_the_epochs_again_on_demand(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    first_id, epochs = "AAAAAAAAAAAAAAAAAAAAAQ", directory / "leader-epoch-checkpoint"
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {first_id}")
+    epochs.write_text("0\n1\n3 0\n")
+    partition = read_partition(directory)
+    metadata = directory / "partition.metadata"
+    assert partition.topic_id_file(metadata, DEFAULT_LIMITS).topic_id == first_id
+    assert [each.leader_epoch for each in partition.epochs_file(epochs, DEFAULT_LIMITS).entries] == [3]
+    metadata.unlink()
+    epochs.write_text("0\n2\n3 0\n4 7\n")
+    assert partition.topic_id_file(metadata, DEFAULT_LIMITS).topic_id == first_id
+    assert len(partition.epochs_file(epochs, DEFAULT_LIMITS).entries) == 1
+    assert len(partition.read_epochs(epochs, DEFAULT_LIMITS).entries) == 2
+    assert len(partition.epochs_file(epochs, DEFAULT_LIMITS).entries) == 2
