@@ -61,9 +61,9 @@ class ClusterContext:
         """The node that a log directory belongs to, from meta.properties."""
         return self._node_at(log_dir)[0]
 
-    def is_of_another_cluster(self, partition: Partition) -> bool:
-        """Whether a partition is on a node of another cluster than that of the metadata log."""
-        cluster_id = self._node_at(directory_around(partition.path))[1]
+    def is_at_another_cluster(self, log_dir: Path) -> bool:
+        """Whether a log directory belongs to another cluster than that of the metadata log."""
+        cluster_id = self._node_at(log_dir)[1]
         return cluster_id is not None and self.cluster_id is not None and cluster_id != self.cluster_id
 
     def _node_at(self, log_dir: Path) -> tuple[int | None, str | None]:

@@ -187,17 +187,18 @@ class ReportRun:
         """Each partition as ls lists it, with the totals of the survey."""
         for target in self.targets:
             if target.kind is Kind.PARTITION:
-                yield self._partition(target.partition, target.checkpoints_around(self.terms.limits), inputs)
+                checkpoints = target.checkpoints_around(self.terms.limits)
+                yield self._partition(target.partition, directory_around(target.path), checkpoints, inputs)
             for log_dir in target.log_dirs:
                 checkpoints = log_dir.checkpoints(self.terms.limits)
                 for path in log_dir.partitions:
                     try:
-                        yield self._partition(log_dir.listed_partition(path), checkpoints, inputs)
+                        yield self._partition(log_dir.listed_partition(path), log_dir.path, checkpoints, inputs)
                     except KafkaLogError:
                         continue  # verify reports it
 
     def _partition(
-        self, partition: Partition, checkpoints: Checkpoints, inputs: Inputs
+        self, partition: Partition, log_dir: Path, checkpoints: Checkpoints, inputs: Inputs
     ) -> tuple[PartitionListing, int | None, SurveyedPartition]:
         seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
         totals = seen.totals
@@ -215,8 +216,8 @@ class ReportRun:
                 limits=self.terms.limits,
             )
         )
-        listing = known_by(inputs.context, listed).listing
-        return listing, inputs.context.node_id_of(partition), seen
+        listing = known_by(inputs.context, listed, log_dir).listing
+        return listing, inputs.context.node_id_at(log_dir), seen
 
 
 def _partition_of(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
