@@ -65,10 +65,14 @@ _KIND_OF_NAME = {
 
 @value_class
 class Subdirectories(Sequence[Path]):
-    """Paths of subdirectories, made from their names when they are requested, as a log directory may have very many."""
+    """Paths of subdirectories, made from their names when they are requested, as a log directory may have very many.
+
+    Those that were read have a path for good: ``read`` has it by name.
+    """
 
     directory: Path
     names: tuple[str, ...]
+    read: dict[str, Path] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -76,10 +80,12 @@ class Subdirectories(Sequence[Path]):
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
             return Subdirectories(self.directory, self.names[number])
-        return self.directory / self.names[number]
+        name = self.names[number]
+        return self.read.get(name) or self.directory / name
 
     def __iter__(self) -> Iterator[Path]:
-        return (self.directory / name for name in self.names)
+        read = self.read
+        return (read.get(name) or self.directory / name for name in self.names)
 
 
 @state_class
@@ -112,6 +118,8 @@ class LogDir:
         known = self._read_partitions.get(path)
         if known is None:
             known = self._read_partitions[path] = read_partition(path)
+            if isinstance(self.partitions, Subdirectories):
+                self.partitions.read[path.name] = path
             return known
         try:
             os.lstat(path)  # the quick answer for a directory on a disk, as a report asks for each several times
