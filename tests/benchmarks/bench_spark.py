@@ -2,7 +2,8 @@
 
 ``python -m tests.benchmarks.bench_spark PATH [--rounds N] [--cores N]`` runs them in turn (A B A B …) and prints the
 median ratio of their rates, the start of the session, and the memory of the driver, the JVM and the workers.
-``--plan N`` instead plans for N segments in partitions of ten, and says how long that took; ``--starts N`` starts N
+``--plan N…`` instead plans for N segments in partitions of ten, each plan in a process of its own, and says how long
+that took, and what memory the process needed; ``--starts N`` starts N
 sessions, each in a process of its own, and says how long it took until it was there and how long the first scan took
 after that;
 ``--small N`` scans N partitions of ``--segments`` tiny segments each, and says what a segment costs.
@@ -11,6 +12,7 @@ after that;
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import resource
 import statistics
@@ -19,7 +21,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pyarrow as pa
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.datasource import InputPartition
 
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
@@ -30,8 +37,12 @@ from format.verbs.verify.verify import verify
 from spark_jobs.requests import Where
 from spark_jobs.session import close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
-from spark_jobs.work.planning import plan
-from spark_jobs.work.units import plan_units
+from spark_jobs.views import stream_reader
+from spark_jobs.views.batch_reader import KafkaLogReader
+from spark_jobs.views.read_options import parse_options
+from spark_jobs.views.stream_reader import KafkaLogStreamReader
+from spark_jobs.work.packed import PackedList
+from spark_jobs.work.units import UnitPlan, plan_units
 from tests.benchmarks.measure import run
 from tests.building import batches, write_segment
 from tests.corpora import DATA_DIR
@@ -72,38 +83,75 @@ class _Peaks(threading.Thread):
             time.sleep(0.2)
 
 
-def _plan_synthetic(count: int) -> None:
+def _plan_synthetic(counts: list[int]) -> None:
     """Plan for partitions of ten segments of 1 GiB, which are holes, with their indexes."""
-    with tempfile.TemporaryDirectory() as root:
-        for partition in range(count // 10):
-            directory = Path(root) / f"topic-{partition}"
-            directory.mkdir()
-            for segment in range(10):
-                log = directory / f"{segment * 1000:020d}.log"
-                with log.open("wb") as file:
-                    file.truncate(1 << 30)
-                for suffix in (".index", ".timeindex"):
-                    log.with_suffix(suffix).touch()
-        (Path(root) / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
-        for name, planned in (("scan verify", _tasks_of_verify), ("the data source", _tasks_of_source)):
-            started, started_cpu = time.perf_counter(), time.process_time()
-            tasks = planned(Path(root))
-            seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_cpu
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(
-                f"{name}: {count} segments in {count // 10} partitions planned in {seconds:.1f} s, "
-                f"{cpu_s:.1f} s of processor time, {tasks} tasks, driver {peak:.0f} MiB",
-                flush=True,
-            )
+    for count in counts:
+        with tempfile.TemporaryDirectory() as root:
+            _make_holes(Path(root), count)
+            for name, planned in _PLANS.items():
+                process = multiprocessing.get_context("spawn").Process(
+                    target=_report_plan, args=(name, planned, root, count)
+                )
+                process.start()
+                process.join()
 
 
-def _tasks_of_verify(root: Path) -> int:
-    plans = plan_units(VerifyScan(), list(units_of(Target(root), DEFAULT_LIMITS)), parallelism=1000)
-    return sum(len(each.tasks) for each in plans)
+def _make_holes(root: Path, count: int) -> None:
+    for partition in range(count // 10):
+        directory = root / f"topic-{partition}"
+        directory.mkdir()
+        for segment in range(10):
+            log = directory / f"{segment * 1000:020d}.log"
+            with log.open("wb") as file:
+                file.truncate(1 << 30)
+            for suffix in (".index", ".timeindex"):
+                log.with_suffix(suffix).touch()
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
 
 
-def _tasks_of_source(root: Path) -> int:
-    return len(plan([root], parallelism=1000).tasks)
+def _report_plan(name: str, planned: Callable[[Path], tuple[int, int]], root: str, count: int) -> None:
+    started, started_cpu = time.perf_counter(), time.process_time()
+    tasks, size_bytes = planned(Path(root))
+    seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{name}: {count} segments in {count // 10} partitions planned in {seconds:.1f} s, {cpu_s:.1f} s of processor "
+        f"time, {tasks} tasks of {size_bytes // max(tasks, 1)} bytes, driver {peak:.0f} MiB",
+        flush=True,
+    )
+
+
+def _of_verify(root: Path) -> tuple[int, int]:
+    """The tasks of all jobs, and their bytes."""
+    plans = plan_units(VerifyScan(), units_of(Target(root), DEFAULT_LIMITS), parallelism=1000)
+    sizes = list(map(_bytes_of_tasks, plans))
+    return sum(map(len, sizes)), sum(map(sum, sizes))
+
+
+def _bytes_of_tasks(made: UnitPlan) -> list[int]:
+    return list(map(len, made.tasks.contents)) if isinstance(made.tasks, PackedList) else []
+
+
+def _of_source(root: Path) -> tuple[int, int]:
+    """The tasks, and the bytes of them that Spark gets, which takes them as it is done here."""
+    return _as_spark_gets(KafkaLogReader(parse_options({"path": str(root)}), _PLANNED_COLUMNS).partitions())
+
+
+def _of_stream(root: Path) -> tuple[int, int]:
+    """The same for the first batch of a stream, with all offsets found by their files' names."""
+    reader = KafkaLogStreamReader(parse_options({"path": str(root)}), _PLANNED_COLUMNS)
+    stream_reader.log_end_of = lambda partition: 10_000  # the logs are holes
+    start = reader.initialOffset()
+    return _as_spark_gets(reader.partitions(start, reader.latestOffset(start)))
+
+
+def _as_spark_gets(partitions: list[InputPartition]) -> tuple[int, int]:
+    serializer = CloudPickleSerializer()
+    return len(partitions), sum(len(serializer.dumps(each)) for each in partitions)
+
+
+_PLANNED_COLUMNS = pa.schema([pa.field("offset", pa.int64())])
+_PLANS = {"scan verify": _of_verify, "the data source": _of_source, "a stream": _of_stream}
 
 
 def _cpu_s_by_kind() -> dict[str, float]:
@@ -213,7 +261,7 @@ def main() -> None:
     parser.add_argument("path", type=Path, nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--plan", type=int)
+    parser.add_argument("--plan", type=int, nargs="+")
     parser.add_argument("--starts", type=int)
     parser.add_argument("--small", type=int)
     parser.add_argument("--segments", type=int, default=1)
