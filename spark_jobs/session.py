@@ -36,6 +36,7 @@ _NEEDED = ("pyspark", "pyarrow", "pandas")
 _NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
 #: The name of the JVM's log, in the directory for temporary files.
 _LOG_NAME = "kafkalog-spark-%d.log"
+_ERROR_OF_JVM = re.compile(r"^(?:Exception in thread \"main\" |Error: )(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.M)
 
 _FOR_RESULTS = {
     "spark.sql.session.timeZone": "UTC",
@@ -217,11 +218,12 @@ def open_session(
     if submitted:
         return builder.getOrCreate()
     log = spark_log_path()
-    try:
-        with _output_to(log), _no_orphan():
+    with _output_to(log), _no_orphan():
+        try:
             session = builder.getOrCreate()
-    except Exception as error:
-        raise ClusterFailed(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
+        except Exception as error:  # its text is in the JVM, which is still there
+            reason = _reason_in_log(log) if "JAVA_GATEWAY_EXITED" in str(error) else ""
+            raise ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -332,6 +334,14 @@ def _output_to(path: Path) -> Iterator[None]:
         os.close(log)
 
 
+def _reason_in_log(log: Path) -> str:
+    """The error with which the JVM ended before there was a session; empty if its log has none."""
+    with contextlib.suppress(OSError):
+        found = _ERROR_OF_JVM.findall(log.read_text(encoding="utf-8", errors="replace"))
+        return str(found[-1]) if found else ""
+    return ""
+
+
 def one_line_reason(error: BaseException) -> str:
     """The reason of a Spark error in one line: the error of the Python worker, or the lost task and its host."""
     text = str(error)
@@ -345,4 +355,6 @@ def one_line_reason(error: BaseException) -> str:
     if lost is not None:
         return lost[1].strip()
     lines = [line.strip() for line in cause.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # of py4j; the error is below it
+        return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__
