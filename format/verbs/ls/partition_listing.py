@@ -88,22 +88,32 @@ class KnownLog:
     log_end_offset: int | None
 
 
+@value_class
+class PartitionTerms:
+    """How a partition is listed.
+
+    ``scan`` False reads names, sizes and checkpoints, but no log. ``segments`` False opens no index and lists no
+    segment, and only adds them up.
+    """
+
+    scan: bool = True
+    segments: bool = True
+    limits: Limits = DEFAULT_LIMITS
+    advance: Advance = no_progress
+
+
 def list_partition(
     path: Path,
     checkpoints: Checkpoints,
+    terms: PartitionTerms,
     *,
-    scan: bool = True,
-    segments: bool = True,
     listed: Callable[[], Partition] | None = None,
     known: KnownLog | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    advance: Advance = no_progress,
 ) -> Generator[Finding, None, ListedPartition]:
     """List one partition directory: yields findings, returns the listing.
 
-    ``scan`` False reads names, sizes and checkpoints, but no log. ``segments`` False opens no index and lists no
-    segment. ``listed`` returns the partition where its directory was listed before, and ``known`` has the totals of a
-    log that the caller has read.
+    ``listed`` returns the partition where its directory was listed before, and ``known`` has the totals of a log that
+    the caller has read.
     """
     try:
         partition = read_partition(path) if listed is None else listed()
@@ -116,14 +126,13 @@ def list_partition(
     marked = [] if partition.mark is None else [MARKS[partition.mark]]
     notes: list[str] = []
     notes += yield from surroundings_findings(partition)
-    topic_id = yield from seen.passing(_topic_id(partition, limits))
-    leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
-    terms = _SegmentTerms(scan, segments, limits, advance)
+    topic_id = yield from seen.passing(_topic_id(partition, terms.limits))
+    leader_epoch = yield from seen.passing(_leader_epoch(partition, terms.limits))
     live = yield from seen.passing(_live_segments(partition, terms))
     if known is not None:
         live.totals, live.log_end_offset = known.totals, known.log_end_offset
     listings = live.listings
-    if segments:
+    if terms.segments:
         listings += yield from _leftovers(partition, terms)
     listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
     offsets = offsets_of(partition, checkpoints).with_log_end(live.log_end_offset)
@@ -135,7 +144,7 @@ def list_partition(
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())
     sizes, totals = partition.sizes, live.totals
-    is_read = known is not None or (scan and (totals.is_whole or totals.batch_count > 0))
+    is_read = known is not None or (terms.scan and (totals.is_whole or totals.batch_count > 0))
     listing = PartitionListing(
         path=str(path),
         topic=partition.topic,
@@ -162,16 +171,6 @@ def list_partition(
     return ListedPartition(listing, tuple(listings))
 
 
-@value_class
-class _SegmentTerms:
-    """How the segments of a partition are listed; ``segments`` False only adds them up."""
-
-    scan: bool
-    segments: bool
-    limits: Limits
-    advance: Advance
-
-
 @state_class
 class _LiveSegments:
     """The live segments of a partition: listings, totals, and the log end offset, None where it is not known."""
@@ -181,7 +180,7 @@ class _LiveSegments:
     log_end_offset: int | None = None
 
 
-def _live_segments(partition: Partition, terms: _SegmentTerms) -> Generator[Finding, None, _LiveSegments]:
+def _live_segments(partition: Partition, terms: PartitionTerms) -> Generator[Finding, None, _LiveSegments]:
     """List or add up the live segments: yields findings, returns the result."""
     count, scan, segments = partition.segment_count, terms.scan, terms.segments
     found = _LiveSegments()
@@ -224,7 +223,7 @@ def _live_segments(partition: Partition, terms: _SegmentTerms) -> Generator[Find
     return found
 
 
-def _leftovers(partition: Partition, terms: _SegmentTerms) -> Generator[Finding, None, list[SegmentListing]]:
+def _leftovers(partition: Partition, terms: PartitionTerms) -> Generator[Finding, None, list[SegmentListing]]:
     """List the segments that a broker marked as deleted, cleaned or swapped."""
     found = []
     for leftover in partition.leftovers:

@@ -13,7 +13,7 @@ from format.node.partition import Partition
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit
 from format.value_class import value_class
-from format.verbs.ls.partition_listing import ListedPartition, list_partition
+from format.verbs.ls.partition_listing import ListedPartition, PartitionTerms, list_partition
 
 
 @value_class
@@ -57,10 +57,7 @@ class ListScan:
             yield from list_partition(
                 unit.path,
                 unit.checkpoints,
-                scan=self.scan,
-                segments=self.segments,
+                PartitionTerms(self.scan, self.segments, self.limits, advance),
                 listed=listed,
-                limits=self.limits,
-                advance=advance,
             )
         )

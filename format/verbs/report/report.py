@@ -22,7 +22,7 @@ from format.state.cluster_context import ClusterContext, ContextTerms, read_cont
 from format.value_class import state_class
 from format.verbs.ls.known_topics import known_by
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
-from format.verbs.ls.partition_listing import KnownLog, PartitionListing, list_partition
+from format.verbs.ls.partition_listing import KnownLog, PartitionListing, PartitionTerms, list_partition
 from format.verbs.report.answers import (
     Inputs,
     answer_boot,
@@ -209,11 +209,9 @@ class ReportRun:
             list_partition(
                 partition.path,
                 checkpoints,
-                scan=False,
-                segments=False,
+                PartitionTerms(scan=False, segments=False, limits=self.terms.limits),
                 listed=lambda: partition,
                 known=KnownLog(totals, max(ends, default=None)),
-                limits=self.terms.limits,
             )
         )
         listing = known_by(inputs.context, listed, log_dir).listing
