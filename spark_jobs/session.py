@@ -36,7 +36,13 @@ _NEEDED = ("pyspark", "pyarrow", "pandas")
 _NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
 #: The name of the JVM's log, in the directory for temporary files.
 _LOG_NAME = "kafkalog-spark-%d.log"
-_ERROR_OF_JVM = re.compile(r"^(?:Exception in thread \"main\" |Error: )(?:[\w.$]+(?:Exception|Error): )?(\S.*)$", re.M)
+#: Errors whose reason is only in the log.
+_IN_LOG = ("JAVA_GATEWAY_EXITED", "stopped SparkContext")
+_ERROR_OF_JVM = re.compile(
+    r"^(?:Exception in thread \"main\" |Error: )(?:[\w.$]+(?:Exception|Error): )?(\S.*)$"
+    r"|^.* ERROR .*: (Application has been killed\. Reason: \S.*)$",
+    re.MULTILINE,
+)
 
 _FOR_RESULTS = {
     "spark.sql.session.timeZone": "UTC",
@@ -222,7 +228,7 @@ def open_session(
         try:
             session = builder.getOrCreate()
         except Exception as error:  # its text is in the JVM, which is still there
-            reason = _reason_in_log(log) if "JAVA_GATEWAY_EXITED" in str(error) else ""
+            reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
             raise ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -335,10 +341,10 @@ def _output_to(path: Path) -> Iterator[None]:
 
 
 def _reason_in_log(log: Path) -> str:
-    """The error with which the JVM ended before there was a session; empty if its log has none."""
+    """The error with which the JVM or its application ended before there was a session; empty if its log has none."""
     with contextlib.suppress(OSError):
         found = _ERROR_OF_JVM.findall(log.read_text(encoding="utf-8", errors="replace"))
-        return str(found[-1]) if found else ""
+        return "".join(found[-1]) if found else ""
     return ""
 
 

@@ -18,9 +18,12 @@ from tests.corpora import REPOSITORY
     [
         (("--master", "lokal"), "Spark did not start: Master must either be yarn or start with"),
         (("--master", "yarn"), "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set"),
+        pytest.param(  # Spark tries for a minute
+            ("--master", "spark://127.0.0.1:1"), "All masters are unresponsive", marks=pytest.mark.slow
+        ),
         (("--master", "local[1]", "--archive", "/none/env.tar.gz"), "/none/env.tar.gz"),
     ],
-    ids=["lokal", "yarn", "archive"],
+    ids=["lokal", "yarn", "nobody", "archive"],
 )
 def test_the_reason_is_that_of_the_jvm(words: tuple[str, ...], reason: str, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(1))
