@@ -19,6 +19,7 @@ from format.internal_topics.schemas import transaction_state as transactions
 from format.layout import CONTROL_BIT, CONTROL_KEY, END_TRANSACTION_MARKER, TRANSACTIONAL_BIT
 from format.log.encode_batches import BatchHeader, encode_batch
 from tests.format.internal_topics.message_encoder import encode
+from tests.oracle.contradicting_group_records import contradictions
 from tests.record_encoder import NewRecord, encode_record
 
 OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
@@ -55,12 +56,13 @@ class Case:
         sound = {OFFSETS: sound_commit, TRANSACTIONS: sound_id, SHARES: sound_share}[self.topic]
         out, offset = [], 0
         for each in (Batch((sound(before),)), *self.batches, Batch((sound(after),))):
-            out.append(_encoded(each, offset))
+            out.append(encoded(each, offset))
             offset += max(len(each.records), 1)
         return b"".join(out)
 
 
-def _encoded(batch: Batch, offset: int) -> bytes:
+def encoded(batch: Batch, offset: int) -> bytes:
+    """A batch at an offset."""
     count = len(batch.records)
     records = b"".join(
         encode_record(NewRecord(number, 0, key, value)) for number, (key, value) in enumerate(batch.records)
@@ -315,6 +317,7 @@ _OFFSETS: dict[str, Content | tuple[Batch, ...]] = {
     "marker without a transaction": (_marker(),),
     "cut value in an aborted transaction": (_in_transaction((commit_key(), _COMMIT[:-1])), _marker(0)),
 }  # fmt: skip
+_OFFSETS |= {name: (Batch(records),) for name, records in contradictions().items()}
 
 _ID = id_key(_GROUP)
 _IDS: dict[str, Content | tuple[Batch, ...]] = {

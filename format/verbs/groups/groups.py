@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from format.findings import Finding
+from format.internal_topics.group_replay import REPLAY_CODES, GroupReplay
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.node.checkpoints import TopicPartition
 from format.node.log_dir import Kind
 from format.node.target import Target
@@ -21,7 +23,7 @@ from format.value_class import value_class
 from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
 from format.verbs.groups.group_list import GroupList
 from format.verbs.groups.replicas import Replicas, find_replicas
-from format.verbs.groups.scan import GroupsScan, LogRecords
+from format.verbs.groups.scan import GroupsScan, LogChanges, LogRecords
 from format.verbs.groups.terms import Narrowing, Read
 from format.wording import counted
 
@@ -55,6 +57,11 @@ class GroupsReading:
         self._partitions: dict[TopicPartition, int] = {}
         self._paths: dict[str, int] = {}
         self._unread: set[str] = set()
+        self._replays: dict[TopicPartition, GroupReplay] = {}
+        places = [
+            log.location for log in self.replicas.logs if isinstance(log, LogUnit) and not log.location.base_offset
+        ]
+        self._from_start = {(each.topic or OFFSETS_TOPIC, each.partition or 0) for each in places}
 
     def topics(self) -> set[str]:
         """The topics of the partitions at the paths."""
@@ -71,9 +78,29 @@ class GroupsReading:
                 partition = self._partitions.setdefault(key, len(self._partitions))
                 log = self._paths.setdefault(str(item.log.path), len(self._paths))
                 self._states.take(item.records, partition, log)
-            elif item.code == "file-unreadable":
-                self._unread.add(item.location.path)
+            elif isinstance(item, LogChanges):
+                yield from self._replay_of(item.log.location).feed(item.changes, item.log.location)
+                continue
+            else:
+                self._note_unread(item)
             yield item
+
+    def _replay_of(self, place: Location) -> GroupReplay:
+        """The replay of a partition; one whose first log is not there from offset 0 judges nothing."""
+        key = (place.topic or OFFSETS_TOPIC, place.partition or 0)
+        replay = self._replays.get(key)
+        if replay is None:
+            replay = self._replays[key] = GroupReplay()
+            if key not in self._from_start:
+                replay.stop()
+        return replay
+
+    def _note_unread(self, found: Finding) -> None:
+        """What cannot be read of a log is missing from the replay of its partition."""
+        if found.location.partition is not None and found.code not in REPLAY_CODES:
+            self._replay_of(found.location).stop()
+        if found.code == "file-unreadable":
+            self._unread.add(found.location.path)
 
     @property
     def unread_count(self) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from format.findings import Finding, finding_of
+from format.internal_topics.group_replay import ChangesReader, GroupChanges
 from format.internal_topics.record_check import InternalRecordCheck
+from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.read_records import record_tables
 from format.scan.folding import with_last_finding
@@ -28,6 +30,14 @@ class LogRecords:
 
 
 @value_class
+class LogChanges:
+    """The group records of one record table, for the replay of its partition."""
+
+    log: LogUnit
+    changes: GroupChanges
+
+
+@value_class
 class GroupsScan:
     """groups as a scan: the parts are reduced record tables, which the caller adds to a state across logs.
 
@@ -42,7 +52,7 @@ class GroupsScan:
     def needs(self) -> Needs:
         return Needs(Depth.RECORDS, EVERYTHING, self.limits, cost=_COST)
 
-    def parts(self, opened: OpenedRange) -> Iterator[GroupRecords | Finding]:
+    def parts(self, opened: OpenedRange) -> Iterator[GroupRecords | GroupChanges | Finding]:
         """The reduced record tables of a range, and findings about damage."""
         place = opened.log.location
         topic = place.topic if place.topic in COORDINATOR_TOPICS else next(iter(COORDINATOR_TOPICS))
@@ -55,12 +65,23 @@ class GroupsScan:
                 for problem in table.problems:
                     yield finding_of(problem.error)
                 at_time = table if self.until is None else table.rows(table.timestamp <= self.until)
-                yield from check.summary(at_time).findings
+                found = check.summary(at_time).findings
+                yield from found
+                if self.until is None and place.topic == OFFSETS_TOPIC:
+                    changes = ChangesReader()
+                    changes.take(table, found)
+                    if not changes.is_empty:
+                        yield changes.result()
                 records = read_groups(table, topic, until=self.until, with_history=self.with_history)
                 if records is not None:
                     yield records
 
-    def fold(self, log: LogUnit, parts: LogParts[GroupRecords | Finding]) -> Iterator[LogRecords | Finding]:
+    def fold(
+        self, log: LogUnit, parts: LogParts[GroupRecords | GroupChanges | Finding]
+    ) -> Iterator[LogRecords | LogChanges | Finding]:
         """The parts as they come, with their log."""
         for part in with_last_finding(log, parts):
-            yield part if isinstance(part, Finding) else LogRecords(log, part)
+            if isinstance(part, GroupChanges):
+                yield LogChanges(log, part)
+            else:
+                yield part if isinstance(part, Finding) else LogRecords(log, part)

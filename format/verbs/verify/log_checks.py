@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from format.scan.protocol import LogUnit
 from format.value_class import state_class, value_class
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level, sound_batches
+
+if TYPE_CHECKING:
+    from format.internal_topics.group_replay import GroupReplay
 
 
 @state_class
@@ -56,8 +60,12 @@ def verify_log_file(
     outcome: SegmentOutcome,
     *,
     across: Callable[[SoundBatches], Iterator[Finding]] | None = None,
+    replay: GroupReplay | None = None,
 ) -> Iterator[Finding]:
-    """Findings for one log file at the run's level; ``across`` is called with the sound batches of each chunk."""
+    """Findings for one log file at the run's level; ``across`` is called with the sound batches of each chunk.
+
+    ``replay`` is that of the group records of the logs before it.
+    """
     parts = terms.parts(log)
     try:
         for walked in parts:
@@ -72,6 +80,10 @@ def verify_log_file(
             record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
             yield from chain.feed(walked.table, log.location, keyless_offset=walked.keyless_offset)
             yield from record_findings
+            if replay is not None and walked.group_changes is not None:
+                yield from replay.feed(walked.group_changes, log.location)
+                if walked.damage is not None:
+                    replay.stop()
             terms.coverage.records += walked.record_count
             if across is not None:
                 yield from across(SoundBatches(sound_batches(walked.table), walked.markers))
@@ -92,11 +104,22 @@ def verify_log_file(
         outcome.is_readable = False
         outcome.note(unread)
         chain.note_damage(unread)
+        if replay is not None:
+            replay.stop()
         yield finding_of(error, log.location)
     finally:
         if parts.state is not None:
             terms.coverage.segments += 1
             terms.coverage.bytes += parts.state.size_bytes
+
+
+def group_replay(topic: str | None, base_offset: int | None) -> GroupReplay | None:
+    """The replay of a group coordinator's log that is there from its beginning, None for others."""
+    if topic != layout.CONSUMER_OFFSETS_TOPIC or base_offset != 0:
+        return None
+    from format.internal_topics.group_replay import GroupReplay  # few runs need it
+
+    return GroupReplay()
 
 
 def _first_bad_crc(table: BatchTable) -> Damage:
@@ -110,7 +133,8 @@ def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
     location = location_of_file(path)
     chain = OffsetChain()
     chain.start_segment(location.base_offset, None)
-    yield from verify_log_file(LogUnit(path, location), chain, terms, SegmentOutcome())
+    replay = group_replay(location.topic, location.base_offset)
+    yield from verify_log_file(LogUnit(path, location), chain, terms, SegmentOutcome(), replay=replay)
 
 
 def _as_snapshot(found: Finding, is_newest: bool) -> Finding:

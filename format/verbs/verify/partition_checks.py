@@ -39,7 +39,13 @@ from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
-from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_kraft_snapshot, verify_log_file
+from format.verbs.verify.log_checks import (
+    SegmentOutcome,
+    SoundBatches,
+    group_replay,
+    verify_kraft_snapshot,
+    verify_log_file,
+)
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level
 
@@ -92,6 +98,7 @@ class _PartitionRun:
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
         self.unread_logs = partition.unread_logs
+        self.replay = group_replay(partition.topic, partition.segments[0].base_offset if partition.segments else None)
 
     def _certain_start(self) -> int | None:
         """The log start offset after a clean stop; the checkpoint of a broker that runs or crashed may be old."""
@@ -139,18 +146,20 @@ class _PartitionRun:
         while self.unread_logs and (base_offset is None or self.unread_logs[0] < base_offset):
             self.unread_logs.pop(0)
             self.log_is_whole = self.end_is_known = False
+            self._stop_replay()
             self.chain.note_damage(Damage("file-unreadable", 0, 0, "not a regular file"))
 
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
         log = log_of_segment(self.partition, segment, self.offsets)
         if log is None:
+            self._stop_replay()
             return
         location = log.location
         self.chain.start_segment(segment.base_offset, next_base_offset)
         outcome = SegmentOutcome()
         self.torn_end = None
         if not self.is_full:
-            yield from verify_log_file(log, self.chain, self.terms, outcome)
+            yield from verify_log_file(log, self.chain, self.terms, outcome, replay=self.replay)
             return
         offset_check, time_check, found = self._index_checks(segment)
 
@@ -162,7 +171,7 @@ class _PartitionRun:
             yield from self.epochs.feed(sound.table, location)
             yield from self._producers(sound, segment)
 
-        yield from verify_log_file(log, self.chain, self.terms, outcome, across=across)
+        yield from verify_log_file(log, self.chain, self.terms, outcome, across=across, replay=self.replay)
         yield from found
         self.torn_end = outcome.torn_end
         if outcome.damaged_from is not None:
@@ -183,6 +192,11 @@ class _PartitionRun:
                 log_is_whole=self.log_is_whole,
                 limits=self.terms.limits,
             )
+
+    def _stop_replay(self) -> None:
+        """A log is not read: what contradicts earlier records of a group is not known from here on."""
+        if self.replay is not None:
+            self.replay.stop()
 
     def _index_checks(self, segment: Segment) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None, list[Finding]]:
         """The checks of a segment's indexes, None for one that is missing or unreadable, and findings about both."""

@@ -35,6 +35,7 @@ from format.timestamps import DAY_MS
 from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
+    from format.internal_topics.group_replay import ChangesReader, GroupChanges
     from format.internal_topics.record_check import InternalRecordCheck
 
 #: The bytes of a log that are read and checked together.
@@ -61,9 +62,9 @@ class Level(IntEnum):
 class WalkedChunk:
     """A chunk of batches, and the findings about it.
 
-    ``record_count`` (the records that were read) and ``keyless_offset`` (the offset of the first record without a key)
-    are set while ``record_findings`` is consumed. ``markers`` are the control records of sound batches, by row among
-    these. Pickling turns the findings into lists.
+    ``record_count`` (the records that were read), ``keyless_offset`` (the offset of the first record without a key) and
+    ``group_changes`` (the group records of __consumer_offsets) are set while ``record_findings`` is consumed.
+    ``markers`` are the control records of sound batches, by row among these. Pickling turns the findings into lists.
     """
 
     table: BatchTable
@@ -74,6 +75,7 @@ class WalkedChunk:
     tail_finding: Finding | None
     record_count: int = 0
     keyless_offset: int | None = None
+    group_changes: GroupChanges | None = None
 
     def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
         self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
@@ -86,6 +88,7 @@ class WalkedChunk:
             self.tail_finding,
             self.record_count,
             self.keyless_offset,
+            self.group_changes,
         )
 
 
@@ -175,6 +178,7 @@ def _record_findings(
     partition_count = walk.partition_count if is_placed_by_key(location) else None
     internal_check = _internal_check(location)
     needs_tables = partition_count is not None or internal_check is not None
+    changes = None if internal_check is None else _changes_reader(location)
     sound = None if needs_tables else record_check.sound_chunk(chunk)
     if sound is not None:
         walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
@@ -192,9 +196,16 @@ def _record_findings(
                 walked.keyless_offset = _first_keyless_offset(table)
             yield from record_check.findings(table)
             if internal_check is not None:
-                yield from internal_check.findings(table)
+                found = list(internal_check.findings(table))
+                yield from found
+                if changes is not None:
+                    changes.take(table, found)
             if partition_count is not None:
                 yield from check_key_placement(table, location, partition_count)
+    if changes is not None:
+        for row in np.flatnonzero(chunk.table.crc_valid == 0)[:1].tolist():
+            changes.end(int(chunk.table.base_offset[row]))
+        walked.group_changes = changes.result()
 
 
 def _internal_check(location: Location) -> InternalRecordCheck | None:
@@ -204,6 +215,13 @@ def _internal_check(location: Location) -> InternalRecordCheck | None:
     from format.internal_topics.record_check import InternalRecordCheck  # it imports every schema
 
     return InternalRecordCheck.of(location)
+
+
+def _changes_reader(location: Location) -> ChangesReader | None:
+    """What collects the group records of __consumer_offsets, None for other topics."""
+    from format.internal_topics.group_replay import ChangesReader
+
+    return ChangesReader.of(location)
 
 
 def _first_keyless_offset(table: RecordTable) -> int | None:
