@@ -47,7 +47,8 @@ _TYPES = {
 _IS_REPLAYED = np.zeros(256, bool)
 _IS_REPLAYED[[_GROUP_METADATA, *_TYPES]] = True
 _LEFT = -1  # an epoch after its tombstone: of a member, or of the target assignment
-_LAST_STATIC_VERSION = 3  # the first version of a classic group with instance ids
+_STATIC_VERSION = 3  # the first version of a classic group with instance ids
+_NULL = 0xFFFF
 #: What a classic group is, in ``Change.number``.
 _PLAIN, _WITHOUT_PROTOCOL, _TWICE = range(3)
 
@@ -119,10 +120,12 @@ def group_changes(table: RecordTable) -> list[Change]:
     source = np.frombuffer(table.buffer, np.uint8)
     start = table.key_start[rows]
     rows = rows[(source[start] == 0) & _IS_REPLAYED[source[start + 1]]]
-    return [_change(table, row) for row in rows.tolist()]
+    batches = table.batch[rows]
+    columns = (rows, table.offset[rows], table.batches.position[batches], table.batches.size_bytes[batches])
+    return [_change(table, *each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _change(table: RecordTable, row: int) -> Change:
+def _change(table: RecordTable, row: int, offset: int, position: int, length: int) -> Change:
     key, value = table.key(row) or b"", table.value(row)
     record_type, end = key[1], 4 + int.from_bytes(key[2:4])
     number = 0
@@ -130,15 +133,12 @@ def _change(table: RecordTable, row: int) -> Change:
         number = _classic_kind(value)
     elif _TYPES[record_type][1] in (_CURRENT, _TARGET_EPOCH):
         number = _LEFT if value is None else int.from_bytes(value[2:6], signed=True)
-    batch = int(table.batch[row])
-    position, length = int(table.batches.position[batch]), int(table.batches.size_bytes[batch])
-    offset = int(table.offset[row])
     return Change(offset, position, length, record_type, key[4:end], key[end + 2 :], value is None, number)
 
 
 def _classic_kind(value: bytes | None) -> int:
     version = int.from_bytes(value[:2]) if value is not None else -1
-    if value is None or version not in GROUP_METADATA_VALUE.versions:
+    if value is None or version not in GROUP_METADATA_VALUE.versions or _has_one_member(value, version):
         return _PLAIN
     try:
         fields = read_message(Cursor(value[2:], "value"), GROUP_METADATA_VALUE, version)
@@ -147,10 +147,21 @@ def _classic_kind(value: bytes | None) -> int:
     members = fields["members"]
     if not members:
         return _PLAIN if fields["protocolType"] else _WITHOUT_PROTOCOL
-    if version < _LAST_STATIC_VERSION:
+    if version < _STATIC_VERSION:
         return _PLAIN
     instances = [each["groupInstanceId"] for each in members if each["groupInstanceId"] is not None]
     return _TWICE if len(set(instances)) < len(instances) else _PLAIN
+
+
+def _has_one_member(value: bytes, version: int) -> bool:
+    """Whether a value plainly has one member, which contradicts nothing: such values need no decoder."""
+    if version != _STATIC_VERSION:  # what brokers write since 2.3
+        return False
+    end = 4 + int.from_bytes(value[2:4]) + 4  # the version, the protocol type and the generation
+    for _ in range(2):  # the protocol and the leader, of which null has the length -1
+        length = int.from_bytes(value[end : end + 2])
+        end += 2 + (0 if length == _NULL else length)
+    return value[end + 8 : end + 12] == b"\0\0\0\1"  # after the time of the state
 
 
 @state_class
