@@ -70,6 +70,7 @@ def _cases_of(protocol: str) -> dict[str, tuple[Content, ...]]:
         "group tombstone alone": (group, no_group),
         "group tombstone with members": (group, member, no_group),
         "group tombstone with targets": (group, target, no_group),
+        "group tombstone with targets after that of the target epoch": (group, no_target_epoch, target, no_group),
         "group tombstone with a target epoch": (group, target_epoch, no_group),
         "target epoch -1, then a group tombstone": (
             group, _record(target_epoch_type, assignmentEpoch=-1), no_group
