@@ -28,11 +28,14 @@ def test_ctrl_c_stops_it(after_s: float, data_dir: Path) -> None:
         start_new_session=True,
     )
     time.sleep(after_s)
-    is_over = process.poll() is not None
-    if not is_over:
+    if process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == (0 if is_over else 130)
+    out, err = process.communicate(timeout=60)
+    if process.returncode == 0:  # it was over, or came to its end as the signal came
+        assert b"complete=true exit_code=0" in out
+    else:
+        assert process.returncode == 130
+        assert b"complete=true" not in out
     assert b"Traceback" not in err
     assert_ends(process.pid)
 
