@@ -98,12 +98,14 @@ def _simple(sql: str) -> str:
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
     columns = columns_of_view(options.view, options.corrupt_column)
-    unknown = [name for name in options.columns if name not in columns]
-    if unknown or len(set(options.columns)) < len(options.columns):
+    spelled = {name.lower(): name for name in columns}  # as in Spark, case does not count
+    named = [spelled.get(name.lower(), name) for name in options.columns]
+    unknown = [name for name in named if name not in columns]
+    if unknown or len(set(named)) < len(named):
         wrong = f"names {unknown[0]}, which is none" if unknown else "names one twice"
         raise BadOption(f"the option columns {wrong}; the columns of the view {options.view} are {', '.join(columns)}")
     if options.columns or options.view != "records":
-        return view_schema(columns, options.columns or columns)
+        return view_schema(columns, named or columns)
     names = usual_records_columns(value=options.value, headers=options.headers, details=options.details)
     return view_schema(columns, [*names, *([] if options.corrupt_column is None else [options.corrupt_column])])
 

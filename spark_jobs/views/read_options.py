@@ -223,7 +223,7 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 def _offsets_of_a_trigger(given: Mapping[str, str]) -> int | None:
     count = _number(given, "maxOffsetsPerTrigger")
     if count is not None and count < 1:
-        raise BadOption(f"the option maxoffsetspertrigger is {count}; it must be at least 1")
+        raise BadOption(f"the option maxOffsetsPerTrigger is {count}; it must be at least 1")
     return count
 
 
@@ -256,10 +256,9 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
 
 def _numbers(given: Mapping[str, str], name: str) -> frozenset[int] | None:
     words = _listed(given.get(name))
-    try:
-        return None if words is None else frozenset(map(int, words))
-    except ValueError:
-        raise BadOption(f"the option {name} is {given[name]}; it must be numbers separated by commas") from None
+    if words is not None and not all(each.isascii() and each.isdigit() for each in words):
+        raise BadOption(f"the option {name} is {given[name]}; it must be numbers from 0 on, separated by commas")
+    return None if words is None else frozenset(map(int, words))
 
 
 def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) -> dict[tuple[str, int], int]:

@@ -75,11 +75,19 @@ def test_wrong_columns(kafkalog: Any, tmp_path: Path) -> None:
     for wrong, words in (
         ({"columns": "offset,nothing"}, "names nothing, which is none; the columns of the view records are key, value"),
         ({"columns": "offset,offset"}, "names one twice"),
+        ({"columns": "offset,OFFSET"}, "names one twice"),
         ({"columns": " , "}, "names no column"),
         ({"columns": "offset", "includeValue": False}, "leave out includeValue"),
     ):
         with pytest.raises(Exception, match=words):
             kafkalog(tmp_path, **wrong)
+
+
+def test_the_case_of_columns_does_not_count(kafkalog: Any, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-3", 0, [batch(0, [b"a", b"b"])])
+    frame = kafkalog(tmp_path, columns="Offset, PARTITION")
+    assert frame.columns == ["offset", "partition"]
+    assert sorted(map(tuple, frame.collect())) == [(0, 3), (1, 3)]
 
 
 def test_rows_that_follow_from_headers_decompress_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -418,6 +418,7 @@ def test_options_that_cannot_be_say_so() -> None:
         ({"path": "x", "mode": "STRICT"}, "PERMISSIVE"),
         ({"path": "x", "startingOffsets": "{"}, "the option startingOffsets is {; it may be earliest"),
         ({"path": "x", "partitions": "a"}, "numbers"),
+        ({"path": "x", "partitions": "0,-1"}, "numbers from 0 on"),
         ({"path": "x", "startingOffsets": "-1"}, "the only negative one is -2, earliest"),
         ({"path": "x", "startingOffsets": '{"t": {"0": -1}}'}, "the only negative one is -2"),
         ({"path": "x", "endingOffsets": '{"t": {"0": -2}}'}, "the only negative one is -1, latest"),
