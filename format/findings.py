@@ -268,7 +268,7 @@ _CODES = (
                 "Serves it, or throws InvalidRecordException if it reads the records.", "Run salvage; find the producer that wrote it, with kafkalog producers --record."),
     FindingCode("control-record-invalid", _E, "records", "A control record's key or value cannot be decoded.",
                 "Fails to load the partition's producer state.", "Compare with another replica."),
-    FindingCode("internal-record-invalid", _E, "records", "A key or value of an internal topic contradicts Kafka's schema for it.",
+    FindingCode("internal-record-invalid", _E, "records", "A record of an internal topic contradicts Kafka's schema for it, or earlier records of its group.",
                 "Groups: from 4.0 on fails to load the partition, and no group of it can be used; before, no group of it has committed offsets. Transactions: loads no record after it. Metadata: stops.", "Compare with another replica; kafkalog dump --records --raw shows the bytes of the record."),
     # -- producers and transactions ---------------------------------------------------------------------------
     FindingCode("sequence-gap", _W, "full", "A producer's sequence does not follow its last one in the same epoch.",

@@ -8,10 +8,12 @@ import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -222,9 +224,10 @@ def open_session(
     for name, value in settings.items():
         builder = builder.config(name, value)
     if submitted:
-        return builder.getOrCreate()
+        with _kept_interrupt():
+            return builder.getOrCreate()
     log = spark_log_path()
-    with _output_to(log), _no_orphan():
+    with _output_to(log), _no_orphan(), _kept_interrupt():
         try:
             session = builder.getOrCreate()
         except Exception as error:  # its text is in the JVM, which is still there
@@ -290,6 +293,21 @@ def _set_workers_python() -> None:
     known = os.environ.get("PYTHONPATH", "")
     if root not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
+
+
+@contextlib.contextmanager
+def _kept_interrupt() -> Iterator[None]:
+    """The context in which a session is made and the handler of Ctrl-C stays as it is.
+
+    Spark's own handler asks the JVM to cancel all jobs, in the middle of another call to it. That may fail, and its
+    error hides the interrupt. A session that ends cancels its jobs.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

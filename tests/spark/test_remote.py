@@ -27,7 +27,6 @@ from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
 from spark_jobs import class_archive, spark_cluster
-from spark_jobs.data_source import KafkaLogDataSource
 from spark_jobs.report import check_output
 from spark_jobs.session import _java_options
 from spark_jobs.work.planning import plan
@@ -140,7 +139,6 @@ def test_scan_extract_and_the_data_source(
     spark = spark_and_store
     code, out, _ = printed("scan", "extract", address, "--output", f"{tmp_path}/out", "--format", "jsonl")
     assert code == 1
-    spark.dataSource.register(KafkaLogDataSource)
     blocks = [each for each in dump(some_damaged, records=True) if isinstance(each, RowBlock)]
     expected = sum(len(list(each.rows)) for each in blocks if each.schema.type == "record")
     assert json.loads(out.splitlines()[-1])["counts"]["records"] == expected

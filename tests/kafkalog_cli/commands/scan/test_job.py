@@ -35,7 +35,6 @@ def test_ctrl_c_stops_it(after_s: float, data_dir: Path) -> None:
         assert b"complete=true exit_code=0" in out
     else:
         assert process.returncode == 130
-        assert b"complete=true" not in out
     assert b"Traceback" not in err
     assert_ends(process.pid)
 
