@@ -5,6 +5,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
 from pyspark.sql.datasource import InputPartition
 
 from spark_jobs.views.packed_partitions import PackedPartitions

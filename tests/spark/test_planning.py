@@ -8,8 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+import pyarrow as pa
 
 from format.node.checkpoints import Checkpoints
 from format.verbs.verify.units import PartitionDirectory, VerifyScan
