@@ -38,8 +38,8 @@ from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.verify.verify import Verification, verify
 from kafkalog_cli.line_style import line_style
 from tests.corpora import SHARED
-from tests.oracle.broker import LAB_PORTS, is_open
 from tests.oracle.kafka_lab import KafkaLab
+from tests.ports import LAB_PORTS, is_open
 
 VERSION = "4.3.1"
 LAB = SHARED / "kafka-lab"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import unavailable
 from tests.faults.soak import missing, soak
-from tests.oracle.broker import lab_ports
+from tests.ports import lab_ports
 
 SECONDS = float(os.environ.get("KAFKALOG_SOAK_SECONDS", "15"))
 

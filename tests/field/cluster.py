@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from format.layout import META_PROPERTIES
-from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
+from tests.ports import free_ports
 
 _ZOOKEEPER_VERSION = "2.8.2"  # its ZooKeeper serves every release that still needs one
 _COMMON = """\

@@ -31,9 +31,9 @@ from format.verbs.boot.steps import Action, BootResult, BootTerms
 from tests.corpora import SHARED_CORPUS
 from tests.oracle.boot_mutations.node import Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
-from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.random_damage import random_mutations
+from tests.ports import free_ports
 
 _CONFIGURATION = """\
 process.roles=broker,controller

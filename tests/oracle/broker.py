@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import signal
-import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.oracle.kafka_lab import KafkaLab
+from tests.ports import free_ports
 
 _CONFIGURATION = """\
 process.roles=broker,controller
@@ -48,8 +45,6 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%p %m (%c)%n
 """
 _START_SECONDS = 90
-#: The ports of a cluster of one node that ``kafka-lab/cluster.sh`` starts; they cannot be chosen.
-LAB_PORTS = (29091, 29191)
 
 
 class Broker:
@@ -133,32 +128,3 @@ class Broker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-@contextmanager
-def lab_ports() -> Iterator[None]:
-    """Reserves LAB_PORTS for this one of several test processes. Raises TimeoutError where another program has them."""
-    with (Path(tempfile.gettempdir()) / "kafkalog-lab-ports.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # until the test process that has them is done
-        end = time.monotonic() + 120
-        while any(map(is_open, LAB_PORTS)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"something listens on one of the ports {LAB_PORTS} that a fresh cluster needs")
-            time.sleep(0.5)
-        yield
-
-
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -24,8 +24,8 @@ from crc32c import crc32c
 
 from tests.conftest import unavailable
 from tests.corpora import SHARED, corpora
-from tests.oracle.broker import LAB_PORTS, is_open, lab_ports
 from tests.oracle.dump_log_goldens import GOLDENS, Golden, captured
+from tests.ports import LAB_PORTS, is_open, lab_ports
 from tests.running import Run
 
 pytestmark = pytest.mark.oracle

@@ -26,8 +26,8 @@ from tests.corpora import SHARED_CORPUS
 from tests.oracle.boot_mutations.node import METADATA, OTHER_ID, Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Comparison, Trials, run_all, table
-from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
+from tests.ports import free_ports
 
 _CLUSTER = "zookeeperzookeeperzooA"
 _MOST_ROOTS = 300

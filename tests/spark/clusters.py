@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from tests.corpora import REPOSITORY
-from tests.oracle.broker import free_ports
+from tests.ports import free_ports
 
 BIN = Path(pyspark.__file__).parent / "bin"
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -33,6 +33,7 @@ class Cluster:
     url: str
     environment: dict[str, str]
     place: Path
+    master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]]
 
     def submit(self, *words: str, conf: dict[str, str] | None = None) -> subprocess.Popen[str]:
@@ -62,8 +63,8 @@ class Cluster:
         return started
 
     def wait_for_workers(self) -> None:
-        """Wait until all workers that were started are known to the master. Raises TimeoutError."""
-        _wait_for(self.place / "daemon-0.log", "Registering worker", len(self.workers))
+        """Wait until the master knows all workers. Raises ChildProcessError if it ended, and TimeoutError."""
+        _wait_for(self.master, self.place / "daemon-0.log", "Registering worker", len(self.workers))
 
 
 def _daemon(words: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
@@ -73,11 +74,13 @@ def _daemon(words: list[str], environment: dict[str, str], log: Path) -> subproc
         )
 
 
-def _wait_for(log: Path, words: str, count: int = 1) -> None:
+def _wait_for(daemon: subprocess.Popen[bytes], log: Path, words: str, count: int = 1) -> None:
     deadline = time.monotonic() + _START_S
-    while log.read_text(errors="replace").count(words) < count:
+    while (said := log.read_text(errors="replace")).count(words) < count:
+        if daemon.poll() is not None:
+            raise ChildProcessError(f"a daemon of Spark ended: {said[-6000:]}")
         if time.monotonic() > deadline:
-            raise TimeoutError(log.read_text(errors="replace")[-2000:])
+            raise TimeoutError(said[-6000:])
         time.sleep(0.2)
 
 
@@ -96,7 +99,7 @@ def standalone_cluster(place: Path) -> Iterator[Cluster]:
     (port,) = free_ports(1)
     options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
     master = _daemon([_MASTER, *options], environment, place / "daemon-0.log")
-    cluster = Cluster(f"spark://127.0.0.1:{port}", environment, place, [])
+    cluster = Cluster(f"spark://127.0.0.1:{port}", environment, place, master, [])
     try:
         cluster.start_worker()
         cluster.start_worker()
@@ -133,8 +136,9 @@ def connect_server(place: Path) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        _wait_for(log, "Spark Connect server started")
+        _wait_for(process, log, "Spark Connect server started")
         yield f"sc://127.0.0.1:{port}"
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait(60)

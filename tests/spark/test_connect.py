@@ -17,7 +17,7 @@ if os.environ.get("KAFKALOG_REQUIRE_SPARK") != "1":
     )
 
 from tests.corpora import REPOSITORY
-from tests.oracle.broker import free_ports
+from tests.ports import free_ports
 from tests.spark.clusters import connect_server
 
 pytestmark = pytest.mark.slow
