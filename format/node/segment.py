@@ -22,6 +22,10 @@ class NamedFiles(Mapping[str, Path]):
         self._names = names
         self._paths: dict[str, Path] = {}
 
+    def __reduce__(self) -> tuple[type[NamedFiles], tuple[Path, dict[str, str]]]:
+        """Pickled without the paths, which are made again."""
+        return NamedFiles, (self._directory, self._names)
+
     @property
     def names(self) -> Mapping[str, str]:
         """The names of the files by suffix."""

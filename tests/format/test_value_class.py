@@ -52,6 +52,20 @@ class Derived(Single):
     more: int = 0
 
 
+@value_class
+class Named:
+    """A class of several fields."""
+
+    field_with_a_name: int
+    another: str = ""
+
+
+class Larger(Named):
+    """A class that adds an attribute, and is no value class."""
+
+    added: str
+
+
 def _repr_without_class(made: object) -> str:
     return repr(made).partition("(")[2]
 
@@ -98,6 +112,22 @@ def test_it_is_copied_and_pickled(protocol: int) -> None:
         assert copied == made
         assert copied.c == "x"
     assert dataclasses.replace(made, a=5) == Made(5, [2])
+
+
+def test_a_pickle_has_the_values_and_no_names_of_fields() -> None:
+    assert b"field_with_a_name" not in pickle.dumps(Named(1))
+    assert pickle.loads(pickle.dumps(Named(1, "other"))) == Named(1, "other")
+
+
+def test_what_its_arguments_do_not_say_is_pickled_too() -> None:
+    counter, larger = Counter(2), Larger(1)
+    counter.total = 5
+    counter.seen.append(3)
+    object.__setattr__(larger, "added", "more")
+    copied = pickle.loads(pickle.dumps(counter))
+    assert (copied.step, copied.total, copied.seen) == (2, 5, [2, 3])
+    assert pickle.loads(pickle.dumps(larger)).added == "more"
+    assert pickle.loads(pickle.dumps(Derived((1,), 2))) == Derived((1,), 2)
 
 
 def test_its_own_methods_are_kept() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
-from format.node.segment import Segment, needs_time_index, segment_file_name
+from format.node.segment import NamedFiles, Segment, needs_time_index, segment_file_name
 from tests.building import batch, wrapper
 
 
@@ -40,3 +41,11 @@ def test_what_needs_a_time_index(tmp_path: Path, content: bytes, needed: bool) -
     assert needs_time_index(Segment(tmp_path, 5, files={".log": log})) is needed
     log.unlink()
     assert needs_time_index(Segment(tmp_path, 5, files={".log": log})), "a log that cannot be read needs one"
+
+
+def test_files_are_pickled_by_name_and_found_again(tmp_path: Path) -> None:
+    files = NamedFiles(tmp_path / "orders-0", {".log": "00000000000000000007.log"})
+    before = len(pickle.dumps(files))
+    assert files[".log"] == tmp_path / "orders-0" / "00000000000000000007.log"
+    assert len(pickle.dumps(files)) == before
+    assert dict(pickle.loads(pickle.dumps(files))) == dict(files)
