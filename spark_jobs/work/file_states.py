@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection
 
 from format.io.remote_path import entries_of, is_remote, path_of
 from format.value_class import value_class
@@ -26,28 +27,42 @@ def state_of_file(path: str) -> FileState:
     return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
 
 
-def state_of_partition(path: str) -> FileState:
-    """The bytes of a partition directory's ``.log`` files, and the time of the newest of them."""
-    size_bytes = newest = 0
+def states_of_logs(path: str) -> dict[str, FileState]:
+    """Size and time of each ``.log`` file in a partition directory, by name."""
+    found: dict[str, FileState] = {}
     try:
         with entries_of(path) as entries:
             for entry in entries:
                 if entry.name.endswith(".log"):
                     status = entry.stat(follow_symlinks=False)
-                    size_bytes += status.st_size
-                    newest = max(newest, status.st_mtime_ns)
+                    is_file = stat.S_ISREG(status.st_mode)
+                    found[entry.name] = FileState(status.st_size, status.st_mtime_ns) if is_file else FileState(0, 0)
     except OSError:
-        pass
-    return FileState(size_bytes, newest)
+        pass  # reading it reports why it cannot be read
+    return found
+
+
+def sum_of(states: Collection[FileState]) -> FileState:
+    """The bytes of some files, and the time of the newest of them."""
+    return FileState(sum(each.size_bytes for each in states), max((each.mtime_ns for each in states), default=0))
+
+
+def state_of_partition(path: str) -> FileState:
+    """The bytes of a partition directory's ``.log`` files, and the time of the newest of them."""
+    return sum_of(states_of_logs(path).values())
 
 
 def state_of_place(path: str) -> FileState:
     """The state of a file, or of the logs in a partition directory."""
+    return state_of_partition(path) if is_directory(path) else state_of_file(path)
+
+
+def is_directory(path: str) -> bool:
+    """Whether a path is a directory; false where that cannot be found out."""
     try:
-        is_directory = path_of(path).is_dir()
+        return path_of(path).is_dir()
     except OSError:
-        is_directory = False
-    return state_of_partition(path) if is_directory else state_of_file(path)
+        return False
 
 
 def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:

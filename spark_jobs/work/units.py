@@ -18,7 +18,15 @@ from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
-from spark_jobs.work.file_states import FileState, state_of_file, state_of_place, words_for_change
+from spark_jobs.work.file_states import (
+    FileState,
+    is_directory,
+    state_of_file,
+    state_of_place,
+    states_of_logs,
+    sum_of,
+    words_for_change,
+)
 from spark_jobs.work.packed import PackedByNumber, PackedList, PackedStream
 from spark_jobs.work.planning import (
     LogPart,
@@ -108,14 +116,14 @@ def plan_units(
     """
     total_bytes = 0
 
-    def all_units() -> Iterator[WholeUnit]:
+    def all_units() -> Iterator[tuple[WholeUnit, dict[str, FileState]]]:
         nonlocal total_bytes
         for number, unit in enumerate(units):
             if is_elsewhere and isinstance(unit, LogUnit):
                 unit = replace(unit, path=unit.path.absolute())
-            whole = _whole(scan, number, unit)
+            whole, states = _whole(scan, number, unit)
             total_bytes += whole.size_bytes
-            yield whole
+            yield whole, states
 
     rest = iter(PackedStream(all_units()))
     if range_bytes is None and not is_elsewhere:
@@ -129,13 +137,16 @@ def plan_units(
     def items(made: UnitPlan) -> Iterator[Item]:
         """The items of one job, the next ones of the scan. They are packed task by task."""
         part_count = 0
-        for each in rest:
+        for each, states in rest:
             made.total_bytes += each.size_bytes
             logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
             if not logs:
                 yield each
                 continue
-            segments = tuple(_planned(each.number, number, log, wanted) for number, log in enumerate(logs))
+            segments = tuple(
+                planned_segment(each.number, number, log, _state_of_log(log, states), wanted)
+                for number, log in enumerate(logs)
+            )
             made.split.add(each.number, SplitUnit(each.number, each.unit, segments))
             for segment, log in zip(segments, logs, strict=True):
                 yield from (LogPart(segment, part, log) for part in range(segment.part_count))
@@ -151,13 +162,17 @@ def plan_units(
         yield made
 
 
-def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:
+def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> tuple[WholeUnit, dict[str, FileState]]:
+    """A unit, and the states by name of its logs if it is a directory."""
     place: Path | None = scan.place(unit)
     if place is None:
-        return WholeUnit(number, unit, None, FileState(0, 0))
-    state = state_of_place(str(place))
-    return WholeUnit(number, unit, str(place), state)
+        return WholeUnit(number, unit, None, FileState(0, 0)), {}
+    if not is_directory(str(place)):
+        return WholeUnit(number, unit, str(place), state_of_file(str(place))), {}
+    states = states_of_logs(str(place))
+    return WholeUnit(number, unit, str(place), sum_of(states.values())), states
 
 
-def _planned(unit: int, number: int, log: LogUnit, range_bytes: int) -> PlannedSegment:
-    return planned_segment(unit, number, log, state_of_file(str(log.path)), range_bytes)
+def _state_of_log(log: LogUnit, states: dict[str, FileState]) -> FileState:
+    known = states.get(log.path.name)
+    return state_of_file(str(log.path)) if known is None else known
