@@ -274,11 +274,13 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             target = Target(path)
             if target.kind is Kind.PARTITION:
                 if self._is_wanted(path.absolute()):
-                    yield from self._replica(path.absolute(), target.checkpoints_around(), with_ends)
+                    broker_id = node_id_of(path.absolute().parent)
+                    yield from self._replica(path.absolute(), broker_id, target.checkpoints_around(), with_ends)
             elif target.kind is Kind.LOG_DIR:
                 for log_dir in target.log_dirs:
+                    broker_id = node_id_of(log_dir.path)
                     for each in filter(self._is_wanted, log_dir.partitions):
-                        yield from self._replica(each, log_dir.checkpoints(), with_ends)
+                        yield from self._replica(each, broker_id, log_dir.checkpoints(), with_ends)
             else:
                 raise BadOption(f"a stream reads log directories and partitions; {path} is neither")
 
@@ -288,7 +290,9 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             return False
         return self._options.wants_partition(Location(str(path), parsed[0], parsed[1]))
 
-    def _replica(self, path: Path, checkpoints: Checkpoints, with_ends: bool) -> Iterator[_Replica]:
+    def _replica(
+        self, path: Path, broker_id: int | None, checkpoints: Checkpoints, with_ends: bool
+    ) -> Iterator[_Replica]:
         try:
             partition = _listed(path)
         except FileChanged:  # deleted since the log directory was listed
@@ -296,7 +300,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if any(segment.log is not None for segment in partition.segments):
             log_end = self._log_end_of(partition) if with_ends else None
             end = 0 if log_end is None else self._end_of(partition, log_end, checkpoints)
-            yield _Replica(node_id_of(partition.path.parent), partition, _topic_id(partition), end, log_end)
+            yield _Replica(broker_id, partition, _topic_id(partition), end, log_end)
 
     def _end_of(self, partition: Partition, end: int, checkpoints: Checkpoints) -> int:
         """The offset at which reading ends: the high watermark if there is a checkpoint of it, else the log end."""
@@ -363,7 +367,7 @@ def _topic_id(partition: Partition) -> str:
 
 def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: int) -> PlannedSegment:
     """The segment as a single part, if little of it is at or after the first offset."""
-    if segment.part_count == 1:
+    if segment.part_count == 1 or (selection.from_offset or 0) <= (segment.location.base_offset or 0):
         return segment
     with FileSource(segment.path) as source:
         position = start_position(files_of(segment), source, selection)
