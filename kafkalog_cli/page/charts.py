@@ -267,7 +267,7 @@ def lag(rows: Rows) -> Markup | None:
     topics: dict[str, int] = {}
     cells: dict[tuple[str, str], int] = {}
     for row in rows:
-        if row["lag"]:
+        if (row["lag"] or 0) > 0:
             groups[row["group"]] = groups.get(row["group"], 0) + row["lag"]
             topics[row["topic"]] = topics.get(row["topic"], 0) + row["lag"]
             cells[row["group"], row["topic"]] = cells.get((row["group"], row["topic"]), 0) + row["lag"]

@@ -15,7 +15,7 @@ from format.sorted_values import distinct_values
 from format.state.group_records import TOTAL_COLUMNS
 from format.value_class import value_class
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts
-from format.verbs.groups.offset_list import UNKNOWN, OffsetList, text_of
+from format.verbs.groups.offset_list import OUT_OF_RANGE, OffsetList, text_of
 from format.verbs.groups.terms import Narrowing, Read
 
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
@@ -26,12 +26,28 @@ _MS_PER_HOUR = 3_600_000
 
 @value_class
 class _Sums:
-    """Sums over the offsets of each group: committed partitions, those with a lag, the lag, pending partitions."""
+    """Sums over the offsets of each group: committed partitions, those with a lag, the lag, pending partitions.
+
+    ``outside`` are the committed partitions whose offset is outside the log.
+    """
 
     committed: Int64Column
     known: Int64Column
     lag: Int64Column
     pending: Int64Column
+    outside: Int64Column
+
+
+@value_class
+class Outside:
+    """A committed offset that is outside its log, at ``bound``: past the log end, or before the log start."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    is_past_end: bool
+    bound: int
 
 
 @value_class
@@ -65,6 +81,8 @@ class Overview:
     committed_count: int
     unknown_count: int  # of committed partitions, those whose lag is not known
     pending_count: int
+    outside_count: int  # of committed partitions, those whose offset is outside the log
+    outside: Outside | None  # one of them
     furthest: Lag | None
     largest: tuple[Size, ...] = ()
 
@@ -145,6 +163,7 @@ class GroupList:
                 int(committed[name]),
                 int(lag[name]) if known[name] else None,
                 int(committed[name] - known[name]),
+                int(sums.outside[name]),
                 int(pending[name]),
                 last if commits else None,
                 commits,
@@ -157,9 +176,9 @@ class GroupList:
     @cached_property
     def _sums(self) -> _Sums:
         offsets, count = self._offsets.columns, len(self._states.names)
-        has_lag = offsets.lag != UNKNOWN
+        has_lag = offsets.has_lag
         lag, pending = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        np.add.at(lag, offsets.owner[has_lag], offsets.lag[has_lag])
+        np.add.at(lag, offsets.owner[has_lag], np.maximum(offsets.lag[has_lag], 0))
         if self._offsets.pending:
             is_pending = np.isin(offsets.key, list(self._offsets.pending))
             np.add.at(pending, offsets.owner[is_pending], 1)
@@ -168,6 +187,7 @@ class GroupList:
             np.bincount(offsets.owner[has_lag], minlength=count),
             lag,
             pending,
+            np.bincount(offsets.owner[offsets.outside > 0], minlength=count),
         )
 
     def overview(self) -> Overview:
@@ -185,8 +205,7 @@ class GroupList:
             furthest = Lag(
                 text_of(states.names[name]),
                 int(sums.lag[name]),
-                self._offsets.topics(self._keys.name[[key]])[int(self._keys.name[key])],
-                int(self._keys.partition[key]),
+                *self._offsets.topic_partition(key),
                 int(offsets.lag[row]),
                 int(states.latest("timestamp")[key]),
             )
@@ -197,8 +216,28 @@ class GroupList:
             int(committed.sum()),
             int(committed.sum() - sums.known[listed].sum()),
             int(pending.sum()),
+            int(sums.outside[listed].sum()),
+            self._first_outside(),
             furthest,
             self._largest(listed),
+        )
+
+    def _first_outside(self) -> Outside | None:
+        """The first committed offset that is outside its log, those past the log end first."""
+        states, offsets = self._states, self._offsets.columns
+        rows = np.flatnonzero(offsets.outside)
+        if not len(rows):
+            return None
+        row = int(rows[np.argsort(offsets.outside[rows], kind="stable")[0]])
+        key, number = int(offsets.key[row]), int(offsets.outside[row])
+        log_end, _, log_start = offsets.bounds[offsets.log[row]].tolist()
+        is_past_end = OUT_OF_RANGE[number] == "past_log_end"
+        return Outside(
+            text_of(states.names[int(offsets.owner[row])]),
+            *self._offsets.topic_partition(key),
+            int(states.latest("number")[key]),
+            is_past_end,
+            log_end if is_past_end else log_start,
         )
 
     def _largest(self, listed: Int64Column) -> tuple[Size, ...]:

@@ -1,4 +1,4 @@
-"""The committed offsets of groups, with the log ends at the paths."""
+"""The committed offsets of groups, with the bounds of the logs at the paths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
+from format.node.checkpoints import TopicPartition
 from format.sorted_values import distinct_values
 from format.state.distinct import DistinctRows
 from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
@@ -23,6 +24,9 @@ from format.verbs.groups.terms import Narrowing, Read
 _SHARE_TOPICS = 15  # the record type with the names of the topics of a share group
 #: Stands for an unknown number in columns.
 UNKNOWN = -1
+#: Where an offset is that is outside the log: the values of ``group_offset``'s ``out_of_range``.
+OUT_OF_RANGE = (None, "past_log_end", "before_log_start")
+_PAST_LOG_END, _BEFORE_LOG_START = 1, 2
 _BLOCK_ROWS = 4096
 _SHOWN = ("record_offset", "position", "number", "detail", "timestamp", "place")
 
@@ -31,14 +35,18 @@ _SHOWN = ("record_offset", "position", "number", "detail", "timestamp", "place")
 class OffsetColumns:
     """The rows of group_offset, sorted, in columns.
 
-    ``key`` is a row of the state's keys, ``end`` a row of ``ends``: log ends and high watermarks.
+    ``key`` is a row of the state's keys, ``log`` a row of ``bounds``: log ends, high watermarks and log starts. A lag
+    is below 0 where the offset is past the log end, and has a meaning where ``has_lag``. ``outside`` is a number of
+    OUT_OF_RANGE.
     """
 
     key: NDArray[np.int32]
     owner: NDArray[np.int32]
     lag: Int64Column
-    end: NDArray[np.int32]
-    ends: Int64Column
+    has_lag: NDArray[np.bool_]
+    outside: NDArray[np.int8]
+    log: NDArray[np.int32]
+    bounds: Int64Column
 
 
 class OffsetList:
@@ -89,15 +97,21 @@ class OffsetList:
         order = np.lexsort((keys.partition[rows], topic_rank, group_rank))
         rows, owner = rows[order], owner[order]
         del order, group_rank, topic_rank
-        end, ends = self._log_ends(rows, topics)
-        lag = ends[end, 0]
-        has_none = (lag == UNKNOWN) | ~self.is_committed(rows)
-        lag -= states.latest("number")[rows]
+        log, bounds = self._log_bounds(rows, topics)
+        log_end, log_start = bounds[log, 0], bounds[log, 2]
+        is_committed, is_share = self.is_committed(rows), keys.type[rows] == SHARE_START
+        offset = states.latest("number")[rows]
+        has_lag = (log_end != UNKNOWN) & is_committed
+        lag = log_end - offset
         for row, delivered in self._delivered(rows):
             lag[row] -= delivered
-        np.maximum(lag, 0, out=lag)
-        lag[has_none] = UNKNOWN
-        return OffsetColumns(rows, owner, lag, end, ends)
+        # The log end of a time in the past is an estimate, which a commit may be ahead of.
+        may_be_past_end = ~is_share if self._read.until is None else np.zeros(len(rows), np.bool_)
+        np.maximum(lag, 0, out=lag, where=~may_be_past_end)
+        outside = np.zeros(len(rows), np.int8)
+        outside[(offset < log_start) & is_committed & ~is_share] = _BEFORE_LOG_START
+        outside[has_lag & (lag < 0)] = _PAST_LOG_END
+        return OffsetColumns(rows, owner, lag, has_lag, outside, log, bounds)
 
     def topics(self, names: NDArray[np.int32]) -> dict[int, str]:
         """The topics of some names of the state, in which a share group's topic is an id."""
@@ -114,6 +128,11 @@ class OffsetList:
             topic_id = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
             texts[name] = ids.get(topic_id, topic_id)
         return texts
+
+    def topic_partition(self, key: int) -> TopicPartition:
+        """The topic and partition of a row of the state's keys."""
+        name = self._keys.name[[key]]
+        return self.topics(name)[int(name[0])], int(self._keys.partition[key])
 
     def _share_topics(self) -> dict[str, str]:
         """The names of share groups' topics by their ids, from the groups' own records."""
@@ -133,22 +152,20 @@ class OffsetList:
                 found.update({topic["topicId"]: topic["topicName"] for topic in data.get(kind, ())})
         return found
 
-    def _log_ends(self, rows: NDArray[np.int32], topics: dict[int, str]) -> tuple[NDArray[np.int32], Int64Column]:
-        """A row of ends for each row, and the ends: log end and high watermark, UNKNOWN where there is none."""
+    def _log_bounds(self, rows: NDArray[np.int32], topics: dict[int, str]) -> tuple[NDArray[np.int32], Int64Column]:
+        """A row of bounds for each row, and the bounds: log end, high watermark and log start, or UNKNOWN."""
         pairs = DistinctRows(2)
         numbers = np.empty(len(rows), np.int32)
         for first in range(0, len(rows), _BLOCK_ROWS):
             block = rows[first : first + _BLOCK_ROWS]
             columns = (self._keys.name[block].astype(np.int64), self._keys.partition[block].astype(np.int64))
             numbers[first : first + len(block)] = pairs.numbers_of(np.stack(columns, axis=1))
-        found = np.full((len(pairs), 2), UNKNOWN)
+        found = np.full((len(pairs), 3), UNKNOWN)
         read = self._read
         for number, (name, partition) in enumerate(pairs.rows.tolist()):
-            end = read.replicas.log_end((topics[name], partition), read.limits, read.until)
-            if end.log_end_offset is not None:
-                found[number, 0] = end.log_end_offset
-            if end.high_watermark is not None:
-                found[number, 1] = end.high_watermark
+            bounds = read.replicas.log_bounds((topics[name], partition), read.limits, read.until)
+            known = (bounds.log_end_offset, bounds.high_watermark, bounds.log_start_offset)
+            found[number] = [UNKNOWN if each is None else each for each in known]
         return numbers, found
 
     def _delivered(self, rows: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
@@ -179,12 +196,14 @@ class OffsetList:
                 keys.partition[key].tolist(),
                 self.is_committed(key).tolist(),
                 zip(*(states.latest(column)[key].tolist() for column in _SHOWN), strict=True),
-                offsets.ends[offsets.end[block]].tolist(),
+                offsets.bounds[offsets.log[block]].tolist(),
                 offsets.lag[block].tolist(),
+                offsets.has_lag[block].tolist(),
+                offsets.outside[block].tolist(),
                 (keys.type[key] == SHARE_START).tolist(),
                 strict=True,
             )
-            for each, owner, name, partition, is_committed, values, (log_end, mark), lag, is_share in columns:
+            for each, owner, name, partition, is_committed, values, bounds, lag, has_lag, outside, is_share in columns:
                 if owner != group:
                     group, text = owner, text_of(states.names[owner])
                 pending = self.pending.get(each)
@@ -201,9 +220,10 @@ class OffsetList:
                     metadata,
                     timestamp if is_committed else None,
                     states.expires.get(each) if is_committed and not is_share else None,
-                    _known(log_end),
-                    _known(mark),
-                    _known(lag),
+                    _known(bounds[0]),
+                    _known(bounds[1]),
+                    lag if has_lag else None,
+                    OUT_OF_RANGE[outside],
                     None if pending is None else pending.values[LATEST["number"]],
                     None if pending is None else pending.producer_id,
                     self._read.paths[place >> 1],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from format import layout
 from format.errors import KafkaLogError, NotALogDir
 from format.files import partition_metadata
 from format.findings import Finding
@@ -25,11 +26,12 @@ from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 
 @value_class
-class LogEnd:
-    """The log end offset and high watermark of a partition over all replicas at the paths; None where unknown."""
+class LogBounds:
+    """The log end, high watermark and log start of a partition over all replicas at the paths; None where unknown."""
 
     log_end_offset: int | None = None
     high_watermark: int | None = None
+    log_start_offset: int | None = None
 
 
 @state_class
@@ -50,19 +52,25 @@ class Replicas:
     def has_coordinators(self) -> bool:
         return any(isinstance(log, LogUnit) for log in self.logs)
 
-    def log_end(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS, at_ms: int | None = None) -> LogEnd:
-        """The largest log end of a partition's replicas at the paths, now or at a time in the past.
+    def log_bounds(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS, at_ms: int | None = None) -> LogBounds:
+        """The largest log end and the smallest log start of a partition's replicas, now or at a time in the past.
 
-        A high watermark of the past is not known.
+        A high watermark and a log start of the past are not known. A log start is not known without its checkpoint:
+        the head may be in remote storage.
         """
         ends, marks = [], []
+        starts: list[int | None] = []
         for partition, checkpoints in self._others.get(key, ()):
             if at_ms is not None:
                 ends.append(log_end_at(partition, at_ms, limits))
                 continue
             ends.append(log_end_of(partition, limits))
-            marks.append(offsets_of(partition, checkpoints).high_watermark)
-        return LogEnd(_largest(ends), _largest(marks))
+            offsets = offsets_of(partition, checkpoints)
+            marks.append(offsets.high_watermark)
+            is_known = layout.LOG_START_OFFSET_CHECKPOINT in checkpoints.by_name
+            starts.append(offsets.log_start_offset if is_known else None)
+        start = None if None in starts else min((each for each in starts if each is not None), default=None)
+        return LogBounds(_largest(ends), _largest(marks), start)
 
     def topic_names(self) -> dict[str, str]:
         """The names of the topics at the paths by their ids."""

@@ -11,6 +11,7 @@ from format.verbs.groups.terms import Narrowing
 from format.wording import counted, did_you_mean, listed
 
 _MOST_NAMED = 5
+_UNLESS = ", unless the leader's log is longer"
 
 NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or __share_group_state at the paths."
 
@@ -63,7 +64,24 @@ def sentences(overview: Overview) -> str:
             f" {counted(count, 'group')} that {'was' if count == 1 else 'were'} deleted left records." if count else ""
         )
         return f"There is no group.{dead}"
-    return " ".join(each for each in (_lag(overview), _pending(overview), _largest(overview)) if each)
+    return " ".join(each for each in _answers(overview) if each)
+
+
+def _answers(overview: Overview) -> tuple[str, ...]:
+    return _lag(overview), _outside(overview), _pending(overview), _largest(overview)
+
+
+def _outside(overview: Overview) -> str:
+    """The committed offsets outside their logs, at which a broker answers OFFSET_OUT_OF_RANGE."""
+    one, more = overview.outside, overview.outside_count - 1
+    if one is None:
+        return ""
+    bound = "past the log end" if one.is_past_end else "before the log start"
+    words = f"Group {one.group} has committed offset {one.offset} on {one.topic}-{one.partition}, {bound} {one.bound}"
+    words += f" at the paths: a consumer continues where its auto.offset.reset says{_UNLESS * one.is_past_end}."
+    if more:
+        words += f" {counted(more, 'other committed offset')} {'is' if more == 1 else 'are'} out of range, too."
+    return words
 
 
 def _lag(overview: Overview) -> str:

@@ -159,7 +159,7 @@ def _transaction_totals(inputs: Inputs, opened: Sequence[OpenTransaction]) -> It
 
 
 def answer_groups(inputs: Inputs) -> None:
-    """Add the groups, and their offsets, both with the largest lag first."""
+    """Add the groups, and their offsets, both with the largest lag first, after the offsets that are out of range."""
     report = inputs.report
     with _answering(inputs, "groups"):
         reading = GroupsReading(inputs.targets, GroupTerms(limits=inputs.terms.limits), inputs.context)
@@ -176,8 +176,8 @@ def answer_groups(inputs: Inputs) -> None:
         report.sentences.append(group_sentences(found.overview()))
         lag = GROUP.names.index("total_lag")
         report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
-        lag, note = GROUP_OFFSET.names.index("lag"), GROUP_OFFSET.names.index("metadata")
-        rows = sorted(found.offset_rows(), key=lambda row: -(row[lag] or 0))
+        lag, outside, note = map(GROUP_OFFSET.names.index, ("lag", "out_of_range", "metadata"))
+        rows = sorted(found.offset_rows(), key=lambda row: (row[outside] is None, -(row[lag] or 0)))
         # The metadata of a commit is free text of an application, so it is left out.
         report.table(GROUP_OFFSET).extend((*row[:note], None, *row[note + 1 :]) for row in rows)
 

@@ -32,3 +32,11 @@ def test_damage_past_the_ends_of_a_log_is_drawn() -> None:
     ((_, drawn),) = charts.bytes_by_offset(rows, [_place(10**12, 10**12 + 9)])
     assert '"domain":[100,300]' in drawn.replace(" ", "")
     assert "offsets 1,000,000,000,000 to 1,000,000,000,009 are lost" in drawn
+
+
+def test_an_offset_past_the_log_end_takes_nothing_from_the_lag() -> None:
+    rows = [{"group": "g", "topic": "t", "lag": lag} for lag in (70, -50, 0, None)]
+    drawn = str(charts.lag(rows))
+    assert "70 records behind" in drawn
+    assert "-50" not in drawn
+    assert charts.lag(rows[1:]) is None

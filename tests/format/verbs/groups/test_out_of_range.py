@@ -1,0 +1,83 @@
+"""Committed offsets outside their logs: past the log end, and before the log start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from format.layout import LOG_START_OFFSET_CHECKPOINT
+from format.verbs.groups.groups import GroupTerms
+from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.format.verbs.groups.commit_logs import Answer, batches_of, commit
+
+
+def _node(
+    path: Path, *committed: int, first: int = 0, end: int = 10, log_start: int | None = None, checkpoint: bool = True
+) -> Path:
+    """A node whose group a has committed offsets in partitions of orders, each with the log from first to end."""
+    commits = ((commit("a", number, offset), None) for number, offset in enumerate(committed))
+    write_segment(path / "__consumer_offsets-0", 0, batches_of(*commits))
+    for number in range(len(committed)):
+        write_segment(path / f"orders-{number}", first, [batch(first, [b"x"] * (end - first))])
+    if checkpoint:
+        starts = [] if log_start is None else [f"orders {number} {log_start}\n" for number in range(len(committed))]
+        (path / LOG_START_OFFSET_CHECKPOINT).write_text(f"0\n{len(starts)}\n{''.join(starts)}")
+    return path
+
+
+def _said(answer: Answer) -> list[tuple[int, int | None, str | None]]:
+    return [(row["offset"], row["lag"], row["out_of_range"]) for row in answer.offsets]
+
+
+def test_past_the_log_end_the_lag_is_below_zero(tmp_path: Path) -> None:
+    answer = Answer(_node(tmp_path, 4, 10, 25))
+    assert _said(answer) == [(4, 6, None), (10, 0, None), (25, -15, "past_log_end")]
+    group = answer.groups["a"]
+    assert (group["total_lag"], group["partitions_out_of_range"], group["partitions_without_lag"]) == (6, 1, 0)
+    assert answer.sentences.endswith(
+        "Group a has committed offset 25 on orders-2, past the log end 10 at the paths: a consumer continues where its "
+        "auto.offset.reset says, unless the leader's log is longer."
+    )
+
+
+def test_a_lag_of_minus_one_is_known(tmp_path: Path) -> None:
+    answer = Answer(_node(tmp_path, 11))
+    assert _said(answer) == [(11, -1, "past_log_end")]
+    assert answer.groups["a"]["partitions_without_lag"] == 0
+    assert not answer.not_checked
+
+
+@pytest.mark.parametrize(("first", "log_start"), [(5, None), (0, 5), (5, 2)], ids=["deleted", "raised", "stale"])
+def test_before_the_log_start(tmp_path: Path, first: int, log_start: int | None) -> None:
+    answer = Answer(_node(tmp_path, 4, 5, first=first, log_start=log_start))
+    assert _said(answer) == [(4, 6, "before_log_start"), (5, 5, None)]
+    assert answer.sentences.endswith(
+        "Group a has committed offset 4 on orders-0, before the log start 5 at the paths: a consumer continues where "
+        "its auto.offset.reset says."
+    )
+
+
+def test_the_head_may_be_elsewhere(tmp_path: Path) -> None:
+    without = Answer(_node(tmp_path / "without", 4, first=5, checkpoint=False))
+    remote = _node(tmp_path / "remote", 4, first=5, log_start=2)
+    (remote / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')
+    assert _said(without) == _said(Answer(remote)) == [(4, 6, None)]
+
+
+def test_the_replica_that_reaches_furthest_counts(tmp_path: Path) -> None:
+    nodes = [_node(tmp_path / "node-1", 12, 3, first=5), _node(tmp_path / "node-2", 12, 3, first=2, end=20)]
+    assert _said(Answer(nodes[0])) == [(12, -2, "past_log_end"), (3, 7, "before_log_start")]
+    assert _said(Answer(*nodes)) == [(12, 8, None), (3, 17, None)]
+
+
+def test_several_are_counted_and_one_past_the_end_is_named(tmp_path: Path) -> None:
+    answer = Answer(_node(tmp_path, 1, 2, 30, first=5))
+    assert "offset 30 on orders-2, past the log end 10" in answer.sentences
+    assert answer.sentences.endswith("2 other committed offsets are out of range, too.")
+
+
+def test_of_a_time_in_the_past_nothing_is_said(tmp_path: Path) -> None:
+    answer = Answer(_node(tmp_path, 4, 25, first=5), terms=GroupTerms(until=BASE_TIMESTAMP + 30))
+    assert _said(answer) == [(4, 6, None), (25, 0, None)]
+    assert "auto.offset.reset" not in answer.sentences
