@@ -102,7 +102,7 @@ def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
     named = [spelled.get(name.lower(), name) for name in options.columns]
     unknown = [name for name in named if name not in columns]
     if unknown or len(set(named)) < len(named):
-        wrong = f"names {unknown[0]}, which is none" if unknown else "names one twice"
+        wrong = f"names {unknown[0]}, which is not a column" if unknown else "names one twice"
         raise BadOption(f"the option columns {wrong}; the columns of the view {options.view} are {', '.join(columns)}")
     if options.columns or options.view != "records":
         return view_schema(columns, named or columns)

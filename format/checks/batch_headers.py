@@ -112,7 +112,7 @@ def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
     if location.topic is not None and location.topic != layout.CLUSTER_METADATA_TOPIC:
         yield from _each(
             table, location, is_control & ~has_producer, "batch-invalid",
-            lambda row: "the control bit is set on a batch without a producer id, as only metadata logs have them: "
+            lambda row: "the control bit is set on a batch without a producer id, which only metadata logs have: "
                         "consumers skip its records",
         )  # fmt: skip
 

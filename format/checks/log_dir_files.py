@@ -56,7 +56,8 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
             location,
             "a broker is running on this directory (.lock is held): files may change while they are read",
             judgement=Judgement(
-                next_step="Doubt findings about files that the broker writes; check a snapshot to be sure."
+                next_step="Files that the broker is writing may look damaged. To be sure, run again on a snapshot of "
+                "the volume, or when the broker is stopped."
             ),
         )
     return finding(
@@ -124,11 +125,11 @@ def check_partition_checkpoints(
     if offsets.is_clean_shutdown:
         # A broker that stops puts the recovery point at the end of each log (core LogManager.shutdown).
         past = log_end_offset - recovery_point
-        message = f"the log goes on to {log_end_offset}, past the recovery point {recovery_point}, where it ended when "
-        message += "the broker stopped"
+        message = f"the log ends at {log_end_offset}, but ended at the recovery point {recovery_point} when the broker "
+        message += "stopped"
         severity = None
         if past == last_gap_count:
-            message += f", by as many as its last gap has: the base offsets after that gap are {past} too high"
+            message += f"; the last gap in it is as large, so the base offsets after that gap are {past} too high"
             severity = Severity.ERROR
         yield finding(
             "checkpoint-mismatch",

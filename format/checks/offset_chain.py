@@ -222,8 +222,8 @@ class OffsetChain:
             return finding(
                 code,
                 place,
-                f"{message}: it is not known whether compaction removed the records: the checkpoint of the "
-                "cleaner does not cover the gap, and no record without a key is before it",
+                f"{message}: compaction removed the records, or they are lost; neither is proven, as the "
+                "cleaner-offset-checkpoint does not cover the gap and no record before it lacks a key",
                 judgement=Judgement(
                     severity=Severity.INFO,
                     certainty=Certainty.POSSIBLE,

@@ -72,9 +72,8 @@ class OffsetIndexCheck:
             if self._low[number] > offset:
                 yield finding(
                     "offset-index-mismatch", self._place(number),
-                    f"entry {number} says that offset {offset} is at or after position {self._positions[number]}, but "
-                    f"the batch there starts at offset {self._low[number]}: look-ups from {offset} on would miss "
-                    "records",
+                    f"entry {number} gives position {self._positions[number]} for offset {offset}, but the batch there "
+                    f"starts at offset {self._low[number]}: look-ups from {offset} on would miss records",
                     expected=int(self._low[number]), actual=offset,
                 )  # fmt: skip
             elif is_active and damaged_from is None and number == len(self._offsets) - 1 and offset > self._last_offset:

@@ -66,8 +66,8 @@ def check_producer_events(
             yield finding(
                 "batch-invalid",
                 event.place.location(location),
-                f"producer {event.producer_id} writes outside of its transaction, which is open since offset "
-                f"{event.first_offset}: a broker that reads this when it starts stops",
+                f"producer {event.producer_id} wrote this batch outside of its transaction, which is open from offset "
+                f"{event.first_offset} on: a broker that replays the batch at its start refuses to start",
                 judgement=_follows_from(causes.between(event.first_offset, offset)),
             )
         elif isinstance(event, NoEndMarker):
@@ -75,7 +75,8 @@ def check_producer_events(
                 "control-record-invalid",
                 event.place.location(location),
                 f"a control record of producer {event.producer_id} has the type {event.control.type_number} "
-                f"({event.control.type_name}) and is no end marker: a broker that reads this when it starts stops",
+                f"({event.control.type_name}), which is not an end marker: a broker that replays it at its start "
+                "refuses to start",
             )
         elif isinstance(event, TransactionEnded):
             causes.marked(event.producer_id, event.place.offset)
@@ -108,7 +109,7 @@ def check_open_transactions(state: ProducerState, location: Location, causes: Ca
         yield finding(
             "transaction-open",
             location.at(offset=first_offset),
-            f"producer {producer_id} has an open transaction since offset {first_offset}{since}: "
+            f"producer {producer_id} has an open transaction from offset {first_offset} on{since}: "
             "the last stable offset cannot pass it",
             actual=producer_id,
             judgement=_follows_from(cause),

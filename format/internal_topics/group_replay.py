@@ -239,7 +239,7 @@ class GroupReplay:
             if group.targets and group.protocol != _STREAMS:
                 return "a tombstone of a group that still has target assignments"
             if group.target_epoch != _LEFT:
-                return "a tombstone of a group without one of its target assignment epoch before it"
+                return "a tombstone of a group whose target assignment epoch has no tombstone yet"
             del self._groups[change.group]
         elif what == _TARGET_EPOCH:
             if group.targets:
@@ -251,7 +251,7 @@ class GroupReplay:
             if what == _CURRENT:
                 group.members[change.member] = _LEFT
             elif group.members[change.member] != _LEFT:
-                return "a tombstone of a member without one of its current assignment before it"
+                return "a tombstone of a member whose current assignment has no tombstone yet"
             elif change.member in group.targets:
                 return "a tombstone of a member that still has a target assignment"
             else:

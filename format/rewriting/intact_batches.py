@@ -30,9 +30,12 @@ _MAX_INT64 = 2**63 - 1
 _PLAIN, _TRANSACTIONAL, _END, _UNREADABLE = range(4)
 _NO_MARKER = (
     "control-record-invalid",
-    "a control batch of a producer that is no readable end marker stops a broker when it starts",
+    "the control batch is not a readable end marker: a broker that replays it at its start refuses to start",
 )
-_OUTSIDE = "batch-invalid", "a batch outside of its producer's open transaction stops a broker when it starts"
+_OUTSIDE = (
+    "batch-invalid",
+    "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
+)
 
 
 @value_class

@@ -132,7 +132,9 @@ def read_measured_sources(paths: Sequence[Path]) -> WriteSources:
 def _partition_at(path: Path, takes_files: bool) -> Partition:
     kind = Target(path).kind
     if kind is Kind.LOG_DIR:
-        raise InputError("a log directory is written by itself: give one log directory, or partition directories")
+        raise InputError(
+            "a log directory must be the only source: give one log directory, or one or more partition directories"
+        )
     if kind is Kind.PARTITION:
         return read_partition(path)
     if kind is Kind.LOG and takes_files:
@@ -165,7 +167,7 @@ def _of_log_dir(target: Target) -> WriteSources:
         key = (partition.topic or "", partition.number or 0, partition.mark and path.name)
         why = None
         if key[1] > INT32_RANGE[1]:
-            why = f"a partition's number is {INT32_RANGE[1]} at most"
+            why = f"the largest number of a partition is {INT32_RANGE[1]}"
         elif key in seen:
             why = "the same partition lies in another directory"
         elif partition.mark == "future" and f"{partition.topic}-{partition.number}" in listed:

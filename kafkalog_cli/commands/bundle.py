@@ -69,9 +69,9 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     from kafkalog_cli.output import open_output
 
     if archive.key_file is not None and not archive.redact_names:
-        raise typer.BadParameter("a key is for --redact-names", param_hint="--key-file")
+        raise typer.BadParameter("the key is used with --redact-names only", param_hint="--key-file")
     if not archive.output.endswith(SUFFIX):
-        raise typer.BadParameter(f"the name of a bundle ends in {SUFFIX}", param_hint="--output")
+        raise typer.BadParameter(f"the name of a bundle must end in {SUFFIX}", param_hint="--output")
     _check_pyarrow()
     names = Names(key_of(archive.key_file)) if archive.redact_names else None
     render, no_report = _renderer() if archive.report else (None, "--no-report")

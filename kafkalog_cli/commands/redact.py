@@ -74,7 +74,7 @@ def redact(
 
     mode, key_file = redacted.mode, redacted.key_file
     if key_file is not None and mode == "fill":
-        raise typer.BadParameter("filler needs no key", param_hint="--key-file")
+        raise typer.BadParameter("--mode fill uses no key", param_hint="--key-file")
     if resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be resumed: give --key-file", param_hint="--resume")
     redactor = Redactor(Mode(mode), b"" if mode == "fill" else key_of(key_file))

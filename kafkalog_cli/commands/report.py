@@ -110,7 +110,7 @@ def _has_tables(paths: list[str], document: Document) -> bool:
     if not found:
         return False
     if len(found) < len(paths):
-        raise typer.BadParameter(f"{found[0]} is a report set, other paths are not: make a page of each kind")
+        raise typer.BadParameter(f"{found[0]} is a report set, and other paths are not: run report once for each kind")
     if document.with_bytes:
         raise typer.BadParameter("a report set has no bytes of logs", param_hint="--with-bytes")
     return True

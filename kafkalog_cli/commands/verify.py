@@ -96,7 +96,9 @@ def verify(
     if (places.partitioner is None) != (places.partitions is None):
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
     if places.partitions is not None and depth.level in ("headers", "crc"):
-        raise typer.BadParameter(f"no key is read at the level {depth.level}", param_hint="--partitioner")
+        raise typer.BadParameter(
+            f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"
+        )
     remote = depth.tiering.remote
     depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote})
     targets = reading.targets()

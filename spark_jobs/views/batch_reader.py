@@ -95,7 +95,7 @@ class KafkaLogReader(DataSourceReader):
         for each in planned.units:
             if each.kind is UnitKind.FILE and each.file_kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
-                raise BadOption(f"{each.path} is no log: {what}")
+                raise BadOption(f"{each.path} is not a log: {what}")
         surroundings = Surroundings()
         found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:

@@ -250,7 +250,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
         raise BadOption("the option columns names no column")
     others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
     if others:
-        raise BadOption(f"the option columns says which columns there are: leave out {', '.join(others)}")
+        raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
     return names
 
 

@@ -72,9 +72,15 @@ def words_for_change(path: str, planned: FileState, now: FileState) -> str | Non
     store that reports no times has 0 in the plan.
     """
     if now.size_bytes < planned.size_bytes:
-        return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"
+        return (
+            f"it has {now.size_bytes} bytes, and had {planned.size_bytes} when the work was planned: it shrank, or "
+            "this host has another file of that path"
+        )
     if now.mtime_ns < planned.mtime_ns:
-        return "it is older than when the work was planned: it was replaced, or is another host's"
+        return (
+            "it was last written earlier than the file for which the work was planned: it was replaced, or this host "
+            "has another file of that path"
+        )
     is_another = now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns
     if is_remote(path) and planned.mtime_ns and is_another:
         return "it was rewritten after the work was planned"

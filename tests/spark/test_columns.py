@@ -73,7 +73,10 @@ def test_columns_of_the_other_views(kafkalog: Any, damaged_copy: Path) -> None:
 
 def test_wrong_columns(kafkalog: Any, tmp_path: Path) -> None:
     for wrong, words in (
-        ({"columns": "offset,nothing"}, "names nothing, which is none; the columns of the view records are key, value"),
+        (
+            {"columns": "offset,nothing"},
+            "names nothing, which is not a column; the columns of the view records are key, value",
+        ),
         ({"columns": "offset,offset"}, "names one twice"),
         ({"columns": "offset,OFFSET"}, "names one twice"),
         ({"columns": " , "}, "names no column"),

@@ -299,7 +299,7 @@ def test_a_file_that_is_no_log_is_refused(kafkalog: Any, tmp_path: Path) -> None
     for file in (log.with_suffix(".index"), tmp_path / "meta.properties"):
         for view in ("records", "batches", "index_entries", "offsets", "transactions"):
             with pytest.raises(
-                Exception, match=f"is no log: the view {view} reads log directories, partitions and logs"
+                Exception, match=f"is not a log: the view {view} reads log directories, partitions and logs"
             ):
                 kafkalog(file, view).collect()
     assert kafkalog(log).count() == 30

@@ -279,7 +279,7 @@ def _not_checked(
         notes.append("strays and missing partitions: the node's identity cannot be read")
         return
     if identity.is_zookeeper:
-        notes.append("strays and missing partitions: this node is in ZooKeeper mode, and they are in ZooKeeper")
+        notes.append("strays and missing partitions: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
         notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
     elif metadata.image is None:
         notes.append("strays and missing partitions: the metadata log cannot be loaded")

@@ -61,7 +61,7 @@ def regex_pattern(source: str, *, ignore_case: bool = False) -> Pattern:
             warnings.simplefilter("ignore")
             return _regex(source, ignore_case)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"no regular expression: {error}") from None
+        raise ValueError(f"not a regular expression: {error}") from None
 
 
 def _literal(needle: Needle) -> Pattern:

@@ -115,4 +115,4 @@ def _largest(overview: Overview) -> str:
         return ""
     sizes = [f"{each.group} ({counted(each.size_bytes, 'byte')}, {counted(each.record_count, 'record')})"
              for each in overview.largest]  # fmt: skip
-    return f"The most bytes are of {listed(sizes)}."
+    return f"The largest by bytes: {listed(sizes)}."

@@ -115,7 +115,7 @@ class MetadataResult:
         if state.last_offset < 0:
             if state.findings:
                 return "The metadata is not known: no record of its log can be read."
-            return "The metadata holds no record up to there."
+            return "The metadata holds no record up to that point."
         when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
         leaderless = sum(each.leader < 0 for each in image.partitions.values())
         behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())

@@ -34,13 +34,13 @@ def found(tmp_path: Path, *content: bytes) -> list[tuple[str, str, int]]:
 
 def test_a_batch_outside_of_an_open_transaction_of_its_producer(tmp_path: Path) -> None:
     content = (data(0, 7), data(2, 8), plain(4, 7), plain(5, 7), marker(6, 7, commit=True), plain(7, 7), plain(8, 9))
-    message = "producer 7 writes outside of its transaction, which is open since offset 0"
+    message = "producer 7 wrote this batch outside of its transaction, which is open from offset 0 on"
     assert found(tmp_path, *content) == [("batch-invalid", message, 4)]
 
 
 @pytest.mark.parametrize(("kind", "name"), [(2, "LEADER_CHANGE"), (99, "UNKNOWN"), (-1, "UNKNOWN")])
 def test_a_control_record_of_a_producer_that_is_no_end_marker(tmp_path: Path, kind: int, name: str) -> None:
-    message = f"a control record of producer 7 has the type {kind} ({name}) and is no end marker"
+    message = f"a control record of producer 7 has the type {kind} ({name}), which is not an end marker"
     assert found(tmp_path, data(0, 7), control(2, 7, kind)) == [("control-record-invalid", message, 2)]
 
 

@@ -195,7 +195,7 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         ((), "missing argument"),
         ((partition,), "no PATH after the PATTERN"),
         (("x", tmp_path / "missing-0"), "no such file"),
-        (("--regex", "(", partition), "no regular expression"),
+        (("--regex", "(", partition), "not a regular expression"),
         (("--regex", "[é]", partition), "single bytes"),
         (("--bytes", "f", partition), "hexadecimal"),
         (("--bytes", "", partition), "hexadecimal"),

@@ -71,7 +71,7 @@ def test_no_such_topic(kafkalog: Kafkalog, node: Path) -> None:
 def test_before_the_first_record(kafkalog: Kafkalog, node: Path) -> None:
     run = kafkalog("--format", "jsonl", "--at", "2001-01-01", node).check(0)
     assert not run.rows("topic")
-    assert "holds no record up to there" in run.stderr
+    assert "holds no record up to that point" in run.stderr
 
 
 def test_mistakes(kafkalog: Kafkalog, node: Path, data_dir: Path) -> None:

@@ -288,13 +288,13 @@ def test_damage_is_a_finding_and_the_rest_is_read(tmp_path: Path) -> None:
 
 def test_what_fills_the_log_of_a_coordinator(five_hundred: Answer) -> None:
     """Named where no lag is known: the other topics are not at the path."""
-    assert "The most bytes are of" not in five_hundred.sentences
+    assert "The largest by bytes" not in five_hundred.sentences
     alone = Answer(DATA_DIR / "groups" / "node-1" / "__consumer_offsets-1")
     largest = sorted(alone.groups.values(), key=lambda row: -row["size_bytes"])[:3]
     first, second, third = (
         f"{row['group']} ({row['size_bytes']:,} bytes, {row['record_count']} records)" for row in largest
     )
-    assert alone.sentences.endswith(f"The most bytes are of {first}, {second} and {third}.")
+    assert alone.sentences.endswith(f"The largest by bytes: {first}, {second} and {third}.")
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
