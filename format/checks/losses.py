@@ -14,7 +14,7 @@ from format.wording import offsets_are
 _LOST_ENDS = ("tail-torn", "tail-zeros")
 #: After a clean stop a broker does not recover logs when it starts: the torn bytes stay in the middle of the log.
 _AFTER_CLEAN_STOP = (
-    "After a clean stop a broker leaves the torn bytes and appends behind them. With the broker stopped, delete "
+    "After a clean stop a broker leaves the torn bytes and appends after them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
 )
 

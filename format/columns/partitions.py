@@ -7,7 +7,7 @@ from format.columns.schema import PARTITION_COLUMN, PATH_COLUMN, SEGMENT_COLUMN,
 PARTITION = RowSchema(
     "partition",
     (
-        PATH_COLUMN,
+        Column("path", "string", "the partition's directory"),
         TOPIC_COLUMN,
         PARTITION_COLUMN,
         Column("mark", "string", "delete, future or stray; null for a live partition"),
@@ -57,7 +57,7 @@ SEGMENT = RowSchema(
 LOG_DIR = RowSchema(
     "log_dir",
     (
-        PATH_COLUMN,
+        Column("path", "string", "the log directory"),
         Column("cluster_id", "string", "from meta.properties"),
         Column("node_id", "int", "node or broker id from meta.properties"),
         Column("directory_id", "string", "from meta.properties"),

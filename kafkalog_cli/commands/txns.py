@@ -95,7 +95,7 @@ def txns(
     """Show which transactions hold the last stable offset, since when, and how to abort them; and those that ended.
 
     Batch headers and control batches are read, and the records of __transaction_state if it is at the paths, for
-    transactional ids, time-outs and hanging transactions. Of several replicas of a partition, the one with the newest
+    transactional ids, timeouts and hanging transactions. Of several replicas of a partition, the one with the newest
     leader epoch is shown, and of these the longest. Open transactions come first, the oldest first.
     """
     from format.columns import TRANSACTION
@@ -177,7 +177,7 @@ def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTer
 
 def _say_what_is_missing(run: Run, result: Transactions, opened: list[OpenTransaction]) -> None:
     if not result.ids.partitions:
-        run.not_checked("transactional ids, time-outs and what hangs: no __transaction_state was given")
+        run.not_checked("transactional ids, timeouts and which transactions hang: no __transaction_state was given")
     elif any(each.is_hanging is None for each in opened):
         run.not_checked("whether transactions hang whose producers are in no partition of __transaction_state here")
     if result.skipped:

@@ -89,7 +89,7 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
     end = active.end()
     behind = active.size_bytes - end.position
     if behind > 0:
-        what = "behind its last batch" if end.has_batches else "that the broker does not see"
+        what = "after its last batch" if end.has_batches else "that the broker does not see"
         stay = (
             "stays, and the next batch is written after it"
             if behind == 1

@@ -116,7 +116,7 @@ def answer_transactions(inputs: Inputs) -> None:
     if totals.total:
         report.sentences += transaction_sentences(result, opened, terms)
     if not result.ids.partitions:
-        report.note(["transactional ids, time-outs and hanging transactions: no __transaction_state is here"])
+        report.note(["transactional ids, timeouts and hanging transactions: no __transaction_state is here"])
 
 
 def _read_coordinators(inputs: Inputs) -> None:

@@ -62,7 +62,7 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         f"({counted(size_bytes, 'byte')}) {'waits' if records == 1 else 'wait'} from there on."
     )
     if each.coordinator_state is not None and each.timeout_ms is not None:
-        words += f" Its coordinator has it in state {each.coordinator_state}, time-out {each.timeout_ms / 1000:g} s."
+        words += f" Its coordinator has it in state {each.coordinator_state}, timeout {each.timeout_ms / 1000:g} s."
     command = each.abort_command(terms)
     if each.is_hanging and command is not None:
         words += f" It hangs: no coordinator will end it. To abort it: {command}"

@@ -185,6 +185,6 @@ def test_the_command(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path
         ]
     )
     assert json.loads(clean.check(0).stdout)["tables"]["run"]["total"] == 1
-    assert "is a report set, other paths are not" in mixed.check(2).stderr
+    assert "is a report set, and other paths are not" in mixed.check(2).stderr
     assert "cannot be read as Parquet" in unread.check(3).stderr
     assert "--with-bytes" in with_bytes.check(2).stderr
