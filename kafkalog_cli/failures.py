@@ -37,11 +37,11 @@ class Terminated(BaseException):
 
 _ADVICE: dict[type[KafkaLogError], str] = {
     NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of one.",
-    OutputInsideSource: "Give a path outside the source.",
+    OutputInsideSource: "Give a path outside the sources and outside every log directory.",
     OutputExists: "Give a new name, or remove it first.",
     OutputError: "Check the free space and the permissions there.",
     UnsupportedError: "Use a newer kafkalog.",
-    LimitExceeded: "Raise the limit with its flag if you trust the data; see --help.",
+    LimitExceeded: "Raise the limit with its option if you trust the data; see --help.",
 }
 
 _LEAST_CLOSE = 0.75

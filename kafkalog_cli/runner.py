@@ -214,7 +214,7 @@ class Run:
         report(error)
         if isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.summary.conditions |= conditions_of(finding_of(error), self._fail_on) | {Condition.INCOMPLETE}
-            self.summary.not_checked.append(f"what follows {error}")
+            self.summary.not_checked.append(f"everything after this error: {error}")
         else:
             self.summary.conditions.add(condition_of(error))
 

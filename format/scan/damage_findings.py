@@ -30,11 +30,13 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     code = damage.code
     if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
         code = "log-truncated"
-    message = f"{damage.reason}; {size} not readable"
+    message = f"{damage.reason}; "
     if damage.next_base_offset is not None:
-        message += f", the next intact batch starts at offset {damage.next_base_offset}"
+        message += f"{size} cannot be read, the next intact batch starts at offset {damage.next_base_offset}"
     elif damage.reaches_end:
-        message += " up to the end of the file"
+        message += f"the last {size} of the file cannot be read"
+    else:
+        message += f"{size} cannot be read"
     if lost is not None:
         message += f"; {offsets_are(*lost)} lost"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:

@@ -36,7 +36,10 @@ EXAMPLES = (
     ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
     ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
     ("kafkalog grep --follow --in key user-4711 /var/kafka", "new records of one key, as they are written"),
-    ("kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka", "all that a producer wrote in two hours"),
+    (
+        "kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka",
+        "everything that a producer wrote in the last two hours",
+    ),
 )
 
 PLACES = ("key", "value", "header", "any")

@@ -46,7 +46,7 @@ EXAMPLES = (
     ("kafkalog ls --sort size /var/kafka", "the largest partitions first"),
     ("kafkalog ls --by topic node-1 node-2 node-3", "what takes the space on disk, over all nodes"),
     ("kafkalog ls --by topic --estimate node-1 node-2 node-3", "and what recompressing it with zstd would free"),
-    ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for a directory of thousands"),
+    ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for thousands of partitions"),
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only rows with a mark or notes"),
 )
 

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
     ("kafkalog producers --producer-id 1004 /var/kafka", "all partitions that one producer wrote to"),
-    ("kafkalog producers --record orders-0:4711 /var/kafka", "the same of the producer that wrote one record"),
-    ("kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2", "the same of a transactional id"),
+    ("kafkalog producers --record orders-0:4711 /var/kafka", "the same for the producer that wrote one record"),
+    (
+        "kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2",
+        "the same for a transactional id",
+    ),
 )
 
 _TABLE_COLUMNS = {

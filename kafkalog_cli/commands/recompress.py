@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     ("kafkalog recompress /mnt/copy --output /mnt/small --codec zstd", "a whole log directory that a broker can use"),
-    ("kafkalog recompress orders-0 orders-1 --output small --codec zstd --level 9", "two partitions, harder"),
+    (
+        "kafkalog recompress orders-0 orders-1 --output small --codec zstd --level 9",
+        "two partitions, at a higher level",
+    ),
     ("kafkalog recompress /var/kafka --estimate", "what each codec would save per topic, from a sample"),
     ("kafkalog recompress --estimate --codec zstd node-1 node-2 node-3", "over all nodes, every replica counted"),
     ("kafkalog recompress /var/kafka/orders-0 --explain --codec lz4", "batch by batch: what would be done, and why"),

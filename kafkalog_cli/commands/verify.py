@@ -27,7 +27,10 @@ EXAMPLES = (
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
     ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "also the partition of each key"),
     ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it is appended"),
-    ("kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl", "for a script: one finding a line"),
+    (
+        "kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl",
+        "for a script: one finding per line",
+    ),
 )
 
 
@@ -140,7 +143,7 @@ def verify(
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
-            run.not_checked("what lies beside a file that is given by itself")
+            run.not_checked("the files beside a file that is given alone")
 
 
 def _check_one_topic(targets: list[Target]) -> None:
@@ -150,9 +153,8 @@ def _check_one_topic(targets: list[Target]) -> None:
     places = [partition.location() for target in targets for partition in target.partitions()]
     topics = sorted({place.topic for place in places if place.topic is not None and is_placed_by_key(place)})
     if len(topics) > 1:
-        words = (
-            f"is for one topic, and there are {len(topics)} at the paths: give the directories of one, {topics[0]}-*"
-        )
+        words = f"is for one topic, and there are {len(topics)} at the paths: give the directories of one, such as "
+        words += f"{topics[0]}-*"
         raise typer.BadParameter(words, param_hint="--partitions")
 
 

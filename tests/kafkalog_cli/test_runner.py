@@ -112,7 +112,7 @@ def test_quiet_keeps_the_message_and_drops_the_summary(tmp_path, format_name):
 def test_an_error_with_a_finding_code_is_a_finding_in_json_lines(tmp_path):
     done = fake(tmp_path, "--format", "jsonl", "--end", "crc")
     assert [row["code"] for row in done.rows if row["type"] == "finding"] == ["batch-crc-mismatch"]
-    assert done.rows[-1]["not_checked"] == [f"what follows {tmp_path} position 61: the CRC is wrong"]
+    assert done.rows[-1]["not_checked"] == [f"everything after this error: {tmp_path} position 61: the CRC is wrong"]
     assert done.rows[-1]["findings"] == {"fatal": 1}
 
 

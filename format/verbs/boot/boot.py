@@ -234,11 +234,11 @@ def _missing_logs(
             continue  # it may lie in a directory that failed, or that was not given
         high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
         lost = lost_range(log_start, 2**63, log_start, high_watermark)
-        reason = "the metadata assigns it to this node, and its log is missing: an empty one is made"
+        reason = "the metadata assigns the partition to this node, and its log is missing: a broker makes an empty one"
         if (topic, partition) in logs.future:
             reason += f"; after the start its future replica {logs.future[topic, partition].path} is cut to that one"
         if lost is not None:
-            reason += f"; its checkpointed high watermark is {high_watermark}"
+            reason += f"; the high watermark in the checkpoint is {high_watermark}"
         result.steps.append(
             Step(
                 Action.CREATE, home / f"{topic}-{partition}", topic, partition, reason=reason, lost_offsets=lost,

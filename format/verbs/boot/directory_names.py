@@ -50,5 +50,5 @@ def _unknown_name(path: Path) -> StopsStart:
         "deletion).",
         "LocalLog.parseTopicPartitionName",
         path=path,
-        reason="a broker stops at every directory here with another name; it ignores files",
+        reason="in a log directory, a broker stops at each directory whose name is not that of a partition",
     )

@@ -267,6 +267,8 @@ def _why_stray(found: FoundLog, image: ClusterImage | None, node_id: int | None)
     state = image.partitions.get((found.topic_id, found.name.partition))
     if state is None:
         here = image.topic_id(found.name.topic)
+        if here == found.topic_id:
+            return f"the topic {found.name.topic} has no partition {found.name.partition} in the metadata log"
         known = f"; the topic {found.name.topic} has the id {here}" if here else ""
         return f"the metadata log has no partition {found.name.partition} of the topic id {found.topic_id}{known}"
     if node_id is not None and node_id not in state.replicas:

@@ -115,7 +115,9 @@ def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matchin
     keys = sorted({each.partition.key for each in replicas if each.partition.key is not None})
     if len(keys) > 1:
         names = " and ".join(f"{topic}-{number}" for topic, number in keys[:2])
-        raise InputError(f"{names} are different partitions, not replicas of one", Location(str(targets[0].path)))
+        raise InputError(
+            f"{names} are different partitions, not replicas of one partition", Location(str(targets[0].path))
+        )
     topic, number = keys[0] if keys else (None, None)
     groups: list[Replicas] = []
     for replica in replicas:

@@ -51,7 +51,7 @@ class EpochCache:
                 self._assign(epoch, offset)
         except BadText as error:
             kind = FailsLogDir if error.is_io_error else StopsStart
-            reason = "the leader epochs cannot be read; a broker creates the file again where it is missing"
+            reason = "the leader epochs cannot be read; if the file is deleted, a broker starts and creates it"
             raise kind(error.text, "LeaderEpochCheckpointFile", path=path, reason=reason) from error
 
     @property

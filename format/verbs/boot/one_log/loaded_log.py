@@ -84,5 +84,5 @@ class LoadedLog:
 
 def reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
     """The end of a start at which the broker's reader fails."""
-    reason = f"the broker reads the log {purpose}, with no search past damage"
+    reason = f"the broker reads the log {purpose}, and stops at bytes that are not a batch"
     return StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=reason, position=error.position)

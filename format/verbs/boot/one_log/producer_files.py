@@ -65,13 +65,13 @@ class ProducerFiles:
         kept = strays[-1] if strays and (not base_offsets or strays[-1] >= max(base_offsets)) else None
         for offset in strays:
             if offset != kept:
-                self.remove(offset, "a snapshot of an offset at which no segment begins, and not the newest")
+                self.remove(offset, "no segment begins at the offset of the snapshot, and it is not the newest one")
 
     def truncate_and_reload(self, log_start: int, log_end: int) -> None:
         """Delete the snapshots outside the log, and load the newest of the others that can be read."""
         for offset in list(self.known):
             if offset > log_end:
-                self.remove(offset, f"a snapshot past offset {log_end}, up to which the state of producers is loaded")
+                self.remove(offset, f"the snapshot is past offset {log_end}, up to which the producer state is loaded")
             elif offset <= log_start:
                 self.remove(offset, f"a snapshot at or below the log start offset {log_start}")
         if log_end == self.map_end:
