@@ -6,7 +6,7 @@ from collections import Counter
 
 from format.layout import LOG_SUFFIX
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
-from format.wording import counted
+from format.wording import counted, listed
 
 _MOST_NAMED = 3
 
@@ -70,8 +70,9 @@ def _partition(step: Step) -> str:
 
 def _names(steps: list[Step]) -> str:
     names = list(dict.fromkeys(_partition(step) for step in steps))
-    shown = ", ".join(names[:_MOST_NAMED])
-    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED:,} more"
+    if len(names) <= _MOST_NAMED:
+        return listed(names)
+    return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED:,} more"
 
 
 def _ranges(steps: list[Step]) -> str:
