@@ -51,6 +51,10 @@ def _clauses(result: BootResult) -> list[str]:
         clauses.append(f"truncates {counted(size_bytes, 'byte')} of {name}")
     if len(cut) > _MOST_NAMED:
         clauses.append(f"truncates {counted(len(cut) - _MOST_NAMED, 'more log')}")
+    left = [step for step in result.having(Action.KEEP) if step.bytes]
+    if left:
+        size_bytes = sum(step.bytes or 0 for step in left)
+        clauses.append(f"appends after {counted(size_bytes, 'unreadable byte')} at the end of {_names(left)}")
     strays = [step for step in result.having(Action.RENAME) if str(step.new_path).endswith("-stray")]
     if strays:
         clauses.append(f"renames {_names(strays)} to stray")
