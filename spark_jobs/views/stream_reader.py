@@ -139,7 +139,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         if options.view != "records":
-            raise BadOption(f"readStream reads the view records only, not the view {options.view}")
+            raise BadOption(f"readStream reads the view records, not the view {options.view}")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
         if options.max_offsets is not None and find_spec("pyspark.sql.streaming.datasource") is None:

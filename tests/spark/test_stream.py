@@ -201,7 +201,7 @@ def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
 def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(1))
     for option, value, words in (
-        ("view", "batches", "readStream reads records"),
+        ("view", "batches", "readStream reads the view records, not"),
         ("endingOffsets", 5, "endingOffsets"),
     ):
         frame = spark.readStream.format("kafkalog").option(option, value).load(str(tmp_path))
@@ -212,7 +212,7 @@ def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any,
 
 
 def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="readStream reads records"):
+    with pytest.raises(BadOption, match="readStream reads the view records, not"):
         _reader(tmp_path, view="batches")
     with pytest.raises(BadOption, match="endingOffsets"):
         _reader(tmp_path, endingOffsets="5")
