@@ -2,7 +2,7 @@
 
 Kafka's rules (storage TransactionIndex, AbortedTxn): entries are appended in the order of the markers, so last offsets
 rise. The last stable offset is at most the offset after the marker. The file is not preallocated, and exists only if
-there is an entry. The version field has two bytes, of which brokers up to 4.3 read only the first.
+there is an entry. The version field has two bytes, of which brokers before 4.4 read only the first.
 """
 
 from __future__ import annotations

@@ -128,7 +128,9 @@ class _LogLoad:
                 Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
             )
             self._recover(segment, "its index is missing")
-        elif (place := files.present.get(txn_name)) and (wrong := wrong_transaction_index(place, base_offset)):
+        elif (place := files.present.get(txn_name)) and (
+            wrong := wrong_transaction_index(place, base_offset, self._terms.boot.version)
+        ):
             message = f"Found a corrupted index file corresponding to log file {files.path / name} due to {wrong}"
             files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS)
             self._recover(segment, "its transaction index is corrupt")
