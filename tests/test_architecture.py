@@ -70,7 +70,7 @@ CROWDED = {
         17,
         "the noun that everything is about; its parts fall into no groups that have a name",
     ),
-    "format/verbs/dump_log": (19, "a module for each release and each of Kafka's own topics that the tool decodes"),
+    "format/verbs/dump_log": (20, "a module for each release and each of Kafka's own topics that the tool decodes"),
     "kafkalog_cli": (16, "the program from its start to its exit code, each step of it a module"),
     "kafkalog_cli/options": (17, "one module for each group of options"),
     "kafkalog_cli/commands": (30, "one module for each command"),

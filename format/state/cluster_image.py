@@ -235,6 +235,9 @@ class ClusterImage:
     def _register_controller(self, data: dict[str, Any]) -> None:
         self.controllers[data["controllerId"]] = dict(data)
 
+    def _unregister_controller(self, data: dict[str, Any]) -> None:
+        self.controllers.pop(data["controllerId"], None)
+
     def _set_config(self, data: dict[str, Any]) -> None:
         resource = data["resourceType"], data["resourceName"]
         configs = self.configs.setdefault(resource, {})
@@ -301,6 +304,7 @@ _APPLIED = {
     "REGISTER_BROKER_RECORD": ClusterImage._register_broker,
     "UNREGISTER_BROKER_RECORD": ClusterImage._unregister_broker,
     "REGISTER_CONTROLLER_RECORD": ClusterImage._register_controller,
+    "UNREGISTER_CONTROLLER_RECORD": ClusterImage._unregister_controller,
     "CONFIG_RECORD": ClusterImage._set_config,
     "FEATURE_LEVEL_RECORD": ClusterImage._set_feature,
     "CLIENT_QUOTA_RECORD": ClusterImage._set_quota,

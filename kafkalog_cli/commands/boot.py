@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from format.verbs.boot.steps import BootResult, BootTerms
     from kafkalog_cli.exit_codes import Condition
 
-KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 
 EXAMPLES = (
     ("kafkalog boot /var/kafka", "would a broker start here, and what would it do"),

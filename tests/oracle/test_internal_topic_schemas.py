@@ -21,11 +21,12 @@ from crc32c import crc32c
 
 from format.internal_topics.control_values import decode_control_value
 from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json, to_json_text
 from format.internal_topics.reader import reader_for
-from format.internal_topics.schema import Field, Message
+from format.internal_topics.schema import Field, Message, RecordType
 from format.layout import CONTROL_KEY, RECORD_BATCH
+from format.verbs.dump_log.contents_4_3 import as_of_4_3
 from tests.conftest import unavailable
 from tests.corpora import Corpus
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types
@@ -37,8 +38,10 @@ from tests.record_encoder import encode_unsigned_varint, encode_varint
 pytestmark = pytest.mark.oracle
 
 VERSION = "4.3.1"
+#: The release whose schemas the tables have; its jars may be missing.
+NEWEST = "4.4.0"
 #: Messages of the scanned packages that are no record of a topic.
-ELSEWHERE = {"ControlRecordTypeSchema", "DefaultPrincipalData", "ProducerSnapshot"}
+ELSEWHERE = {"AbortedTxn", "ControlRecordTypeSchema", "DefaultPrincipalData", "ProducerSnapshot"}
 FLAGS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
@@ -59,13 +62,23 @@ METADATA_PREFIX = re.compile(
 DumpLog = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
-def run_message_schemas(*arguments: str) -> str:
-    """One run of MessageSchemas.java on the release's jars."""
+@pytest.fixture(params=[VERSION, NEWEST])
+def release(request: pytest.FixtureRequest) -> str:
+    """Each of both releases."""
+    version: str = request.param
+    missing = KafkaLab().missing(version)
+    if missing is not None and version == NEWEST:
+        pytest.skip(f"the jars of Kafka {version} are missing: run .ci/kafka-jars {version}")
+    return version
+
+
+def run_message_schemas(version: str, *arguments: str) -> str:
+    """One run of MessageSchemas.java on the jars of a release."""
     lab = KafkaLab()
-    missing = lab.missing(VERSION)
+    missing = lab.missing(version)
     if missing is not None:
         unavailable(missing)
-    libraries = lab.home / f"kafka-{VERSION}" / "libs"
+    libraries = lab.home / f"kafka-{version}" / "libs"
     source = Path(__file__).with_name("MessageSchemas.java")
     command = [str(lab.java), "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
     done = subprocess.run(
@@ -121,20 +134,31 @@ def kafkas(message: dict[str, Any]) -> Iterator[str]:
         yield from kafkas_fields(schema, name)
 
 
-def test_schemas() -> None:
-    asked = json.loads(run_message_schemas("schemas"))
-    retired = {
-        each.name for _, kind in record_types() if kind.gone_in for each in (kind.key, kind.value) if each is not None
+def tables_of(version: str) -> list[tuple[str, RecordType]]:
+    """The record types of a release: those of the tables, or what dump-log takes for those of 4.3.1."""
+    if version == NEWEST:
+        return list(record_types())
+    decoders = [decoder for topic in INTERNAL_TOPICS if (decoder := decoder_for(topic)) is not None]
+    return [(each.topic, kind) for each in map(as_of_4_3, decoders) for kind in each.record_types.values()]
+
+
+def test_schemas(release: str) -> None:
+    asked = json.loads(run_message_schemas(release, "schemas"))
+    tables = tables_of(release)
+    retired = {each.name for _, kind in tables if kind.gone_in for each in (kind.key, kind.value) if each is not None}
+    messages = {each.name: each for _, kind in tables for each in (kind.key, kind.value) if each is not None}
+    elsewhere = {
+        name: each for name, each in MESSAGES.items() if name not in {kind.value.name for _, kind in record_types()}
     }
     expected = {line for each in asked["messages"] if each["name"] not in ELSEWHERE for line in kafkas(each)}
-    found = {line for name, each in MESSAGES.items() if name not in retired for line in ours(each)}
+    found = {line for name, each in (elsewhere | messages).items() if name not in retired for line in ours(each)}
     assert len(asked["messages"]) > 80
     assert sorted(expected - found) == [], "Kafka has these, the tables do not"
     assert sorted(found - expected) == [], "the tables have these, Kafka does not"
 
 
-def test_record_types() -> None:
-    asked = json.loads(run_message_schemas("schemas"))
+def test_record_types(release: str) -> None:
+    asked = json.loads(run_message_schemas(release, "schemas"))
     expected = {
         (
             each["topic"],
@@ -147,7 +171,7 @@ def test_record_types() -> None:
     }
     found = {
         (topic, kind.id, kind.name, None if kind.key is None else kind.key.name, kind.value.name)
-        for topic, kind in record_types()
+        for topic, kind in tables_of(release)
         if not kind.gone_in
     }
     assert found == expected
@@ -159,7 +183,8 @@ def test_record_types() -> None:
 @pytest.fixture(scope="module")
 def kafkas_messages() -> list[dict[str, Any]]:
     """Other random messages than those that ship, with the text of Kafka's JSON converters."""
-    lines = run_message_schemas("messages", "20260617", "8").split("\n")
+    version = VERSION if KafkaLab().missing(NEWEST) else NEWEST
+    lines = run_message_schemas(version, "messages", "20260617", "8").split("\n")
     rows = [json.loads(line) for line in lines if line]
     return [row for row in rows if row["name"] in MESSAGES]
 
@@ -198,8 +223,9 @@ def dumped(kafka_lab: DumpLog, topic: str, paths: list[Path]) -> dict[str, list[
 
 
 def ours_of(topic: str, path: Path) -> list[str]:
-    decoder = decoder_for(topic)
-    assert decoder is not None
+    newest = decoder_for(topic)
+    assert newest is not None
+    decoder = as_of_4_3(newest)
     lines = []
     for offset, is_control, key, value in records_of(path):
         if is_control:
@@ -296,7 +322,7 @@ def framed_records(topic: str, by_name: dict[str, list[bytes]]) -> Iterator[tupl
             continue
         for version in range(kind.value.versions.lowest, kind.value.versions.highest + 1):
             frame = b"\x01" + encode_unsigned_varint(kind.id) + encode_unsigned_varint(version)
-            for value in by_name[f"{kind.value.name} {version}"]:
+            for value in by_name.get(f"{kind.value.name} {version}", ()):
                 yield None, frame + value
 
 

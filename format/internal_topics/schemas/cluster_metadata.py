@@ -75,6 +75,7 @@ REGISTER_CONTROLLER_RECORD = message(
         field("maxSupportedVersion", "int16"),
     ),
 )
+UNREGISTER_CONTROLLER_RECORD = message("UnregisterControllerRecord", field("controllerId", "int32"))
 
 # Topics and partitions.
 TOPIC_RECORD = message("TopicRecord", field("name", "string"), field("topicId", "uuid"))
@@ -230,4 +231,5 @@ RECORD_TYPES = (
     RecordType(26, "REMOVE_DELEGATION_TOKEN_RECORD", None, REMOVE_DELEGATION_TOKEN_RECORD),
     RecordType(27, "REGISTER_CONTROLLER_RECORD", None, REGISTER_CONTROLLER_RECORD),
     RecordType(28, "CLEAR_ELR_RECORD", None, CLEAR_ELR_RECORD),
+    RecordType(29, "UNREGISTER_CONTROLLER_RECORD", None, UNREGISTER_CONTROLLER_RECORD),
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from format.internal_topics.schema import RecordType, field, message
 
-# The group's epoch, the hash of its topics' metadata, and the configuration of its last assignment.
+# The group's epoch, the hash of its topics' metadata, the configuration of its last assignment, and the epochs of the
+# topology whose description the broker's plugin has, or refused.
 STREAMS_GROUP_METADATA_KEY = message("StreamsGroupMetadataKey", field("groupId", "string"), flexible="none")
 STREAMS_GROUP_METADATA_VALUE = message(
     "StreamsGroupMetadataValue",
@@ -22,6 +23,8 @@ STREAMS_GROUP_METADATA_VALUE = message(
         nullable="0+",
         tag=1,
     ),
+    field("storedDescriptionTopologyEpoch", "int32", tag=2, default=-1),
+    field("failedDescriptionTopologyEpoch", "int32", tag=3, default=-1),
 )
 
 # The metadata that a member reported.

@@ -20,7 +20,7 @@ from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.steps import Action, BootTerms, KeptStart, Step
 
 #: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
-_NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
+_NEWEST, _LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
 def refusal_findings(

@@ -79,7 +79,7 @@ class BootTerms:
     ``earlier`` has those of one.
     """
 
-    version: tuple[int, int] = (4, 3)
+    version: tuple[int, int] = (4, 4)
     every_file: bool = False
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS

@@ -90,6 +90,10 @@ def parser_for(options: DumpLogOptions) -> Parser:
         decoder = decoder_for(options.contents.value)
         if decoder is None:
             raise ValueError(f"no decoder for {options.contents.value}")
+        if options.emulate is Release.V4_3_1:
+            from format.verbs.dump_log.contents_4_3 import as_of_4_3
+
+            decoder = as_of_4_3(decoder)
         return _topic_parser(decoder, is_emulated=options.emulate is not None)
     classes = []
     for name in (options.value_decoder, options.key_decoder):

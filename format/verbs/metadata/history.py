@@ -100,7 +100,7 @@ def _other_subject(kind: str, data: dict[str, Any]) -> tuple[str, Read]:
     if kind in ("DELEGATION_TOKEN_RECORD", "REMOVE_DELEGATION_TOKEN_RECORD"):
         token = data["tokenId"]
         return "delegation token", lambda now: _token(now, token)
-    if kind == "REGISTER_CONTROLLER_RECORD":
+    if kind in ("REGISTER_CONTROLLER_RECORD", "UNREGISTER_CONTROLLER_RECORD"):
         number = data["controllerId"]
         return f"controller {number}", lambda now: dict(now.controllers.get(number, {})) or None
     if kind == "PRODUCER_IDS_RECORD":

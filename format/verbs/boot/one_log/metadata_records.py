@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded
@@ -28,23 +29,25 @@ from format.verbs.boot.steps import StopsStart
 
 _Version = tuple[int, int]
 #: The first and last level of metadata.version that a release supports (server-common MetadataVersion).
-_METADATA_LEVELS = {(3, 9): (1, 21), (4, 0): (7, 25), (4, 1): (7, 27), (4, 2): (7, 29), (4, 3): (7, 30)}
+_METADATA_LEVELS = {(3, 9): (1, 21), (4, 0): (7, 25), (4, 1): (7, 27), (4, 2): (7, 29), (4, 3): (7, 30),
+                    (4, 4): (7, 33)}  # fmt: skip
 #: The last level that it can name: those between are not ready for use, and the controller refuses them in other words.
-_LAST_NAMED = {(3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31}
-#: The last level of the other features, and the release that brought them (server-common Feature).
-_FEATURES = {
-    "kraft.version": (1, (3, 9)),
-    "transaction.version": (2, (4, 0)),
-    "group.version": (1, (4, 0)),
-    "eligible.leader.replicas.version": (1, (4, 0)),
-    "share.version": (1, (4, 1)),
-    "streams.version": (1, (4, 2)),
+_LAST_NAMED = {(3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31, (4, 4): 34}
+#: The releases that brought the levels of the other features, from level 1 on (server-common Feature).
+_FEATURES: dict[str, tuple[_Version, ...]] = {
+    "kraft.version": ((3, 9),),
+    "transaction.version": ((4, 0), (4, 0)),
+    "group.version": ((4, 0),),
+    "eligible.leader.replicas.version": ((4, 0),),
+    "share.version": ((4, 1), (4, 4)),
+    "streams.version": ((4, 2),),
 }
 #: The releases that brought record types, and versions of them, which those before do not know; by type number.
-_TYPES_SINCE = {28: (4, 0)}
+_TYPES_SINCE = {28: (4, 0), 29: (4, 4)}
 _VERSIONS_SINCE = {0: (4, (4, 3)), 17: (3, (4, 3))}
 _METADATA_VERSION = "metadata.version"
 _MOST_SHORT = 0x7FFF
+_FRAME_BYTES = 3  # the frame version, the type and the version of a record
 _CONTROL_TYPES = frozenset(range(2, 7))  # LEADER_CHANGE to KRAFT_VOTERS
 
 
@@ -91,8 +94,7 @@ def check_feature(name: str, level: int, version: _Version, path: Path, offset: 
         lowest, highest = _METADATA_LEVELS[version]
         check_metadata_level(level, version, path)
     else:
-        highest, since = _FEATURES.get(name, (0, version))
-        lowest, highest = 0, highest if since <= version else 0
+        lowest, highest = 0, sum(since <= version for since in _FEATURES.get(name, ()))
     if not lowest <= level <= highest:
         known = f"supports {lowest} to {highest}" if highest else "has no such feature"
         reason = f"{name} has level {level} at offset {offset}, and a {_release(version)} broker {known}"
@@ -113,14 +115,24 @@ def _release(version: _Version) -> str:
 
 
 def _odd_rows(table: RecordTable, terms: RecordTerms) -> list[int]:
-    """The rows that are not plainly sound for every release."""
+    """The rows that are not plainly sound for the release."""
     batches = table.batches
     is_control = batches.is_control[table.batch]
     is_odd = is_control | (table.timestamp != batches.base_timestamp[table.batch]) | (table.header_count > 0)
-    if terms.version != max(_METADATA_LEVELS):
-        return list(range(len(table)))
+    later = [kind for kind, since in _TYPES_SINCE.items() if terms.version < since]
+    later += [kind for kind, (_, since) in _VERSIONS_SINCE.items() if terms.version < since]
+    if later:
+        is_odd |= _is_of_types(table, later)
     rows = set(np.flatnonzero(is_odd).tolist()) | odd_rows(table, layout.CLUSTER_METADATA_TOPIC, is_framed=True)
     return sorted(rows)
+
+
+def _is_of_types(table: RecordTable, types: list[int]) -> NDArray[np.bool_]:
+    """Whether a row may have one of some record types: the byte after that of the frame version is the type."""
+    found: NDArray[np.bool_] = table.value_length >= _FRAME_BYTES
+    rows = np.flatnonzero(found)
+    found[rows] = np.isin(np.frombuffer(table.buffer, np.uint8)[table.value_start[rows] + 1], types)
+    return found
 
 
 def _read(table: RecordTable, row: int, version: _Version) -> None:

@@ -21,7 +21,7 @@ def test_further_refusals_are_counted(count: int, words: str) -> None:
 def test_one_byte_is_truncated() -> None:
     step = Step(Action.TRUNCATE, Path("/logs/orders-0/00000000000000000000.log"), "orders", 0, bytes=1)
     assert (
-        sentence(BootResult(steps=[step]), BootTerms()) == "A 4.3 broker would start: it truncates 1 byte of orders-0."
+        sentence(BootResult(steps=[step]), BootTerms()) == "A 4.4 broker would start: it truncates 1 byte of orders-0."
     )
 
 

@@ -31,7 +31,7 @@ from format.verbs.dump_log.java_text import (
 )
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from tests.building import batch, batches, wrapper, write_segment
-from tests.corpora import Corpus
+from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.segment_records import records_of
 
 #: Bytes, and the UTF-8 of what Java's String makes of them (OpenJDK 17), both in hexadecimal.
@@ -136,6 +136,22 @@ OPTIONS = (
     DumpLogOptions(prints_contents=True, emulate=Release.V3_9_1),
     DumpLogOptions(prints_contents=True, skips_record_metadata=True, emulate=Release.V3_9_1),
 )
+
+
+def test_a_release_prints_no_type_that_came_later() -> None:
+    """As 4.3.1 did with the metadata of a 4.4.0 node."""
+    log = DATA_DIR / "trials/metadata-4.4/node-1/__cluster_metadata-0/00000000000000000000.log"
+    options = DumpLogOptions(prints_contents=True, contents=Contents.CLUSTER_METADATA)
+    unknown = (
+        b"Error at 62, skipping. org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id 29"
+    )
+    newest = printed([log], options)
+    assert b'payload: {"type":"UNREGISTER_CONTROLLER_RECORD","version":0,"data":{"controllerId":2}}' in newest
+    for release in Release:
+        lines = printed([log], replace(options, emulate=release))
+        assert unknown in lines
+        assert lines.count(b"Error at") == 1 + 2 * (release is Release.V3_9_1)
+        assert newest.count(b"\n") == lines.count(b"\n")
 
 
 def items_of(files: list[Path], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, jobs: int = 1) -> list[Any]:

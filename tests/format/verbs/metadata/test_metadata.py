@@ -86,6 +86,19 @@ def test_the_history_leads_to_the_same_image(sample: Path) -> None:
     assert moved[-1][5]["replicas"] == [1, 2]
 
 
+def test_a_controller_is_registered_until_it_is_unregistered(data_dir: Path) -> None:
+    """By AdminClient.unregisterController, from 4.4 on."""
+    node = data_dir / "trials" / "metadata-4.4" / "node-1"
+    before, after = read(node, Until(offset=61)), read(node)
+    assert sorted(before.state.image.controllers) == [1, 2]
+    assert sorted(after.state.image.controllers) == [1]
+    assert after.state.image.features["metadata.version"] == 33
+    changes: list[tuple[Any, ...]] = []
+    metadata([Target(node)], MetadataTerms(history=True), changes.append)
+    (change,) = [each for each in changes if each[2] == "UNREGISTER_CONTROLLER_RECORD"]
+    assert (change[0], change[3], change[4]["controllerId"], change[5]) == (62, "controller 2", 2, None)
+
+
 def test_no_secret_is_shown(sample: Path) -> None:
     changes: list[tuple[Any, ...]] = []
     result = metadata([Target(sample / "node-1")], MetadataTerms(history=True), changes.append)
