@@ -28,5 +28,5 @@ def test_one_byte_is_truncated() -> None:
 def test_bytes_that_stay_after_the_last_batch_are_named() -> None:
     """A broker appends after them, so consumers fail there."""
     step = Step(Action.KEEP, Path("/logs/orders-0"), "orders", 0, position=100, bytes=71)
-    words = "A 4.3 broker would start: it appends after 71 unreadable bytes at the end of orders-0."
+    words = "A 4.4 broker would start: it appends after 71 unreadable bytes at the end of orders-0."
     assert sentence(BootResult(steps=[step]), BootTerms()) == words
