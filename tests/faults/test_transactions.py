@@ -50,10 +50,10 @@ def sent(offset: int, sequence: int, *, epoch: int = 0, producer_id: int = 7, tr
 
 @pytest.mark.parametrize("type_number", [7, 99, -1, 2**15 - 1])
 def test_a_control_type_that_is_newer(tmp_path: Path, type_number: int) -> None:
-    """A broker reads the control records of producers when it starts, and stops at an unknown one."""
+    """A broker that replays control records of producers refuses to start at an unknown one."""
     found = verdict(tmp_path, batch(0) + marker(3, key=key_of(type_number), value=b"anything"))
     assert codes_of(found) == ["control-record-invalid"]
-    assert "stops" in found[0].message
+    assert "refuses to start" in found[0].message
 
 
 @pytest.mark.parametrize(
