@@ -15,14 +15,15 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path, PosixPath
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from format.io.addresses import without_query
 from format.io.bundles import opened
 from format.io.bundles.bundle_path import BundlePath
 
-_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
-_FILE = re.compile(r"file:/", re.IGNORECASE)
+_REMOTE = re.compile(r"(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]+://")
+#: The address of a local file. Neither a question mark nor a number sign ends the path, as in Hadoop's addresses.
+_FILE = re.compile(r"file:(//[^/]*)?(?P<path>/.*)", re.IGNORECASE | re.DOTALL)
 #: Schemes whose addresses have no host or bucket: ``local:///mnt/copy``.
 _WITHOUT_HOST = ("local", "memory", "aiven+file")
 
@@ -138,7 +139,8 @@ def path_of(path: str | os.PathLike[str]) -> Path:
         return RemotePath(without_query(text))
     if opened.bundle_of(text) is not None:
         return BundlePath(text)
-    return Path(unquote(urlsplit(text).path)) if _FILE.match(text) else Path(text)
+    address = _FILE.match(text)
+    return Path(text) if address is None else Path(unquote(address["path"]))
 
 
 def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[Entry]]:

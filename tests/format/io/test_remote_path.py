@@ -43,6 +43,7 @@ def test_what_is_remote() -> None:
     assert not is_remote("/a/s3://b")
     assert not is_remote("orders-0")
     assert path_of("file:///a%20b") == Path("/a b")
+    assert path_of("file:/a?b#c") == path_of("File://host/a?b#c") == path_of("file:///a%3Fb%23c") == Path("/a?b#c")
     assert type(path_of("/a")) is type(Path("/a"))
 
 
