@@ -21,10 +21,10 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
-from format.node.partition import key_of_directory
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
 from format.value_class import value_class
+from format.wording import did_you_mean
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.views import log_views, scan_views
@@ -96,12 +96,13 @@ class KafkaLogReader(DataSourceReader):
             if each.kind is UnitKind.FILE and each.file_kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
                 raise BadOption(f"{each.path} is not a log: {what}")
+        _check_topics(planned.units, options)
         surroundings = Surroundings()
         found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:
             places = {each.parent for each in paths} if options.recursive else paths
             brokers = Brokers.of(map(str, places), None)
-            coordinators = (each.path for each in planned.units if _topic_of(each) == TRANSACTION_STATE_TOPIC)
+            coordinators = (each.path for each in planned.units if _location_of(each).topic == TRANSACTION_STATE_TOPIC)
             surroundings = Surroundings(brokers, tuple(coordinators) if options.view == "transactions" else ())
         if options.view == "findings":
             found, compacted_topics = scan_views.findings_together(paths)
@@ -119,7 +120,7 @@ class KafkaLogReader(DataSourceReader):
             return item.file_kind is not None and options.wants(Location(item.path))
         if options.topics is None and options.partitions is None:
             return True
-        return replace(options, glob=None).wants(location_of_file(path_of(item.path) / "0"))
+        return options.wants_partition(_location_of(item))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, as Arrow batches of the view's schema."""
@@ -221,6 +222,19 @@ def _of_rows(schema: Any, rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.Record
         yield rows_batch(schema, held)
 
 
-def _topic_of(unit: Unit) -> str | None:
-    key = key_of_directory(path_of(unit.path))
-    return None if key is None else key[0]
+def _check_topics(units: Iterable[Unit], options: ReadOptions) -> None:
+    """Raise BadOption where a topic of the options has no partition among the units, as a misspelt one has none."""
+    if options.topics is None:
+        return
+    topics = {topic for unit in units if (topic := _location_of(unit).topic) is not None}
+    for missing in sorted(options.topics - topics):
+        meant = did_you_mean(missing, sorted(topics))
+        raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
+
+
+def _location_of(unit: Unit) -> Location:
+    """The topic and the partition of a unit, from the name of its directory."""
+    if unit.kind is UnitKind.LOG_DIR_FILES:
+        return Location(unit.path)
+    path = path_of(unit.path)
+    return location_of_file(path if unit.kind is UnitKind.FILE else path / "0")
