@@ -110,14 +110,17 @@ class LogDir:
     _checkpoints: Checkpoints | None = field(default=None, repr=False, compare=False)
     _broker_lock: BrokerLock | None = field(default=None, repr=False, compare=False)
 
-    def partition(self, path: Path) -> Partition:
-        """One of the partition directories, listed once.
+    def partition(self, path: Path, *, is_kept: bool = True) -> Partition:
+        """One of the partition directories, listed once, unless ``is_kept`` is false.
 
         Raises UnreadableFile if it cannot be listed, FileChanged if it does not exist, or no longer exists.
         """
         known = self._read_partitions.get(path)
         if known is None:
-            known = self._read_partitions[path] = read_partition(path)
+            known = read_partition(path)
+            if not is_kept:
+                return known
+            self._read_partitions[path] = known
             if isinstance(self.partitions, Subdirectories):
                 self.partitions.read[path.name] = path
             return known

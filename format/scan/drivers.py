@@ -30,25 +30,25 @@ def scan_logs(
 ) -> Iterator[ResultT | Finding]:
     """The results for some logs, in order, and a finding for each log that cannot be read to its end.
 
-    Findings among the logs, for what could not be listed, are yielded in their place. With several jobs, and on a
-    cluster, all logs are listed first, otherwise each is listed when it is read. With ``may_stop`` the caller may need
+    Findings among the logs, for what could not be listed, are yielded in their place. With several jobs all logs are
+    listed first, otherwise each is listed when it is read or passed to a cluster. With ``may_stop`` the caller may need
     only the first results, so no cluster makes all of them. Raises WorkerDied, and the errors of iterating over
-    ``logs``.
+    ``logs``, after the results of the logs before them.
     """
     cluster = None if may_stop else current_cluster()
-    error: KafkaLogError | None = None
     if cluster is not None:
-        logs, error = _listed(logs)
-        yield from cluster.results(LogByLog(scan), logs, advance)
+        listing = _Listing(logs)
+        yield from cluster.results(LogByLog(scan), listing, advance)
+        listing.raise_error()
     elif jobs > 1 and may_be_shared(scan):
-        logs, error = _listed(logs)
-        with open_driver(scan, [log for log in logs if isinstance(log, LogUnit)], jobs, advance) as driver:
-            yield from _results(scan, logs, driver)
+        listing = _Listing(logs)
+        listed = list(listing)
+        with open_driver(scan, [log for log in listed if isinstance(log, LogUnit)], jobs, advance) as driver:
+            yield from _results(scan, listed, driver)
+        listing.raise_error()
     else:
         with SerialDriver(scan, advance) as serial:
             yield from _results(scan, logs, serial)
-    if error is not None:
-        raise error
 
 
 def _results(
@@ -61,14 +61,23 @@ def _results(
             yield from results_of(scan, log, driver)
 
 
-def _listed(logs: Iterable[LogUnit | Finding]) -> tuple[list[LogUnit | Finding], KafkaLogError | None]:
-    """The logs up to the first error of listing, and that error, which is raised after their results."""
-    listed: list[LogUnit | Finding] = []
-    try:
-        listed.extend(logs)
-    except KafkaLogError as error:
-        return listed, error
-    return listed, None
+class _Listing:
+    """The logs up to the first error of listing them, which is raised after their results."""
+
+    def __init__(self, logs: Iterable[LogUnit | Finding]) -> None:
+        self._logs = logs
+        self._error: KafkaLogError | None = None
+
+    def __iter__(self) -> Iterator[LogUnit | Finding]:
+        try:
+            yield from self._logs
+        except KafkaLogError as error:
+            self._error = error
+
+    def raise_error(self) -> None:
+        """Raise the error that ended the listing, if there was one."""
+        if self._error is not None:
+            raise self._error
 
 
 @value_class

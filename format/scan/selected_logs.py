@@ -18,6 +18,7 @@ from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
+from format.scan.cluster import current_cluster
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
@@ -80,7 +81,10 @@ def partitions_to_read(
 def partitions_below(
     target: Target, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
-    """The partitions at or below a target, each with its checkpoints; findings for those that cannot be listed."""
+    """The partitions at or below a target, each with its checkpoints; findings for those that cannot be listed.
+
+    On a cluster the tasks list what they read, and this process keeps no listing, as there may be very many.
+    """
     if target.kind is Kind.PARTITION:
         try:
             yield target.partition, target.checkpoints_around(limits)
@@ -88,11 +92,12 @@ def partitions_below(
             yield finding_of(error, location_of_directory(target.path))
         return
     yield from target.link_findings()
+    is_kept = current_cluster() is None
     for log_dir in target.log_dirs:
         yield from log_dir.unread_findings()
         for path in log_dir.partitions:
             try:
-                yield log_dir.partition(path), log_dir.checkpoints(limits)
+                yield log_dir.partition(path, is_kept=is_kept), log_dir.checkpoints(limits)
             except KafkaLogError as error:
                 yield finding_of(error, location_of_directory(path))
 

@@ -70,11 +70,11 @@ def scan_units(
 
     Units are read by this process, by several processes if that is faster, or by the cluster that is set.
     """
-    units = list(units)
     cluster = current_cluster()
     if cluster is not None:
         yield from cluster.results(scan, units, advance)
         return
+    units = list(units)
     if jobs > 1:
         sized = [_SizedUnit(unit, tuple(log.path for log in scan.logs(unit))) for unit in units]
         jobs = min(jobs, sum(bool(each.paths) for each in sized))
