@@ -313,6 +313,11 @@ def bundled(items: Iterable[SizedT], task_bytes: int) -> Iterator[list[SizedT]]:
         yield task
 
 
+def share_of_task(item: Sized, task_bytes: int) -> float:
+    """How much of a task of ``bundled`` an item fills, at most 1."""
+    return min(max(item.size_bytes / task_bytes, 1 / _MOST_ITEMS_IN_A_TASK), 1)
+
+
 def _items(units: Iterable[Unit]) -> Iterator[Item]:
     for unit in units:
         if not unit.segments:

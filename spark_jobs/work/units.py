@@ -36,6 +36,7 @@ from spark_jobs.work.planning import (
     bytes_of_range,
     bytes_of_task,
     planned_segment,
+    share_of_task,
 )
 from spark_jobs.work.workers import Surroundings
 
@@ -80,10 +81,10 @@ class SplitUnit:
 Item = WholeUnit | LogPart
 
 
-#: A job reads about so many parts of logs, or so many for each core: its plan is kept in memory, and its last tasks
-#: leave cores idle.
-_PARTS_OF_A_JOB = 4096
-_PARTS_FOR_EACH_CORE = 8
+#: A job reads about so many parts of logs and whole units, or so many tasks for each core: its plan is kept in memory,
+#: and its last tasks leave cores idle.
+_ITEMS_OF_A_JOB = 4096
+_TASKS_FOR_EACH_CORE = 8
 
 
 @dataclass(slots=True)
@@ -130,33 +131,37 @@ def plan_units(
         range_bytes = bytes_of_local_range(total_bytes, parallelism)
     wanted = bytes_of_range(total_bytes, range_bytes)
     task_bytes = bytes_of_task(total_bytes, wanted, parallelism)
-    most_parts = max(_PARTS_OF_A_JOB, _PARTS_FOR_EACH_CORE * parallelism)
     walk = scan.walk
     is_shared = walk is not None and may_be_shared(walk)
 
-    def items(made: UnitPlan) -> Iterator[Item]:
+    def items_of(each: WholeUnit, states: dict[str, FileState], made: UnitPlan) -> Iterator[Item]:
+        logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
+        if not logs:
+            yield each
+            return
+        segments = tuple(
+            planned_segment(each.number, number, log, _state_of_log(log, states), wanted)
+            for number, log in enumerate(logs)
+        )
+        made.split.add(each.number, SplitUnit(each.number, each.unit, segments))
+        for segment, log in zip(segments, logs, strict=True):
+            yield from (LogPart(segment, part, log) for part in range(segment.part_count))
+
+    def items_of_job(made: UnitPlan) -> Iterator[Item]:
         """The items of one job, the next ones of the scan. They are packed task by task."""
-        part_count = 0
+        item_count, task_count = 0, 0.0
         for each, states in rest:
             made.total_bytes += each.size_bytes
-            logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
-            if not logs:
-                yield each
-                continue
-            segments = tuple(
-                planned_segment(each.number, number, log, _state_of_log(log, states), wanted)
-                for number, log in enumerate(logs)
-            )
-            made.split.add(each.number, SplitUnit(each.number, each.unit, segments))
-            for segment, log in zip(segments, logs, strict=True):
-                yield from (LogPart(segment, part, log) for part in range(segment.part_count))
-                part_count += segment.part_count
-            if part_count >= most_parts:
+            for item in items_of(each, states, made):
+                yield item
+                item_count += 1
+                task_count += share_of_task(item, task_bytes)
+            if item_count >= _ITEMS_OF_A_JOB and task_count >= _TASKS_FOR_EACH_CORE * parallelism:
                 return
 
     while True:
         made = UnitPlan(parallelism)
-        made.tasks = PackedList(bundled(items(made), task_bytes))
+        made.tasks = PackedList(bundled(items_of_job(made), task_bytes))
         if not made.tasks:
             return
         yield made

@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from spark_jobs.views import stream_reader
 from spark_jobs.views.batch_reader import KafkaLogReader, Share
 from spark_jobs.views.read_options import parse_options
 from spark_jobs.views.stream_reader import KafkaLogStreamReader, StreamShare
-from spark_jobs.work import packed
+from spark_jobs.work import packed, planning, units
 from spark_jobs.work.units import plan_units
 
 _SCHEMA = pa.schema([pa.field("offset", pa.int64())])
@@ -82,12 +83,28 @@ def test_memory_does_not_grow_with_segments(
     assert _growth(partial(planned, few), partial(planned, many)) < 400 * (_PARTITIONS - 10) * _SEGMENTS
 
 
+def test_many_small_units_are_read_by_several_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has so many units that all cores have work, and the jobs follow each other in the order of the units."""
+    monkeypatch.setattr(units, "_ITEMS_OF_A_JOB", 100)
+    monkeypatch.setattr(planning, "_MOST_ITEMS_IN_A_TASK", 8)
+
+    def jobs(parallelism: int) -> list[list[int]]:
+        many = (PartitionDirectory(tmp_path / f"topic-{number}", Checkpoints()) for number in range(1000))
+        plans = plan_units(VerifyScan(), many, parallelism=parallelism)
+        return [[item.number for task in each.tasks for item in task] for each in plans]  # type: ignore[union-attr]
+
+    for parallelism, expected in ((1, 100), (2, 128), (5, 320), (20, 1280)):
+        found = jobs(parallelism)
+        assert [len(each) for each in found[:-1]] == [expected] * (len(found) - 1), parallelism
+        assert [*chain.from_iterable(found)] == [*range(1000)]
+
+
 def test_memory_does_not_grow_with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "_MOST_BYTES_IN_MEMORY", 4096)
 
     def of_units(count: int) -> int:
-        units = (PartitionDirectory(tmp_path / f"topic-{number}", Checkpoints()) for number in range(count))
-        return sum(sum(map(len, each.tasks)) for each in plan_units(VerifyScan(), units, parallelism=2))
+        many = (PartitionDirectory(tmp_path / f"topic-{number}", Checkpoints()) for number in range(count))
+        return sum(sum(map(len, each.tasks)) for each in plan_units(VerifyScan(), many, parallelism=2))
 
     assert of_units(300) == 300
     assert _growth(partial(of_units, 300), partial(of_units, 3000)) < 50 * 2700
