@@ -83,7 +83,7 @@ Item = WholeUnit | LogPart
 
 #: A job reads about so many parts of logs and whole units, or so many tasks for each core: its plan is kept in memory,
 #: and its last tasks leave cores idle.
-_ITEMS_OF_A_JOB = 4096
+_ITEMS_OF_A_JOB = 8192
 _TASKS_FOR_EACH_CORE = 8
 
 

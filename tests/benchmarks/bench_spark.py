@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +30,9 @@ from pyspark.sql.datasource import InputPartition
 
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.scan.cluster import scanned_by
+from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.progress import no_progress
+from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
@@ -121,11 +123,34 @@ def _report_plan(name: str, planned: Callable[[Path], tuple[int, int]], root: st
     )
 
 
+class _PlanningCluster:
+    """A cluster of 1,000 cores that plans scans, and runs none. ``sizes`` are the bytes of the tasks of each job."""
+
+    def __init__(self) -> None:
+        self.sizes: list[list[int]] = []
+
+    def results(self, scan: UnitScan[UnitT, ResultT], units: Iterable[UnitT], advance: object) -> Iterator[ResultT]:
+        for made in plan_units(scan, units, parallelism=1000):
+            self.sizes.append(_bytes_of_tasks(made))
+        yield from ()
+
+    @property
+    def total(self) -> tuple[int, int]:
+        """The tasks of all jobs, and their bytes."""
+        return sum(map(len, self.sizes)), sum(map(sum, self.sizes))
+
+
 def _of_verify(root: Path) -> tuple[int, int]:
-    """The tasks of all jobs, and their bytes."""
-    plans = plan_units(VerifyScan(), units_of(Target(root), DEFAULT_LIMITS), parallelism=1000)
-    sizes = list(map(_bytes_of_tasks, plans))
-    return sum(map(len, sizes)), sum(map(sum, sizes))
+    cluster = _PlanningCluster()
+    list(cluster.results(VerifyScan(), units_of(Target(root), DEFAULT_LIMITS), no_progress))
+    return cluster.total
+
+
+def _of_grep(root: Path) -> tuple[int, int]:
+    cluster = _PlanningCluster()
+    with scanned_by(cluster):
+        list(grep(root, Criteria()))
+    return cluster.total
 
 
 def _bytes_of_tasks(made: UnitPlan) -> list[int]:
@@ -151,7 +176,7 @@ def _as_spark_gets(partitions: list[InputPartition]) -> tuple[int, int]:
 
 
 _PLANNED_COLUMNS = pa.schema([pa.field("offset", pa.int64())])
-_PLANS = {"scan verify": _of_verify, "the data source": _of_source, "a stream": _of_stream}
+_PLANS = {"scan verify": _of_verify, "scan grep": _of_grep, "the data source": _of_source, "a stream": _of_stream}
 
 
 def _cpu_s_by_kind() -> dict[str, float]:
