@@ -99,8 +99,8 @@ def test_the_plan_of_a_job_is_made_when_it_is_requested(
     for number in range(5):
         write_segment(tmp_path / f"t-{number}", 0, [*batches(40)[:-1], batches(1, 500)[0][:-3]])
     write_segment(tmp_path / "small-0", 0, batches(1))
-    monkeypatch.setattr("spark_jobs.work.units._PARTS_OF_A_JOB", 10)
-    monkeypatch.setattr("spark_jobs.work.units._PARTS_FOR_EACH_CORE", 1)
+    monkeypatch.setattr("spark_jobs.work.units._ITEMS_OF_A_JOB", 10)
+    monkeypatch.setattr("spark_jobs.work.units._TASKS_FOR_EACH_CORE", 0)
     size_bytes = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
     units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
     plans = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 6)
