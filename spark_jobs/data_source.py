@@ -6,7 +6,7 @@ Filters are not pushed down: Spark 4.3.0 keeps an earlier filter when a frame is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -49,13 +49,13 @@ class KafkaLogDataSource(DataSource):
         options = parse_options(self.options)
         if options.starts_at_latest:
             raise BadOption("startingOffsets is latest: that is for readStream")
-        return KafkaLogReader(options, _checked(schema, options))
+        return KafkaLogReader(options, _checked(schema, options), schema.names)
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusedStream:  # noqa: N802 (Spark's name)
         """A reader of a stream of appended records."""
         try:
             options = parse_options(self.options)
-            return KafkaLogStreamReader(options, _checked(schema, options))
+            return KafkaLogStreamReader(options, _checked(schema, options), schema.names)
         except KafkaLogError as error:
             return RefusedStream(error)
 
@@ -69,7 +69,10 @@ class KafkaLogDataSource(DataSource):
 
 
 def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
-    """The Arrow schema of a read. A schema that the user gave may have some of the view's columns, in any order."""
+    """The Arrow schema of a read, with the view's names of the columns.
+
+    A schema that the user gave may have some of the view's columns, in any order, with their names in any case.
+    """
     text, arrow = _schemas(options)
     if schema.names == arrow.names:
         return arrow
@@ -77,18 +80,28 @@ def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
         raise BadOption(f"the option columns and the schema name other columns ({text}): give one of the two")
     columns = columns_of_view(options.view, options.corrupt_column)
     given = {field.name: field.dataType.simpleString() for field in schema.fields}
-    for name, kind in given.items():
-        if name not in columns or kind != _simple(columns[name][0]):
+    names = _spelled(columns, given)
+    for (name, kind), column in zip(given.items(), names, strict=True):
+        if column not in columns or kind != _simple(columns[column][0]):
             others = [each for each in VIEW_NAMES if _fits(given, each)]
             advice = f"it fits the option view={' or '.join(others)}" if others else "give some of its columns"
             raise KafkaLogError(f"the schema has {name} {kind}; that of the view {options.view} is {text}: {advice}")
-    return view_schema(columns, given)[1]
+    return view_schema(columns, names)[1]
 
 
 def _fits(given: Mapping[str, str], view: str) -> bool:
     """Whether a view has these columns, with these types."""
     columns = columns_of_view(view, None)
-    return all(name in columns and kind == _simple(columns[name][0]) for name, kind in given.items())
+    names = _spelled(columns, given)
+    return all(
+        name in columns and kind == _simple(columns[name][0]) for name, kind in zip(names, given.values(), strict=True)
+    )
+
+
+def _spelled(columns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The names as the columns have them: as in Spark, case does not count. Unknown names are as they were given."""
+    spelled = {name.lower(): name for name in columns}
+    return [spelled.get(name.lower(), name) for name in names]
 
 
 def _simple(sql: str) -> str:
@@ -98,8 +111,7 @@ def _simple(sql: str) -> str:
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
     columns = columns_of_view(options.view, options.corrupt_column)
-    spelled = {name.lower(): name for name in columns}  # as in Spark, case does not count
-    named = [spelled.get(name.lower(), name) for name in options.columns]
+    named = _spelled(columns, options.columns)
     unknown = [name for name in named if name not in columns]
     if unknown or len(set(named)) < len(named):
         wrong = f"names {unknown[0]}, which is not a column" if unknown else "names one twice"

@@ -75,11 +75,15 @@ class Share(InputPartition):
 
 
 class KafkaLogReader(DataSourceReader):
-    """The reader of a batch query: ``partitions`` plans the tasks on the driver, and ``read`` runs in each task."""
+    """The reader of a batch query: ``partitions`` plans the tasks on the driver, and ``read`` runs in each task.
 
-    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+    ``names`` are the user's names of the columns of ``schema``, which may differ in case.
+    """
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
         self._options = options
         self._schema = schema
+        self._names = list(names or schema.names)
         self._surroundings = Surroundings()
         self._coordinators: TransactionalIds | None = None
         self._dropped: Counter[str] = Counter()
@@ -151,7 +155,9 @@ class KafkaLogReader(DataSourceReader):
         batch = batch.replace_schema_metadata(None)
         if batch.schema.names != self._schema.names:
             batch = batch.select(self._schema.names)
-        return batch if batch.schema == self._schema else batch.cast(self._schema)
+        if batch.schema != self._schema:
+            batch = batch.cast(self._schema)
+        return batch if self._names == self._schema.names else batch.rename_columns(self._names)
 
     def _with_broker(self, batch: pa.RecordBatch, item: Item) -> pa.RecordBatch:
         """The rows with their broker's id as the last column, where the view has it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,7 +137,7 @@ class StreamShare(InputPartition):
 class KafkaLogStreamReader(DataSourceStreamReader):
     """The reader of a stream: the driver finds what was appended, and ``read`` runs in each task."""
 
-    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
         if options.view != "records":
             raise BadOption(f"readStream reads the view records, not the view {options.view}")
         if options.ending:
@@ -145,7 +145,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if options.max_offsets is not None and find_spec("pyspark.sql.streaming.datasource") is None:
             raise BadOption("maxOffsetsPerTrigger needs Spark 4.2 or later")
         self._options = replace(options, ignore_missing=not options.fails_on_loss)
-        self._reader = KafkaLogReader(self._options, schema)
+        self._reader = KafkaLogReader(self._options, schema, names)
         # The last log of a directory, its size, and its end offset.
         self._ends: dict[str, tuple[str, int, int | None]] = {}
         self._last: StreamOffset = {}

@@ -48,6 +48,9 @@ def test_a_schema_with_some_of_the_columns(spark: Any, kafkalog: Any, data_dir: 
     )
     ends = spark.sql("SELECT topic, max(offset) FROM few GROUP BY topic ORDER BY topic").collect()
     assert ends == whole.groupBy("topic").agg({"offset": "max"}).orderBy("topic").collect()
+    with_case = spark.read.schema("OFFSET BIGINT, TimestampType INT").format("kafkalog").load(path)
+    assert with_case.columns == ["OFFSET", "TimestampType"]
+    assert Counter(with_case.collect()) == Counter(whole.select("offset", "timestampType").collect())
     for wrong in ("offset INT", "ofset BIGINT", "offset BIGINT, extra STRING"):
         with pytest.raises(Exception, match="give some of its columns"):
             spark.read.schema(wrong).format("kafkalog").load(path).collect()

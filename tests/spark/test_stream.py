@@ -12,8 +12,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from pyspark.sql.types import LongType, StringType, StructType
+
 from format import layout
-from spark_jobs.data_source import _schemas
+from spark_jobs.data_source import KafkaLogDataSource, _schemas
 from spark_jobs.views.read_options import BadOption, parse_options
 from spark_jobs.views.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset, StreamShare
 from tests.building import batches, write_segment
@@ -68,6 +70,17 @@ def test_what_is_appended_is_read_once(tmp_path: Path) -> None:
     second = again.latestOffset(first, None)
     assert _offsets(again, first, second) == _all("new", 7, 0, other) + _all("t", 0, end, later)
     assert _offsets(_reader(tmp_path, rangeBytes="300"), first, second) == _offsets(again, first, second)
+
+
+def test_the_columns_have_the_names_of_the_schema(tmp_path: Path) -> None:
+    _append(tmp_path / "t-0", 0, 0, 3)
+    source = KafkaLogDataSource({"path": str(tmp_path)})
+    reader = source.streamReader(StructType().add("OFFSET", LongType()).add("Topic", StringType()))
+    assert isinstance(reader, KafkaLogStreamReader)
+    (share,) = reader.partitions({}, reader.latestOffset({}, None))
+    assert isinstance(share, StreamShare)
+    (rows,) = reader.read(share)
+    assert rows.to_pydict() == {"OFFSET": [*range(9)], "Topic": ["t"] * 9}
 
 
 def test_a_batch_that_is_still_being_written_is_left_for_later(tmp_path: Path) -> None:
