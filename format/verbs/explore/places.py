@@ -38,6 +38,8 @@ from format.wording import counted, counted_plainly
 PAGE = 200
 _ZEROS_BYTES = 4096
 _DAMAGE_WINDOW_BYTES = 4 * MIB
+#: The most bytes after a page of index entries that are read to see whether they are all zeros.
+_MOST_PADDING_BYTES = 64 * MIB
 LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
 #: The structures of index entries.
 ENTRY_LAYOUTS: dict[Kind, Layout] = {
@@ -251,6 +253,8 @@ def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
         count = source.size_bytes // size
         stop = min(count, start + PAGE)
         content = source.read_at(start * size, (stop - start) * size)
+        first_unused = _first_unused(source, place, start, content, size)
+    stop = min(stop, first_unused)
     base = location_of_file(place.path).base_offset or 0
     for number, values in enumerate(structure.struct.iter_unpack(content[: (stop - start) * size]), start):
         found.append(
@@ -264,8 +268,28 @@ def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
             )
         )
     if stop < count:
-        found.append(_more(place.path, stop, f"{counted(count - stop, 'more entry')} …"))
+        words = "unused entry" if stop == first_unused else "more entry"
+        found.append(_more(place.path, stop, f"{counted(count - stop, words)} …"))
     return found
+
+
+def _first_unused(source: FileSource, place: Place, start: int, content: bytes, size: int) -> int:
+    """The first of the zero entries up to the end of an index, if a page has it after another entry.
+
+    A broker gives the indexes of its active segment their full size. A page that begins with zeros shows them, and so
+    does one with more after it than is read here. The count of entries is returned where none are unused.
+    """
+    count = source.size_bytes // size
+    used = start + -(-len(content.rstrip(b"\0")) // size)
+    first, stop = max(used, start + 1), start + len(content) // size
+    is_padded = place.file_kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX)
+    if not is_padded or first >= stop or (start and used == start):
+        return count
+    left = range(stop * size, count * size, MIB)
+    if len(left) * MIB > _MOST_PADDING_BYTES:
+        return count
+    is_unused = all(not source.read_at(at, min(MIB, left.stop - at)).strip(b"\0") for at in left)
+    return first if is_unused else count
 
 
 def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from format.io import source as source_module
+from format.layout import OFFSET_INDEX_ENTRY
 from format.verbs.explore.byte_views import view_of
 from format.verbs.explore.places import PAGE, Place, PlaceKind, children, root_place
 from tests.building import batch, batches, wrapper, write_segment
@@ -61,6 +62,48 @@ def test_pages_of_batches_and_records(tmp_path: Path) -> None:
     records = children(only)
     assert len(records) == PAGE + 1
     assert [each.offset for each in children(only, records[-1].position)] == [PAGE, PAGE + 1, PAGE + 2]
+
+
+def index_of(folder: Path, content: bytes) -> Place:
+    """A place of an offset index."""
+    path = folder / f"{0:020}.index"
+    path.write_bytes(content)
+    return root_place(path)
+
+
+def entries_of(numbers: Iterable[int]) -> bytes:
+    """Entries of an offset index."""
+    return b"".join(OFFSET_INDEX_ENTRY.struct.pack(number, number * 100) for number in numbers)
+
+
+def test_the_unused_entries_of_an_index_are_one_place(tmp_path: Path) -> None:
+    place = index_of(tmp_path, entries_of(range(3)) + bytes(8 * 1000))
+    *entries, unused = children(place)
+    assert [each.label for each in entries] == [
+        "offset 0 → position 0",
+        "offset 1 → position 100",
+        "offset 2 → position 200",
+    ]
+    assert (unused.kind, unused.label, unused.position) == (PlaceKind.MORE, "1,000 unused entries …", 3)
+    zeros = children(place, unused.position)
+    assert [each.number for each in zeros[:-1]] == list(range(3, 3 + PAGE))
+    assert zeros[-1].label == "800 more entries …"
+
+
+@pytest.mark.parametrize(
+    ("content", "shown", "label"),
+    [
+        (bytes(8), 1, None),
+        (bytes(8 * 5), 1, "4 unused entries …"),
+        (entries_of(range(1, PAGE + 1)) + bytes(8), PAGE, "1 more entry …"),
+        (entries_of([1]) + bytes(8 * 300) + entries_of([5]), PAGE, "102 more entries …"),  # damage, not padding
+        (entries_of([1]) + bytes(8 * 3), 1, "3 unused entries …"),
+    ],
+)
+def test_where_the_entries_of_an_index_end(tmp_path: Path, content: bytes, shown: int, label: str | None) -> None:
+    found = children(index_of(tmp_path, content))
+    assert sum(each.kind is PlaceKind.ENTRY for each in found) == shown
+    assert [each.label for each in found if each.kind is PlaceKind.MORE] == ([] if label is None else [label])
 
 
 def test_records_of_compressed_batches_and_old_messages(tmp_path: Path) -> None:
