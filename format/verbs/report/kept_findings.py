@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
+from itertools import islice
 
 from format.findings import FINDING_CODES, Finding, Severity
 from format.node.partition import parse_partition_dir
 from format.rows.record_rows import Row
 from format.value_class import state_class
 from format.verbs.report.terms import MOST_ROWS
-from format.wording import counted
+from format.wording import counted, listed
 
 #: The most findings of one code that are kept; the table may have room for fewer.
 _MOST_OF_CODE = 500
@@ -18,6 +19,7 @@ _MOST_DIRECTORIES = 100_000
 #: The most codes in the sentence about damage, and the most places for each of them.
 _MOST_CODES = 4
 _MOST_NAMED = 3
+_MOST_RANGES = 2
 
 
 @state_class
@@ -88,13 +90,16 @@ class KeptFindings:
 
     def _places(self, key: tuple[Severity, str]) -> str:
         """The first places of a code in words, one for each partition or file, those with losses first."""
-        found: dict[str, str] = {}
-        for each in sorted(self.kept[key], key=lambda one: one.lost_offsets is None):
+        kept = self.kept[key]
+        found: dict[str, list[tuple[int, int]]] = {}
+        for each in sorted(kept, key=lambda one: one.lost_offsets is None):
             where = each.location
             name = where.path.rpartition("/")[2] if where.topic is None else f"{where.topic}-{where.partition}"
-            name += self._owner_words(each)
-            found.setdefault(name, name + _loss_words(each))
-        shown = list(found.values())[:_MOST_NAMED]
+            losses = found.setdefault(name + self._owner_words(each), [])
+            if each.lost_offsets is not None:
+                losses.append(each.lost_offsets)
+        is_whole = self.counts[key] == len(kept)
+        shown = [name + _loss_words(losses, is_whole=is_whole) for name, losses in islice(found.items(), _MOST_NAMED)]
         # Not all findings of a frequent code are kept, but all their places are counted.
         more = max(len(found), len(self.places[key])) - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
@@ -115,8 +120,13 @@ def directory_of(found: Finding) -> str:
     return folder if parse_partition_dir(name) is None else path
 
 
-def _loss_words(found: Finding) -> str:
-    if found.lost_offsets is None:
+def _loss_words(losses: Sequence[tuple[int, int]], *, is_whole: bool) -> str:
+    """The lost offsets of one place in brackets; ``is_whole`` says whether these are all of them."""
+    if not losses:
         return ""
-    first, last = found.lost_offsets
-    return f" (offset {first:,} lost)" if first == last else f" (offsets {first:,} to {last:,} lost)"
+    ranges = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in losses[:_MOST_RANGES]]
+    if len(losses) > len(ranges):
+        more = len(losses) - len(ranges)
+        ranges.append(counted(more, "more range") if is_whole else "others")
+    is_one = len(losses) == 1 and losses[0][0] == losses[0][1]
+    return f" ({'offset' if is_one else 'offsets'} {listed(ranges)} lost)"

@@ -54,7 +54,7 @@ def damaged_node(source: Path, folder: Path) -> Path:
 def hostile_report() -> Report:
     """A report with a row of each attack in each table and chart."""
     report = Report(NOW_MS, list(ATTACKS), sentences=list(ATTACKS), not_checked=list(ATTACKS))
-    report.counts = dict.fromkeys(("partitions", "segments", "records", "bytes"), 2**62)
+    report.counts = dict.fromkeys(("partitions", "segments", "records", "bytes", "lost_offsets"), 2**62)
     report.severities = {"fatal": len(ATTACKS), "error": 0, "warning": 0, "info": 0}
     schemas = {schema.type: schema for schema in columns.SCHEMAS}
     for name in (*(table.type for table in TABLES), *_CHARTS):

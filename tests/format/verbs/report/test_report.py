@@ -13,8 +13,9 @@ import pytest
 
 from format.columns import FINDING
 from format.errors import InputError
-from format.findings import Finding
+from format.findings import Finding, finding
 from format.io.source import FileSource
+from format.location import Location
 from format.node.target import Target
 from format.scan.read_log import chunks_with_crcs
 from format.state.cluster_context import ContextTerms, read_context
@@ -26,6 +27,7 @@ from format.verbs.boot.one_log.partition_files import read_partition_files
 from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
+from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTable, ReportTerms
 from format.verbs.verify.verify import verify
@@ -200,6 +202,25 @@ def test_rows_without_room_are_counted_and_not_made() -> None:
 def places_of(finding: dict[str, Any]) -> str:
     first, last = finding["lost_offsets"]
     return f"{first:,} to {last:,}"
+
+
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [
+        ([], "orders-0"),
+        ([(2006, 2006)], "orders-0 (offset 2,006 lost)"),
+        ([(2006, 2083), (9, 9)], "orders-0 (offsets 2,006 to 2,083 and 9 lost)"),
+        ([(1, 2), (4, 5), (7, 8)], "orders-0 (offsets 1 to 2, 4 to 5 and 1 more range lost)"),
+        ([(each, each) for each in range(501)], "orders-0 (offsets 0, 1 and others lost)"),
+    ],
+)
+def test_a_place_has_all_its_losses(losses: list[tuple[int, int]], words: str) -> None:
+    kept = KeptFindings()
+    where = Location("/data/orders-0", "orders", 0)
+    lost_offsets: list[tuple[int, int] | None] = [*losses] or [None]
+    for each in lost_offsets:
+        kept.add(finding("batch-crc-mismatch", where, "text", lost_offsets=each))
+    assert kept.sentence() == f"Damage: fatal batch-crc-mismatch in {words}."
 
 
 def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path) -> None:
