@@ -16,6 +16,9 @@ from kafkalog_cli.render.values import json_value
 #: How the page's script shows a value: as it is, with separators, as a size, as a time, as a duration, as yes or no.
 _KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "bytes": "text", "headers": "text"}
 
+#: The columns of ranges of offsets.
+_RANGES = ("lost_offsets", "lost_if_elected", "damaged")
+
 
 @value_class
 class Shown:
@@ -52,7 +55,7 @@ TABLES = (
           ("timestamp", "kind", "severity", "topic", "partition", "offset", "detail", "path")),
     Shown("divergence", "Partitions whose replicas differ", "No replicas here differ.",
           ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "high_watermark", "lost_if_elected",
-           "damaged", "elect")),
+           "damaged")),
     Shown("replica", "Their replicas", "",
           ("topic", "partition", "node_id", "kind", "elect", "log_end_offset", "high_watermark", "leader_epoch",
            "unique_count", "lost_count", "lost_committed_count", "truncate_to", "path")),
@@ -153,15 +156,24 @@ def _make_plain(name: str, values: list[Any]) -> None:
 
 
 def _words_of(name: str, value: Any) -> str:
-    """A list or object that holds only scalars, in words; any other value as JSON."""
-    if name == "lost_offsets" and isinstance(value, (list, tuple)) and len(value) == 2:
-        first, last = value
-        return f"{first:,}" if first == last else f"{first:,}–{last:,}"
-    if isinstance(value, (list, tuple)) and all(map(_is_plain, value)):
-        return ", ".join(map(str, value)) or "none"
+    """A list or object that holds only scalars, or ranges of offsets, in words; any other value as JSON."""
+    if name in _RANGES and isinstance(value, (list, tuple)):
+        return _ranges(value)
+    if isinstance(value, (list, tuple)) and all(each is None or _is_plain(each) for each in value):
+        return ", ".join("–" if each is None else str(each) for each in value) or "none"
     if isinstance(value, dict) and all(map(_is_plain, value.values())):
         return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"
     return json_value(value)
+
+
+def _ranges(value: Any, separator: str = "; ") -> str:
+    """A range ``[first, last]``, or a list of ranges or of such lists, None for no range."""
+    if value is None:
+        return "–"
+    if len(value) == 2 and all(map(_is_plain, value)):
+        first, last = value
+        return f"{first:,}" if first == last else f"{first:,}–{last:,}"
+    return separator.join(_ranges(each, ", ") for each in value) or "none"
 
 
 def _is_plain(value: Any) -> bool:

@@ -132,7 +132,7 @@
           if (column.name === "path") cell.append(...this.parts(text));
           else cell.textContent = text;
           if (numeric.has(column.kind)) cell.className = "n";
-          else if (column.kind === "time") cell.className = "t";
+          else if (column.kind === "time" || (column.name === "path" && text.length <= 40)) cell.className = "t";
           else if (text.length > 40) cell.className = text.length > 150 ? "w l" : "w";
         }
         line.append(cell);

@@ -186,6 +186,21 @@ def test_a_path_breaks_between_its_parts(opened: Browser) -> None:
     assert "".join(parts) == opened.rows("finding")[0][8]
 
 
+def test_a_short_path_is_on_one_line(
+    browser: Browser, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "short.html"
+    path.write_text(page_of(report_of(Path("node-1"))))
+    browser.open(path)
+    script = """
+    const lines = cell => new Set([...cell.querySelectorAll(".part")].map(part => part.getBoundingClientRect().top));
+    return [...document.querySelectorAll("#t-report_partition td:last-child")].map(cell => lines(cell).size);
+    """
+    assert set(browser.run(script)) == {1}
+
+
 def test_a_long_name_widens_nothing(browser: Browser, data_dir: Path, tmp_path: Path) -> None:
     node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
     renamed = (node / "orders-0").rename(node / f"{'n' * 245}-0")
