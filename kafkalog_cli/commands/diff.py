@@ -9,6 +9,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
+from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
@@ -25,19 +26,28 @@ EXAMPLES = (
     ),
 )
 
+#: The number in ``elect`` of a divergence counts from 0, which is easily read as a node id: its replicas say it.
 _TABLE_COLUMNS = {
-    "divergence": ("topic", "partition", "kind", "offset", "leader_epoch", "log_end_offset"),
-    "replica": (
-        "node_id",
-        "kind",
-        "log_end_offset",
-        "truncate_to",
-        "lost_if_elected",
-        "lost_committed_count",
-        "high_watermark",
-        "unique_from",
-        "unique_to",
-        "path",
+    "divergence": ShownColumns(
+        ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "leader_epoch", "damaged"),
+        first_to_go=("damaged", "leader_epoch"),
+        on_request=("elect",),
+    ),
+    "replica": ShownColumns(
+        (
+            "node_id",
+            "kind",
+            "elect",
+            "log_end_offset",
+            "truncate_to",
+            "lost_if_elected",
+            "lost_committed_count",
+            "high_watermark",
+            "unique_from",
+            "unique_to",
+            "path",
+        ),
+        as_paragraphs=True,
     ),
 }
 

@@ -10,12 +10,14 @@ from format.columns import RECORD, RowSchema
 class ShownColumns(tuple[str, ...]):
     """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
 
-    Columns in ``whole`` are not folded while others can be dropped. With ``as_paragraphs``, a terminal on which a row
-    does not fit shows paragraphs in place of a table.
+    Columns in ``whole`` are not folded while others can be dropped. A wide terminal shows other columns, too, but not
+    those in ``on_request``. With ``as_paragraphs``, a terminal on which a row does not fit shows paragraphs in place of
+    a table.
     """
 
     first_to_go: tuple[str, ...]
     whole: tuple[str, ...]
+    on_request: tuple[str, ...]
     as_paragraphs: bool
 
     def __new__(
@@ -24,11 +26,13 @@ class ShownColumns(tuple[str, ...]):
         first_to_go: tuple[str, ...] = (),
         whole: tuple[str, ...] = ("topic", "group"),
         *,
+        on_request: tuple[str, ...] = (),
         as_paragraphs: bool = False,
     ) -> Self:
         made = super().__new__(cls, names)
         made.first_to_go = first_to_go
         made.whole = whole
+        made.on_request = on_request
         made.as_paragraphs = as_paragraphs
         return made
 

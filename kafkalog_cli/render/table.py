@@ -151,7 +151,8 @@ class TableRenderer:
             names = list(schema.names) if "all" in self._chosen else picked or names
         self._essential_count = len(names)
         if self._chosen is None and self._terminal_width is not None:
-            names += [name for name in schema.names if name not in names and name not in _PLACES]
+            hidden = {*names, *_PLACES, *(essential.on_request if isinstance(essential, ShownColumns) else ())}
+            names += [name for name in schema.names if name not in hidden]
         at = {name: place for place, name in enumerate(schema.names)}
         self._schema = schema
         self._shown = [(at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]])) for name in names]

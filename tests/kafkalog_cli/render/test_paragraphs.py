@@ -7,8 +7,9 @@ import os
 
 import pytest
 
-from format.columns import BOOT_STEP
+from format.columns import BOOT_STEP, REPLICA
 from kafkalog_cli.output import OutputStream
+from kafkalog_cli.render.paragraphs import paragraph
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.render.table import TableRenderer
 
@@ -24,7 +25,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch, width: int | None, *, as_paragraphs: 
     rows = []
     for values in (
         {"action": "recover", "path": LOG, "offset": 0, "bytes": 2000, "reason": REASON},
-        {"action": "truncate", "path": "orders-0", "offset": 5, "bytes": 7, "lost_offsets": [5, 9], "reason": "torn"},
+        {
+            "action": "truncate",
+            "path": "orders-0",
+            "offset": 5,
+            "bytes": 7,
+            "lost_offsets": [5, 9],
+            "reason": "it is torn",
+        },
     ):
         rows.append(tuple(values.get(name) for name in BOOT_STEP.names))
     buffer = io.BytesIO()
@@ -44,8 +52,19 @@ def test_a_narrow_terminal_keeps_paths_and_sentences_whole(monkeypatch: pytest.M
         "         there was no clean shutdown: every batch is read, its CRC checked, and",
         "         the indexes are rebuilt",
         "truncate orders-0  offset 5, bytes 7 B, lost_offsets [5,9]",
-        "         torn",
+        "         it is torn",
     ]
+
+
+def test_words_and_numbers_have_their_names() -> None:
+    names = ("node_id", "kind", "lost_if_elected", "path")
+    columns = [next(each for each in REPLICA.columns if each.name == name) for name in names]
+    assert paragraph(columns, ("1", "behind", "[7,9]", "n1/t-0"), 80) == (
+        "node_id 1 n1/t-0  kind behind, lost_if_elected [7,9]\n"
+    )
+    assert paragraph(columns, ("-", "-", "[7,9]", "n1/" + "t" * 70), 60) == (
+        f"-        n1/{'t' * 70}\n         lost_if_elected [7,9]\n"
+    )
 
 
 @pytest.mark.parametrize(("width", "as_paragraphs"), [(190, True), (None, True), (80, False)])

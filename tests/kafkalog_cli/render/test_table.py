@@ -107,6 +107,14 @@ def test_a_narrow_column_comes_back_where_a_wide_one_is_gone(monkeypatch):
     assert drawn(30, MATCH, columns, rows, monkeypatch)[0].split() == ["topic", "offset"]
 
 
+def test_a_wide_terminal_does_not_show_what_is_shown_on_request(monkeypatch):
+    rows = [("orders", 0, 1, 1714564800000, 3, 4, 5)]
+    for on_request in ((), ("position",)):
+        head = drawn(200, MATCH, ShownColumns(("topic", "offset"), on_request=on_request), rows, monkeypatch)[0]
+        assert ("position" in head.split()) == (not on_request)
+        assert "leader_epoch" in head.split()
+
+
 def test_table_knows_no_markup():
     output, _aside = rendered("table", (PROPERTY, [("[red]x[/red]", ":smile:", "[link=http://x]y")]))
     assert lines(output)[1].split() == ["[red]x[/red]", ":smile:", "[link=http://x]y"]
