@@ -32,7 +32,16 @@ LOCAL_MASTER = f"local[*, {_TRIES}]"
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[0-9]+)\])?")
 _LEAST_JAVA = 17
 _LEAST_SPARK = (4, 0)
-_CONNECT_PORT, _CONNECT_WAIT_S = 15002, 20
+_CONNECT_WAIT_S = 20
+#: What answers at the address of a master, by its scheme, and the port where the address has none.
+_ANSWERING = {
+    "sc": ("Spark Connect server", 15002),
+    "spark": ("Spark master", 7077),
+    "k8s": ("Kubernetes API server", 443),
+}
+_PORTS = {"http": 80}
+#: The client of Kubernetes may reach its server through a proxy only.
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _UNPACKED = "environment"  # the directory that executors unpack an archive into
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 _NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
@@ -226,6 +235,8 @@ def open_session(
     if submitted:
         with _kept_interrupt():
             return builder.getOrCreate()
+    if master is not None:
+        _require_answer(master)
     log = spark_log_path()
     with _output_to(log), _no_orphan(), _kept_interrupt():
         try:
@@ -241,11 +252,7 @@ def _connected(address: str, conf: Mapping[str, str]) -> SparkSession:
     """A session of a Connect server. The Python of the server and its executors must have this package."""
     from pyspark.sql import SparkSession
 
-    place = urlsplit(address)
-    try:  # without this check, the client would try for ten minutes
-        socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), _CONNECT_WAIT_S).close()
-    except (OSError, ValueError) as error:
-        raise ClusterFailed(f"no Spark Connect server answers at {address}: {error}") from error
+    _require_answer(address)
     builder = SparkSession.builder.remote(address)
     for name, value in (_FOR_RESULTS | dict(conf)).items():
         builder = builder.config(name, value)
@@ -253,6 +260,28 @@ def _connected(address: str, conf: Mapping[str, str]) -> SparkSession:
         return builder.getOrCreate()
     except Exception as error:
         raise ClusterFailed(f"no session at {address}: {one_line_reason(error)}") from error
+
+
+def _require_answer(master: str) -> None:
+    """Raise ClusterFailed where nothing answers at the address of a master, within half a minute.
+
+    Without this check, a Connect client would try for ten minutes, a standalone master for one, and the client of
+    Kubernetes says no reason.
+    """
+    scheme, _, rest = master.partition("://")
+    what, default_port = _ANSWERING.get(scheme, ("", 0))
+    if not what or (scheme == "k8s" and any(os.environ.get(name) for name in _PROXIES)):
+        return
+    places = [urlsplit(each if "://" in each else f"//{each}") for each in rest.split(",")]
+    errors = []
+    for place in places:
+        try:
+            address = place.hostname or "", place.port or _PORTS.get(place.scheme, default_port)
+            socket.create_connection(address, _CONNECT_WAIT_S / len(places)).close()
+            return
+        except (OSError, ValueError) as error:
+            errors.append(error)
+    raise ClusterFailed(f"no {what} answers at {master}: {errors[0]}") from errors[0]
 
 
 def close_session(session: SparkSession) -> None:
