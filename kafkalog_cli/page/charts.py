@@ -14,7 +14,8 @@ from kafkalog_cli.render.table import human_size
 
 Rows = list[dict[str, Any]]
 
-_BYTES = "format(datum.value, '.3~s') + 'B'"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_MOST_TICKS = 5
 _SERIES = [f"var(--s{number})" for number in range(8)]
 SEVERITIES = ("warning", "error", "fatal")
 _SEVERITY_COLOURS = [f"var(--{name})" for name in SEVERITIES]
@@ -44,8 +45,15 @@ def _time_axis(span: Span | None = None) -> dict[str, Any]:
     return {"type": "temporal", "scale": scale, "axis": {"title": "time (UTC)", "grid": False}}
 
 
-def _byte_axis(title: str) -> dict[str, Any]:
-    return {"type": "quantitative", "axis": {"title": title, "labelExpr": _BYTES, "tickCount": 4}}
+def _byte_axis(title: str, values: Values) -> dict[str, Any]:
+    """An axis from 0 to the largest ``high``, with ticks at round numbers of KiB, MiB and so on, as sizes in tables."""
+    most = max((each["high"] for each in values), default=0)
+    steps = (digit * 10**power * 1024**unit for unit in range(7) for power in range(3) for digit in (1, 2, 5))
+    step = next((each for each in sorted(steps) if most <= _MOST_TICKS * each), most)
+    unit = max(number for number in range(7) if step >= 1024**number)
+    labels = f"format(datum.value / {1024**unit}, ',~g') + ' {_UNITS[unit]}'"
+    ticks = list(range(0, most + 1, step))
+    return {"type": "quantitative", "axis": {"title": title, "values": ticks, "labelExpr": labels}}
 
 
 _TIP = {"field": "tip", "type": "nominal"}
@@ -74,7 +82,7 @@ def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
                 "encoding": {
                     "x": {"field": "start", **_time_axis(span)},
                     "x2": {"field": "end"},
-                    "y": {"field": "low", **_byte_axis("bytes")},
+                    "y": {"field": "low", **_byte_axis("bytes", values)},
                     "y2": {"field": "high"},
                     "color": _colour(names, _SERIES),
                     "description": _TIP,
@@ -146,7 +154,7 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
                 "encoding": {
                     "x": {"field": "start", **axis},
                     "x2": {"field": "end"},
-                    "y": {"field": "low", **_byte_axis("bytes")},
+                    "y": {"field": "low", **_byte_axis("bytes", values)},
                     "y2": {"field": "high"},
                     "description": _TIP,
                 },
@@ -198,15 +206,16 @@ def batch_sizes(rows: Rows) -> Markup | None:
         for row in sorted(rows, key=lambda row: (row["least_bytes"], CODECS.index(row["codec"])))
     ]
     order = [names[size] for size in sizes]
+    values = stacked(cells)
     spec = {
         "width": WIDTH,
         "height": 150,
-        "data": {"values": stacked(cells)},
+        "data": {"values": values},
         "mark": {"type": "bar"},
         "encoding": {
             "x": {"field": "name", "type": "nominal", "sort": order,
                   "axis": {"title": "size of a batch, from", "labelAngle": 0}},
-            "y": {"field": "low", **_byte_axis("bytes")},
+            "y": {"field": "low", **_byte_axis("bytes", values)},
             "y2": {"field": "high"},
             "color": _colour([each for each in CODECS if any(row["codec"] == each for row in rows)], _SERIES),
             "description": _TIP,
@@ -242,13 +251,14 @@ def _codec_sizes(text: str | None) -> dict[str, int]:
 def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title: str) -> Markup:
     """Bars from the left, one for each name, in the given order."""
     order = list(dict.fromkeys(shown(cell[0]) for cell in cells))
-    axis = _byte_axis(title) if "bytes" in title else {
+    values = stacked(cells)
+    axis = _byte_axis(title, values) if "bytes" in title else {
         "type": "quantitative", "axis": {"title": title, "format": ",d", "tickCount": 5, "tickMinStep": 1}
     }  # fmt: skip
     spec = {
         "width": WIDTH - 180,
         "height": {"step": 17},
-        "data": {"values": stacked(cells)},
+        "data": {"values": values},
         "mark": {"type": "bar"},
         "encoding": {
             "y": {"field": "name", "type": "nominal", "sort": order, "axis": {"title": None, "labelLimit": 220}},

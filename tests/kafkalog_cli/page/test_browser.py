@@ -123,7 +123,7 @@ def test_charts_are_drawn_in_place(opened: Browser) -> None:
     """
     count, drawn, words, place = opened.run(script)
     assert count == drawn > 8
-    assert {"Mon 02", "time (UTC)", "100kB"} <= set(words)
+    assert {"Mon 02", "time (UTC)", "100 KiB"} <= set(words)
     assert 0.1 < place < 0.3, "the damage is of 4 November, and the axis goes from 1 to 21 November"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafkalog_cli.page import charts
 
 
@@ -18,6 +20,27 @@ def test_topics_are_in_the_order_of_their_bars() -> None:
     assert min(places) > 0
     assert "large-directory" not in drawn
     assert charts.topics(rows[2:3]) is None
+
+
+@pytest.mark.parametrize(
+    ("most", "ticks", "unit", "name"),
+    [
+        (0, 2, 1, "B"),
+        (7, 4, 1, "B"),
+        (1023, 3, 1, "B"),
+        (1024, 3, 1, "B"),
+        (5 * 1024, 6, 1024, "KiB"),
+        (1_308_331, 3, 1024, "KiB"),
+        (3 * 1024**3 + 1, 4, 1024**3, "GiB"),
+        (2**63, 5, 1024**6, "EiB"),
+        (2**80, 2, 1024**6, "EiB"),
+    ],
+)
+def test_an_axis_of_bytes(most: int, ticks: int, unit: int, name: str) -> None:
+    axis = charts._byte_axis("bytes", [{"high": 1}, {"high": most}])["axis"]
+    assert axis["labelExpr"] == f"format(datum.value / {unit}, ',~g') + ' {name}'"
+    assert len(axis["values"]) == ticks
+    assert axis["values"][-1] <= max(most, 1) < axis["values"][-1] + max(axis["values"][1:2], default=2)
 
 
 def _place(first: int, last: int) -> dict[str, object]:

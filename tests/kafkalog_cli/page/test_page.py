@@ -118,7 +118,7 @@ def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> 
     assert "batch-crc-mismatch" in words
     assert "run salvage to keep the batches after it" in words
     charts = [data for data in map(json.loads, reader.data) if "columns" not in data]
-    labels = [value["tip"] for value in _values(charts) if "tip" in value]
+    labels = [value["tip"] for value in _values(charts) if isinstance(value, dict) and "tip" in value]
     assert any(label.startswith("orders-0: ") and label.endswith("fatal") for label in labels), "the map"
     assert any(label.startswith("batch-crc-mismatch in orders-0") for label in labels), "the damage in time"
     document = json.loads("".join(document_parts(report)))
