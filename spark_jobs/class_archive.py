@@ -13,7 +13,7 @@ import time
 import zlib
 from pathlib import Path
 
-from format.user_cache import user_cache
+from format.user_cache import note_use, remove_unused, user_cache
 from spark_jobs.spark_version import spark_version
 
 _BY_ITSELF_SINCE = 19  # from this Java on the JVM makes and replaces the archive by itself
@@ -30,6 +30,7 @@ def class_archive_options(java: Path, version: int) -> str:
     if place is None:
         return ""
     archive = place / f"spark-{_key(java, version):08x}.jsa"
+    note_use(archive)
     if version >= _BY_ITSELF_SINCE:
         return f" -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={archive}"
     is_being_made = _take_finished(archive)
@@ -37,6 +38,7 @@ def class_archive_options(java: Path, version: int) -> str:
         return f" -XX:SharedArchiveFile={archive}"
     if is_being_made:
         return ""
+    remove_unused(place)
     global _being_made
     _being_made = archive.with_name(f"{archive.name}.{os.getpid()}{_UNFINISHED}")
     return f" -XX:ArchiveClassesAtExit={_being_made}"

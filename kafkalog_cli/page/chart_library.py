@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from format.user_cache import user_cache
+from format.user_cache import note_use, remove_unused, user_cache
 from format.version import VERSION
 
 #: The script of a build without vl_convert.
@@ -40,6 +40,8 @@ def chart_library() -> str:
         script = made_script()
         if kept is not None:
             _keep(kept, script)
+    elif kept is not None:
+        note_use(kept)
     return script
 
 
@@ -75,3 +77,4 @@ def _keep(path: Path, script: str) -> None:
         os.replace(new.name, path)
     except OSError:
         pass
+    remove_unused(path.parent)

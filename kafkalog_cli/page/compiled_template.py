@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
 
-from format.user_cache import user_cache
+from format.user_cache import note_use, remove_unused, user_cache
 from format.version import VERSION
 from kafkalog_cli.page.light_digest import sha256
 
@@ -27,10 +28,13 @@ class CompiledTemplates(FileSystemBytecodeCache):
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             super().load_bytecode(bucket)
+        if bucket.code is not None:
+            note_use(Path(self.directory, self.pattern % bucket.key))
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             super().dump_bytecode(bucket)
+        remove_unused(Path(self.directory))
 
 
 def _digest(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,19 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def test_the_script_is_made_once(made: list[str]) -> None:
     assert library.chart_library() == library.chart_library() == made[0]
     assert len(made) == 1
+
+
+def test_what_is_used_is_kept_and_the_rest_removed(made: list[str], tmp_path: Path) -> None:
+    library.chart_library()
+    (kept,) = (tmp_path / "kafkalog").iterdir()
+    for path in (kept, kept.with_name("charts-0.0.1-1-1.js")):
+        path.touch()
+        os.utime(path, (1, 1))
+    library.chart_library()
+    assert kept.stat().st_mtime > 1
+    kept.unlink()
+    library.chart_library()
+    assert list((tmp_path / "kafkalog").iterdir()) == [kept]
 
 
 def test_a_script_that_was_cut_is_made_again(made: list[str], tmp_path: Path) -> None:
