@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,31 +16,18 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from format.errors import ClusterFailed, InputError
 from format.wording import installing
 from spark_jobs.class_archive import class_archive_options
+from spark_jobs.masters import LOCAL_MASTER, is_connect, is_submitted, require_answer, with_retries
 from spark_jobs.spark_version import spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TRIES = 3  # of a task, as its worker may die
-LOCAL_MASTER = f"local[*, {_TRIES}]"
-_LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[0-9]+)\])?")
 _LEAST_JAVA = 17
 _LEAST_SPARK = (4, 0)
-_CONNECT_WAIT_S = 20
-#: What answers at the address of a master, by its scheme, and the port where the address has none.
-_ANSWERING = {
-    "sc": ("Spark Connect server", 15002),
-    "spark": ("Spark master", 7077),
-    "k8s": ("Kubernetes API server", 443),
-}
-_PORTS = {"http": 80}
-#: The client of Kubernetes may reach its server through a proxy only.
-_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _UNPACKED = "environment"  # the directory that executors unpack an archive into
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 _NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
@@ -154,21 +140,11 @@ def is_session_running() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def is_submitted() -> bool:
-    """Whether spark-submit started this process, and with it the JVM and the master."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def _keep_root_logger_quiet() -> None:
     """Add a handler to the root logger: without one, py4j prints a traceback when Ctrl-C interrupts a call."""
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(logging.NullHandler())
-
-
-def is_connect(master: str | None) -> bool:
-    """Whether a master is the address of a Spark Connect server."""
-    return master is not None and master.startswith("sc://")
 
 
 def is_remote_session(session: SparkSession) -> bool:
@@ -183,17 +159,6 @@ def parallelism_of(session: SparkSession) -> int:
     from pyspark.sql.functions import spark_partition_id
 
     return max(int(session.range(10_000).select(spark_partition_id()).distinct().count()), 1)
-
-
-def is_elsewhere(master: str | None) -> bool:
-    """Whether the tasks of a master run on other hosts, with another working directory."""
-    return is_submitted() if master is None else not master.startswith("local")
-
-
-def _with_retries(master: str) -> str:
-    """The master; a local one with several tries for each task, as a worker may die (the default is one try)."""
-    match = _LOCAL.fullmatch(master)
-    return master if match is None else f"local[{match['threads'] or 1}, {_TRIES}]"
 
 
 def open_session(
@@ -218,7 +183,7 @@ def open_session(
             )
         return _connected(str(master), conf or {})
     submitted = is_submitted()
-    master = _with_retries(master) if master else (None if submitted else LOCAL_MASTER)
+    master = with_retries(master) if master else (None if submitted else LOCAL_MASTER)
     settings = dict(_EVERYWHERE)
     is_local = master is not None and master.startswith("local")
     if is_local:
@@ -236,7 +201,7 @@ def open_session(
         with _kept_interrupt():
             return builder.getOrCreate()
     if master is not None:
-        _require_answer(master)
+        require_answer(master)
     log = spark_log_path()
     with _output_to(log), _no_orphan(), _kept_interrupt():
         try:
@@ -252,36 +217,14 @@ def _connected(address: str, conf: Mapping[str, str]) -> SparkSession:
     """A session of a Connect server. The Python of the server and its executors must have this package."""
     from pyspark.sql import SparkSession
 
-    _require_answer(address)
+    require_answer(address)
     builder = SparkSession.builder.remote(address)
     for name, value in (_FOR_RESULTS | dict(conf)).items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
     except Exception as error:
-        raise ClusterFailed(f"no session at {address}: {one_line_reason(error)}") from error
-
-
-def _require_answer(master: str) -> None:
-    """Raise ClusterFailed where nothing answers at the address of a master, within half a minute.
-
-    Without this check, a Connect client would try for ten minutes, a standalone master for one, and the client of
-    Kubernetes says no reason.
-    """
-    scheme, _, rest = master.partition("://")
-    what, default_port = _ANSWERING.get(scheme, ("", 0))
-    if not what or (scheme == "k8s" and any(os.environ.get(name) for name in _PROXIES)):
-        return
-    places = [urlsplit(each if "://" in each else f"//{each}") for each in rest.split(",")]
-    errors = []
-    for place in places:
-        try:
-            address = place.hostname or "", place.port or _PORTS.get(place.scheme, default_port)
-            socket.create_connection(address, _CONNECT_WAIT_S / len(places)).close()
-            return
-        except (OSError, ValueError) as error:
-            errors.append(error)
-    raise ClusterFailed(f"no {what} answers at {master}: {errors[0]}") from errors[0]
+        raise ClusterFailed(f"no session at {address.partition('/;')[0]}: {one_line_reason(error)}") from error
 
 
 def close_session(session: SparkSession) -> None:

@@ -17,8 +17,9 @@ from format.scan.serial import SerialDriver
 from format.value_class import value_class
 from spark_jobs.class_archive import want_class_archive
 from spark_jobs.executors import check_executors
+from spark_jobs.masters import is_elsewhere
 from spark_jobs.requests import Where
-from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session, parallelism_of
+from spark_jobs.session import close_session, is_session_running, open_session, parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
 from spark_jobs.work.packed import unpacked

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from format.io.remote_path import path_of
 from format.scan.cluster import scanned_by
+from spark_jobs.masters import is_connect, is_elsewhere
 from spark_jobs.requests import Ending, Where
-from spark_jobs.session import is_connect, is_elsewhere, require_spark
+from spark_jobs.session import require_spark
 
 if TYPE_CHECKING:
     from spark_jobs.report import Report

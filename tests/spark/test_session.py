@@ -47,6 +47,7 @@ def test_a_master_that_says_nothing(tmp_path: Path) -> None:
         ("k8s://https://127.0.0.1:{port}", "Kubernetes API server"),
         ("k8s://127.0.0.1:{port}", "Kubernetes API server"),
         ("sc://127.0.0.1:{port}", "Spark Connect server"),
+        ("sc://127.0.0.1:{port}/;token=secret,x", "Spark Connect server"),
     ],
 )
 def test_a_master_that_is_not_there(master: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +56,8 @@ def test_a_master_that_is_not_there(master: str, what: str, tmp_path: Path, monk
             monkeypatch.delenv(name)
     place = master.format(port=free_ports(1)[0])
     first = first_words(tmp_path, ("--master", place))
-    assert first == f"kafkalog: no {what} answers at {place}: [Errno {errno.ECONNREFUSED}] Connection refused"
+    shown = place.partition("/;")[0]
+    assert first == f"kafkalog: no {what} answers at {shown}: [Errno {errno.ECONNREFUSED}] Connection refused"
 
 
 def first_words(folder: Path, words: tuple[str, ...]) -> str:

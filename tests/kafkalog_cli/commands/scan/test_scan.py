@@ -14,6 +14,7 @@ from format.errors import ClusterFailed
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.failures import condition_of
 from spark_jobs import session
+from spark_jobs.masters import with_retries
 from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
 from tests.running import Run
 
@@ -114,6 +115,6 @@ def test_a_job_that_failed_is_no_usage_error() -> None:
 
 def test_every_local_master_tries_a_task_again() -> None:
     for given, expected in (("local", "local[1, 3]"), ("local[4]", "local[4, 3]"), ("local[*]", "local[*, 3]")):
-        assert session._with_retries(given) == expected
+        assert with_retries(given) == expected
     for given in ("local[2, 5]", "spark://head:7077", "yarn", "local-cluster[2,1,1024]"):
-        assert session._with_retries(given) == given
+        assert with_retries(given) == given
