@@ -81,17 +81,19 @@ def _values(source: FileSource, path: Path, limits: Limits) -> Iterator[tuple[in
         raise StopsStart(error.text, kafka_class, path=path, reason=_REASON, position=error.position) from error
 
 
-def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> list[bytes | None]:
-    """The values of a chunk's records but control records. Raises StopsStart."""
-    values: list[bytes | None] = []
+def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> Iterator[bytes | None]:
+    """The values of a chunk's records but control records, in the order in which a node decodes them.
+
+    Raises StopsStart at a record that cannot be read, after the values before it.
+    """
     for table in record_tables(chunk, which=~chunk.table.is_control, limits=limits):
+        for row in range(len(table)):
+            yield table.value(row)
         if table.problems:
             reason, position = f"{_REASON}: {table.problems[0].error}", int(chunk.table.position[0])
             raise StopsStart(
                 "InvalidRecordException", "DefaultRecord.readFrom", path=path, reason=reason, position=position
             )
-        values += [table.value(row) for row in range(len(table))]
-    return values
 
 
 def _undecodable(path: Path, words: str, position: int) -> StopsStart:

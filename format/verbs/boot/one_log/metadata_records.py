@@ -183,7 +183,7 @@ def _read_data(value: bytes, version: _Version) -> None:
     known = newest - 1 if version < since else highest
     failed = f"Failed to deserialize record with type {kind}"
     try:
-        content = reader_for(message, min(number, known))(cursor)
+        content = reader_for(message, max(message.versions.lowest, min(number, known)))(cursor)
     except (CorruptDataError, LimitExceeded) as error:
         raise _parse(failed) from error
     if number > known and _has_structs(message, content):
@@ -205,13 +205,24 @@ def _has_structs(message: Message, content: dict[str, object]) -> bool:
 
 
 def _short(cursor: Cursor, name: str) -> int:
+    """Read an unsigned varint into an int of Java, which has a sign, and that into a short.
+
+    So a long varint may be a sound number, or one below 0. Of a fifth byte, only four bits are kept.
+    """
+    bits = 0
     try:
-        number = cursor.read_unsigned_varint()
+        for count in range(5):
+            byte = cursor.buffer[cursor.take(1)]
+            bits |= (byte & 0x7F) << (7 * count)
+            if byte < 0x80:
+                break
+        else:
+            raise _parse(f"Error while reading {name}")
     except KafkaLogError as error:
         raise _parse(f"Error while reading {name}") from error
-    if number > _MOST_SHORT:
+    if _MOST_SHORT < bits & 0xFFFFFFFF <= 0x7FFFFFFF:
         raise _parse(f"Value for {name} was too large.")
-    return number
+    return (bits + 0x8000 & 0xFFFF) - 0x8000
 
 
 def _parse(text: str) -> _Unreadable:

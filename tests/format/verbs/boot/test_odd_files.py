@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from format.layout import RECORD_BATCH
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootResult, BootTerms
 from tests.oracle.boot_mutations.earlier_release import make_earlier
@@ -373,3 +374,18 @@ def test_bootstrap_metadata_is_read_batch_by_batch(node: Node) -> None:
     path.write_bytes(path.read_bytes()[:position] + content[found[2][0] :])
     (message,) = refusals(node)
     assert message.startswith("Found record size 0 smaller than minimum record overhead (14)")
+
+
+def test_bootstrap_metadata_is_read_record_by_record(node: Node) -> None:
+    """A record that cannot be decoded stops it before a record that cannot be read."""
+    path = node.first / "bootstrap.checkpoint"
+    position, *_ = next(each for each in batch_positions(path) if each[1] > 150)
+    content = bytearray(path.read_bytes())
+    first = position + RECORD_BATCH.size_bytes
+    length = content[first] >> 1  # a zigzag varint of one byte
+    content[first + 1 + length] = 0x01  # the length of the next record is -1
+    path.write_bytes(content)
+    assert refusals(node) == ["InvalidRecordException"]
+    content[first + 7] = 99  # the type of the first record
+    path.write_bytes(content)
+    assert refusals(node) == ["unable to deserialize record"]

@@ -26,6 +26,9 @@ MESSAGES: dict[str, str | None] = {
     "type 70000": "Value for type was too large.",
     "type of a removed record": "Unknown metadata id 6",
     "a type without a version": "Error while reading version",
+    "a version of five bytes": "Failed to deserialize record with type 20",  # it is -1
+    "a version of six bytes": "Error while reading version",
+    "a type below 0": "Unknown metadata id -1",
     "no-op of version 40000": "Value for version was too large.",
     "no-op without tagged fields": "Failed to deserialize record with type 20",
     "no-op with more behind": "Found 4 byte(s) of garbage after 20",
@@ -72,7 +75,18 @@ def test_what_stops_it(node: Node, name: str) -> None:
     assert refusals(node) == ([] if message is None else [message])
 
 
-@pytest.mark.parametrize("name", ["no-op of version 1", "topic of version 1", "snapshot: no-op of version 1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no-op of version 1",
+        "topic of version 1",
+        "snapshot: no-op of version 1",
+        "a version of five bytes, and fields",
+        "a version of five bytes with a bit too many",
+        "a frame version of five bytes",
+        "a type of five bytes",
+    ],
+)
 def test_a_newer_version_that_a_node_may_read_is_not_predicted(node: Node, name: str) -> None:
     ODD[name](node)
     result = boot(node.log_dirs, BootTerms(), node_id=1)
