@@ -76,33 +76,9 @@ def pytest_sessionstart() -> None:
 
 
 TESTS = REPOSITORY / "tests"
-#: Tests that are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
-SLOW = (
-    *("faults", "faults_writing", "oracle", "properties", "recording", "spark", "truth"),
-    *("docs/test_completion.py", "docs/test_generated.py", "test_packaging.py", "test_readme.py"),
-    *(
-        "format/kernel/test_kernel_twins.py",
-        "format/kernel/test_quick_checks.py",
-        "format/codecs/test_codecs.py",
-        "format/rewriting",
-    ),
-    *(f"format/verbs/{verb}" for verb in ("dump_log", "grep", "rebuild_index", "recompress", "redact", "salvage")),
-    *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py", "kafkalog_cli/test_line_style.py"),
-    *(
-        "format/codecs/test_codecs_bombs.py",
-        "format/io/test_s3_connection.py",
-        "format/io/stores",
-        "kafkalog_cli/test_addresses.py",
-        "format/scan/test_changed_files.py",
-    ),
-    *("format/verbs/boot", "format/verbs/find", "format/verbs/verify/test_walk.py"),
-    *(f"kafkalog_cli/commands/test_{verb}.py" for verb in ("bundle", "bundled_answers", "extract", "redact", "report")),
-    *("field", "test_shipped_data.py", "format/internal_topics/test_reader.py", "format/verbs/report"),
-    *(
-        f"kafkalog_cli/{each}"
-        for each in ("page", "screens/test_explorer.py", "test_following.py", "test_tiered_logs.py")
-    ),
-)
+#: Folders whose tests are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
+#: Elsewhere a file says so itself: ``pytestmark = pytest.mark.slow``.
+SLOW = ("faults", "faults_writing", "field", "oracle", "properties", "recording", "spark", "truth")
 #: The reasons to skip a test where nothing may be missing: the test does not apply to a corpus or to this system.
 _DOES_NOT_APPLY = re.compile(
     r"this corpus has no|the corpora that ship have|brokers of that time|one corpus of each kind|takes minutes: set"

@@ -18,6 +18,8 @@ from format.kernel.compiled import COMPILED_MODULES
 from tests.corpora import REPOSITORY
 from tests.running import Run
 
+pytestmark = pytest.mark.slow
+
 KERNEL = REPOSITORY / "format" / "kernel"
 ALL_MODULES = [f"format.kernel.{name}" for name in COMPILED_MODULES]
 NOTHING_BUILT = ("[] set()", "set() None")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.readme_tour import README, rewritten
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_tour_shows_what_the_commands_print() -> None:

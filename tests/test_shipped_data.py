@@ -12,6 +12,8 @@ import pytest
 from tests.corpora import DATA_DIR, REPOSITORY, corpora
 from tests.running import Run
 
+pytestmark = pytest.mark.slow
+
 
 def shipped_files() -> list[Path]:
     return sorted(each for each in DATA_DIR.rglob("*") if each.is_file())

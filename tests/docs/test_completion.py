@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import unavailable
 from tests.corpora import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 SHARE = REPOSITORY / "docs/share"
 _SECONDS = 60.0
 _QUIET = 0.5  # while more input waits, zsh takes a tab for a character

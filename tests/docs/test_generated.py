@@ -19,6 +19,8 @@ from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.main import COMMANDS, PROGRAM
 from tests.corpora import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 REGENERATE = "regenerate with: python -m docs.generate"
 
 _LINK = re.compile(r"\[[^\]\n]+\]\((?!https?://)([^)\s]+)\)")

@@ -16,6 +16,8 @@ from kafkalog_cli.main import main
 from tests.building import batches, write_segment
 from tests.front_server import front_server
 
+pytestmark = pytest.mark.slow
+
 Upload = Callable[[Path, str], str]
 Outcome = tuple[int, list[str], str]
 Program = Callable[..., Outcome]

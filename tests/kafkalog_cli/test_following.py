@@ -18,6 +18,8 @@ from tests.building import batch, write_segment
 from tests.corpora import REPOSITORY
 from tests.running import run_many
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:

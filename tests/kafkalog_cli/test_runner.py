@@ -24,6 +24,8 @@ from kafkalog_cli.runner import Run
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.reading import assert_screen_safe
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = [sys.executable, "-m", "tests.kafkalog_cli.fake_program", "fake"]
 
 

@@ -14,6 +14,8 @@ from format.io.stores.aiven_store import decode_manifest, decode_sizes
 from kafkalog_cli.main import main
 from tests.aiven_objects import packed_sizes, write_objects
 
+pytestmark = pytest.mark.slow
+
 Outcome = tuple[int, list[dict[str, Any]], str]
 Program = Callable[..., Outcome]
 _OBJECTS = "remote/kafka-tiered-storage"

@@ -29,6 +29,8 @@ from tests.format.payloads import (
     zstd_zeros,
 )
 
+pytestmark = pytest.mark.slow
+
 #: What decompressing may take beyond its result: steps, windows, the growth of a buffer.
 ROOM_MIB = 48
 LIMIT_MIB = DEFAULT_LIMITS.max_decompressed_bytes // MIB

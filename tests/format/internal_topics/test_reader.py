@@ -21,6 +21,8 @@ from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, ship
 from tests.format.internal_topics.message_encoder import encode, messages
 from tests.record_encoder import encode_unsigned_varint
 
+pytestmark = pytest.mark.slow
+
 SHIPPED: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
 for row in shipped("kafka_messages.json"):
     SHIPPED[row["name"], row["version"]].append(row)

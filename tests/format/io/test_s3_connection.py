@@ -19,6 +19,8 @@ from format.io.s3_connection import connected_s3, region_of_bucket
 from format.io.stores import http_client
 from format.node.target import kind_of
 
+pytestmark = pytest.mark.slow
+
 _ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 _FAR_LONGER_S = 60  # than it should take; the library by itself takes 100 seconds for one question
 

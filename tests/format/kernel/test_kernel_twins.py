@@ -45,6 +45,8 @@ from tests.faults.mutations import case
 from tests.format.kernel.twins import INSTALLED, LIMITS, PLAIN, WHERE, Twin, shown
 from tests.sources import BytesSource
 
+pytestmark = pytest.mark.slow
+
 Functions = dict[str, Any]  # what they offer to other packages, by name
 
 needs_both = pytest.mark.skipif(

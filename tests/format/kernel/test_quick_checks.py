@@ -29,6 +29,8 @@ from tests.format.kernel.twins import INSTALLED, LIMITS, PLAIN, WHERE, shown
 from tests.record_encoder import NewRecord, encode_record
 from tests.sources import BytesSource
 
+pytestmark = pytest.mark.slow
+
 
 def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
     chance = random.Random(3)

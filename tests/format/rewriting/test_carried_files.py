@@ -20,6 +20,8 @@ from format.verbs.salvage.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 
+pytestmark = pytest.mark.slow
+
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 DIRECTORY_ID = "qdjf3iRK0hQ-aXAzdHP3xg"
 METADATA = "__cluster_metadata-0"

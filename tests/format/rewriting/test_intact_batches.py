@@ -17,6 +17,8 @@ from tests.oracle.boot_mutations.odd_batches import odd_batches
 from tests.record_encoder import NewRecord, encode_record
 from tests.running import run_many
 
+pytestmark = pytest.mark.slow
+
 
 def plain(offset: int, producer: int) -> bytes:
     return batch(offset, [b"x"], producer_id=producer, producer_epoch=0, base_sequence=2)

@@ -28,6 +28,8 @@ from format.verbs.verify.verify import verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
+pytestmark = pytest.mark.slow
+
 Entries = dict[int, tuple[int, ...]]
 
 

@@ -15,6 +15,8 @@ from format.rewriting.sources import WriteSources, read_write_sources
 from tests.building import batches, write_segment
 from tests.running import Run
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "salvage": (),
     "recompress": ("--codec", "lz4"),

@@ -13,6 +13,8 @@ from format.scan.drivers import scan_logs
 from tests.building import batches
 from tests.format.scan.toy import Toy, log_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def small_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from format.io.bundles.members import MANIFEST
 from tests.building import batch, write_segment
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 pq = pytest.importorskip("pyarrow.parquet")
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

@@ -17,6 +17,8 @@ from tests.oracle.boot_mutations.node import copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("pyarrow.parquet")
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

@@ -19,6 +19,8 @@ from tests.corpora import Corpus
 from tests.dumping import dump
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
 RunOne = Callable[..., Run]
 Row = tuple[Any, ...]

@@ -11,6 +11,8 @@ import pytest
 from tests.building import batches, write_segment
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
 
 

@@ -7,9 +7,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.page.reports import damaged_node
 from tests.running import Run
+
+pytestmark = pytest.mark.slow
 
 
 def test_page_and_document(

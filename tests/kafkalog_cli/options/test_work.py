@@ -11,6 +11,8 @@ from kafkalog_cli.options.work import Pacing, Sharing, Work
 from tests.corpora import Corpus
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 HOW = (
     ("--jobs", "1"),
     ("--jobs", "3"),

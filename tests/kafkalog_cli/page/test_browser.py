@@ -16,6 +16,8 @@ from tests.conftest import unavailable
 from tests.kafkalog_cli.page.browser import MISSING, Browser, open_browser
 from tests.kafkalog_cli.page.reports import damaged_node, hostile_report, report_of
 
+pytestmark = pytest.mark.slow
+
 _HOVER = """
 const mark = document.querySelector(arguments[0]);
 mark.scrollIntoView({block: "center"});

@@ -9,6 +9,8 @@ import pytest
 
 from kafkalog_cli.page import chart_library as library
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:

@@ -6,6 +6,8 @@ import pytest
 
 from kafkalog_cli.page import charts
 
+pytestmark = pytest.mark.slow
+
 
 def test_topics_are_in_the_order_of_their_bars() -> None:
     rows = [

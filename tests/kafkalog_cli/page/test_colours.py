@@ -11,6 +11,8 @@ from format.findings import Severity
 from kafkalog_cli.page import page
 from kafkalog_cli.page.partition_map import STATES
 
+pytestmark = pytest.mark.slow
+
 _CSS = (Path(page.__file__).parent / "templates" / "page.css").read_text()
 
 

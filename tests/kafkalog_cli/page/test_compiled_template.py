@@ -13,6 +13,8 @@ from jinja2.environment import Environment as CompilingEnvironment
 
 from kafkalog_cli.page.compiled_template import compiled_templates
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:

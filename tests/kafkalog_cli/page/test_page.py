@@ -18,6 +18,8 @@ from kafkalog_cli.page.page import page_of
 from kafkalog_cli.page.view import TABLES
 from tests.kafkalog_cli.page.reports import ATTACKS, damaged_node, hostile_report, report_of
 
+pytestmark = pytest.mark.slow
+
 
 class _Reader(HTMLParser):
     """The elements of a page, their attributes, and the text between them."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from format.columns import DIVERGENCE, FINDING, METADATA_CHANGE
 from format.verbs.report.terms import Report
 from kafkalog_cli.page.view import table_views
+
+pytestmark = pytest.mark.slow
 
 
 def _shown(schema: Any, column: str, values: list[Any]) -> list[Any]:

@@ -19,6 +19,8 @@ from tests.kafkalog_cli.page.reports import damaged_node
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 from tests.running import run_many
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_from_the_root_to_a_field(data_dir: Path, size: tuple[int, int]) -> None:

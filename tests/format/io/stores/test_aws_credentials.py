@@ -9,6 +9,8 @@ import pytest
 
 from format.io.stores.aws_credentials import Credentials, credential_source, profile_settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

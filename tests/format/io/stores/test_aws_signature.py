@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from format.io.stores.aws_credentials import Credentials
 from format.io.stores.aws_signature import Scope, encoded_path, encoded_query, signed_headers
+
+pytestmark = pytest.mark.slow
 
 _EXAMPLE = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 _MOMENT = datetime(2013, 5, 24, tzinfo=UTC)

@@ -12,6 +12,8 @@ from format.io.stores import bounded_calls
 from format.io.stores.bounded_calls import bounded, has_abandoned_calls
 from tests.corpora import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """
 import sys, threading
 import fsspec

@@ -14,6 +14,8 @@ import pytest
 from format.io.stores import http_client
 from format.io.stores.http_client import AnswerTooLong, HttpClient, Request, ServerUnreachable, traffic
 
+pytestmark = pytest.mark.slow
+
 
 class _Server(ThreadingHTTPServer):
     """Answers with the statuses in ``statuses`` one after the other, then with 200."""

@@ -18,6 +18,8 @@ from format.io.stores.http_store import HttpStore
 from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 
+pytestmark = pytest.mark.slow
+
 
 class _Handler(SimpleHTTPRequestHandler):
     serves_ranges = True

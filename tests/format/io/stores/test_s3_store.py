@@ -13,6 +13,8 @@ from format.io.stores.s3_store import S3Store, _page
 from format.io.stores.store import ObjectReplaced
 from tests.front_server import front_server
 
+pytestmark = pytest.mark.slow
+
 Upload = Callable[[Path, str], str]
 
 

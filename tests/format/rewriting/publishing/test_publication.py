@@ -15,6 +15,8 @@ from format.errors import OutputError, OutputExists, OutputInsideSource
 from format.layout import MANIFEST
 from format.rewriting.publishing.publication import JOURNAL, Publication
 
+pytestmark = pytest.mark.slow
+
 
 def publish(target: Path, sources: list[Path] | None = None, **options: object) -> Publication:
     with Publication(target, sources or [], job={"command": "test"}, **options) as publication:  # type: ignore[arg-type]

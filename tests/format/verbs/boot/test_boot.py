@@ -33,6 +33,8 @@ from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import files_of
 from tests.oracle.zookeeper_trials import make_zookeeper_node
 
+pytestmark = pytest.mark.slow
+
 TERMS = BootTerms(every_file=True)
 
 

@@ -9,6 +9,8 @@ import pytest
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.steps import StopsStart
 
+pytestmark = pytest.mark.slow
+
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
 

@@ -9,6 +9,8 @@ import pytest
 from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.one_log.kafka_text import BadText, read_epochs, read_offsets, read_topic_id
 
+pytestmark = pytest.mark.slow
+
 
 def written(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "file"

@@ -26,6 +26,8 @@ from tests.oracle.boot_mutations.node import (
     flip,
 )
 
+pytestmark = pytest.mark.slow
+
 LOOP = "Too many levels of symbolic links"
 FOLDER = "Is a directory"
 

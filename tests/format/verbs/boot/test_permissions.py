@@ -14,6 +14,8 @@ from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootTerms
 from tests.oracle.boot_mutations.node import Node, copied_node
 
+pytestmark = pytest.mark.slow
+
 TERMS = BootTerms()
 
 

@@ -14,6 +14,8 @@ from format.verbs.boot.refusals import refusal_findings
 from format.verbs.verify.verify import verify
 from tests.oracle.boot_mutations.node import Node
 
+pytestmark = pytest.mark.slow
+
 
 def found(node: Node) -> list[Finding]:
     return list(refusal_findings(node.first, DEFAULT_LIMITS))

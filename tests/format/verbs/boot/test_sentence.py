@@ -9,6 +9,8 @@ import pytest
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("count", "words"), [(1, "is bad."), (2, "is bad. 1 more refusal follows."), (3, "is bad. 2 more refusals follow.")]

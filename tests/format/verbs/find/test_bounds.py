@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from format.verbs.find.trace import Match, NotFound
 from tests.building import BASE_TIMESTAMP
 from tests.format.verbs.find.lookup_logs import (
@@ -17,6 +19,8 @@ from tests.format.verbs.find.lookups import (
     by_time,
     three_segments,
 )
+
+pytestmark = pytest.mark.slow
 
 
 def test_high_watermark(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from format.verbs.find import closed_end, time_index_lookup
 from tests.format.verbs.find.lookup_logs import batch_of, write_indexed
 from tests.format.verbs.find.lookups import Lookup, by_max, by_time
 
+pytestmark = pytest.mark.slow
+
 _NEWEST = 1_000_000
 
 

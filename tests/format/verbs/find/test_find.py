@@ -25,6 +25,8 @@ from tests.format.verbs.find.lookups import (
     three_segments,
 )
 
+pytestmark = pytest.mark.slow
+
 #: The broker went on compacting this topic after it had answered.
 COMPACTED = "users-0"
 

@@ -32,6 +32,8 @@ from tests.format.verbs.find.lookups import (
     by_time,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class BatchPlan:

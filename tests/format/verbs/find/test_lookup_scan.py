@@ -24,6 +24,8 @@ from tests.format.verbs.find.lookups import (
     by_time,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def stamped(template: bytes, count: int, timestamp: int) -> Iterator[bytes]:
     """The same v2 batch again and again, offsets and timestamps (a second apart) going on."""

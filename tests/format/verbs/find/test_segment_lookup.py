@@ -20,6 +20,8 @@ from tests.format.verbs.find.lookups import (
     by_time,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def indexed_partition(tmp_path: Path) -> Path:
     """Three segments whose timestamps wander, the last of them active."""

@@ -17,6 +17,8 @@ from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import data, marker
 from tests.oracle.transaction_truth import visibility_of
 
+pytestmark = pytest.mark.slow
+
 
 def found(directory: Path, offset: int) -> Match | NotFound:
     *_, result = find_offset(read_partition(directory), offset)

@@ -15,6 +15,8 @@ from format.verbs.grep.pattern import text_pattern
 from tests.building import batch, write_segment
 from tests.properties.cutting import Cuts, cut
 
+pytestmark = pytest.mark.slow
+
 Shown = list[tuple[int, bool]]
 
 

@@ -35,6 +35,8 @@ from tests.format.verbs.grep.searches import (
 )
 from tests.record_encoder import NewRecord, encode_record
 
+pytestmark = pytest.mark.slow
+
 #: The broker went on compacting this topic after the clients had read it.
 COMPACTED = "users-0"
 

@@ -24,6 +24,8 @@ from kafkalog_cli.render import open_renderer
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
+pytestmark = pytest.mark.slow
+
 LINES = pytest.param("jsonl", marks=pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="only a compiled kernel does it"))
 
 

@@ -23,6 +23,8 @@ from tests.format.verbs.grep.searches import (
     tables_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_anchors_are_the_ends_of_a_field(tmp_path: Path) -> None:
     path = log_of(tmp_path, batch(0, [b"user-1", b"a user-1", b"user-1 b", b"user-1\n", b"x\nuser-1"], key=b"user"))

@@ -12,6 +12,8 @@ from tests.format.verbs.grep.searches import (
     PIECES,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("source", "held"),

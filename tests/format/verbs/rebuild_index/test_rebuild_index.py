@@ -21,6 +21,8 @@ from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 from tests.sources import BytesSource, read_batch_table
 
+pytestmark = pytest.mark.slow
+
 SUFFIXES = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX)
 
 

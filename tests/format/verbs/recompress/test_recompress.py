@@ -37,6 +37,8 @@ from tests.corpora import Corpus
 from tests.dumping import dump
 from tests.sources import BytesSource, read_batch_table
 
+pytestmark = pytest.mark.slow
+
 CODECS = layout.CODEC_NAMES
 #: Columns of RECORD that another batch, codec or place changes.
 _OF_THE_PLACE = ("codec", "batch_base_offset", "segment_base_offset", "position", "size_bytes")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from format.verbs.recompress.estimate import Estimate
 from format.verbs.recompress.sentence import Decided, Savings
+
+pytestmark = pytest.mark.slow
 
 
 def savings(*rows: tuple[str, str, int, int]) -> str:

@@ -33,6 +33,8 @@ from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.corpora import Corpus
 from tests.dumping import dump
 
+pytestmark = pytest.mark.slow
+
 KEY = b"a key that only this test knows."
 Row = tuple[Any, ...]
 AT = {name: number for number, name in enumerate(RECORD.names)}

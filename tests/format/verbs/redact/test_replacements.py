@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from format.verbs.redact.replacements import LEAST_KEY_BYTES, Mode, Redactor
 
+pytestmark = pytest.mark.slow
+
 KEY = bytes(range(32))
 
 

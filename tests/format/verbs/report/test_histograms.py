@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.verbs.report import histograms
 from format.verbs.report.histograms import OFFSET_RANGES, BatchSizes, BytesByOffset, BytesByTime
+
+pytestmark = pytest.mark.slow
 
 
 def _table(rows: list[tuple[int, int, int]]) -> BatchTable:

@@ -16,6 +16,8 @@ from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
 from tests.kafkalog_cli.page.reports import NOW_MS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def node(data_dir: Path, tmp_path: Path) -> Path:

@@ -36,6 +36,8 @@ from tests.corpora import Corpus
 from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node, report_of
 from tests.running import Run
 
+pytestmark = pytest.mark.slow
+
 
 def _rows(report: Report, name: str) -> list[dict[str, Any]]:
     return report.tables[name].objects()

@@ -29,6 +29,8 @@ from format.verbs.verify.verify import verify
 from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node, report_of
 from tests.running import Run
 
+pytestmark = pytest.mark.slow
+
 
 def _write(root: Path, schema: RowSchema, broker_id: int | None, command: str, rows: list[Any]) -> Path:
     path = root / table_name(schema) / directory_of(broker_id) / f"{command}.parquet"

@@ -28,6 +28,8 @@ from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.oracle.boot_mutations.node import copied_node
 
+pytestmark = pytest.mark.slow
+
 LOG = f"{0:020d}.log"
 
 

@@ -14,6 +14,8 @@ from format.verbs.verify.walk import Level, WalkedChunk
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
 
+pytestmark = pytest.mark.slow
+
 CHUNK_BYTES = 6000
 
 

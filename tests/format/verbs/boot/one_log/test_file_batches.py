@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from format.verbs.boot.one_log.file_batches import CorruptRecords, FileBatch, batches_from, last_batch
 from tests.building import batch, wrapper
 from tests.faults.mutations import damaged_bytes
 from tests.sources import BytesSource
+
+pytestmark = pytest.mark.slow
 
 PATH = Path("00000000000000000000.log")
 

@@ -12,6 +12,8 @@ from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import Node
 from tests.oracle.boot_mutations.odd_metadata import odd_metadata
 
+pytestmark = pytest.mark.slow
+
 ODD_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 #: What a 4.3.1 node prints; None where it starts.
 MESSAGES: dict[str, str | None] = {

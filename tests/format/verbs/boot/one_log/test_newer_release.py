@@ -12,6 +12,8 @@ from format.verbs.boot.one_log.metadata_records import RecordTerms, check_featur
 from format.verbs.boot.steps import Action, BootTerms, StopsStart
 from tests.corpora import DATA_DIR
 
+pytestmark = pytest.mark.slow
+
 NODE = DATA_DIR / "trials" / "metadata-4.4" / "node-1"
 LOG = NODE / "__cluster_metadata-0" / "00000000000000000000.log"
 

@@ -14,6 +14,8 @@ from tests.oracle.boot_mutations.earlier_release import make_earlier
 from tests.oracle.boot_mutations.node import LOG_START, RECOVERY_POINT, Node
 from tests.oracle.boot_mutations.odd_batches import odd_batches
 
+pytestmark = pytest.mark.slow
+
 LOADING = "There was an error in one of the threads during logs loading"
 TYPE = "Invalid control record type for end transaction marker"
 PLAIN = "Expected transactional write from producer 424242 at offset"

@@ -10,6 +10,8 @@ from format.layout import ABORTED_TXN
 from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
 from format.verbs.boot.steps import StopsStart
 
+pytestmark = pytest.mark.slow
+
 
 def _index(path: Path, *entries: tuple[int, int]) -> Path:
     """An index with entries of a version and a last offset."""
