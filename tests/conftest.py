@@ -76,9 +76,11 @@ def pytest_sessionstart() -> None:
 
 
 TESTS = REPOSITORY / "tests"
-#: Folders whose tests are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
-#: Elsewhere a file says so itself: ``pytestmark = pytest.mark.slow``.
-SLOW = ("faults", "faults_writing", "field", "oracle", "properties", "recording", "spark", "truth")
+#: Folders whose tests are left out of the fast lane: they walk all corpora or start other programs. Elsewhere a file
+#: says so itself: ``pytestmark = pytest.mark.slow``.
+SLOW = ("faults", "oracle", "truth")
+#: Folders whose tests take minutes, so that only ``.ci/run`` runs them. Elsewhere: ``pytestmark = pytest.mark.long``.
+LONG = ("faults_writing", "field", "kafkalog_cli/commands/scan", "properties", "recording", "spark")
 #: The reasons to skip a test where nothing may be missing: the test does not apply to a corpus or to this system.
 _DOES_NOT_APPLY = re.compile(
     r"this corpus has no|the corpora that ship have|brokers of that time|one corpus of each kind|takes minutes: set"
@@ -93,7 +95,13 @@ def must_not_skip(is_spark: bool, reason: str) -> bool:
 
 
 #: The marks that all tests of a file or folder get.
-_MARKED_PLACES = {"slow": {TESTS / each for each in SLOW}, "spark": {TESTS / "spark"}}
+_MARKED_PLACES = {
+    "slow": {TESTS / each for each in SLOW},
+    "long": {TESTS / each for each in LONG},
+    "spark": {TESTS / "spark"},
+}
+#: What a test that asks for one of these cannot do without.
+_MARKED_FIXTURES = {"shared_corpus": "shared", "kafka_lab": "oracle"}
 #: The only places with tests that need Spark.
 _SPARK_PLACES = {TESTS / "spark", TESTS / "kafkalog_cli" / "commands" / "scan"}
 
@@ -112,7 +120,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow, and as those that need Spark, by the folders that they lie in."""
+    """Mark tests by the folders that they lie in and by what they ask for; a long test is a slow one, too."""
     around: dict[Path, set[Path]] = {}  # each file with the folders that it lies in; computed once, not for each test
     for item in items:
         if item.path not in around:
@@ -120,6 +128,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark, places in _MARKED_PLACES.items():
             if places & around[item.path]:
                 item.add_marker(mark)
+        for fixture, mark in _MARKED_FIXTURES.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
         if item.get_closest_marker("spark") and not _SPARK_PLACES & around[item.path]:
             raise pytest.UsageError(f"{item.nodeid} needs Spark, but does not lie in a folder of _SPARK_PLACES")
 

@@ -18,7 +18,7 @@ from format.kernel.compiled import COMPILED_MODULES
 from tests.corpora import REPOSITORY
 from tests.running import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KERNEL = REPOSITORY / "format" / "kernel"
 ALL_MODULES = [f"format.kernel.{name}" for name in COMPILED_MODULES]

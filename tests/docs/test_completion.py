@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import unavailable
 from tests.corpora import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SHARE = REPOSITORY / "docs/share"
 _SECONDS = 60.0

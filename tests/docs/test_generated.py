@@ -19,7 +19,7 @@ from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.main import COMMANDS, PROGRAM
 from tests.corpora import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 REGENERATE = "regenerate with: python -m docs.generate"
 

@@ -12,6 +12,8 @@ import pytest
 from tests.building import batch
 from tests.corpora import REPOSITORY
 
+pytestmark = pytest.mark.long
+
 MOST_BYTES = 400 * 1024 * 1024
 _BATCHES, _DAMAGED_EVERY = 60_000, 100
 _FIRST_OFFSET = 0x0123_4567_89AB_CDEF  # without zeros, which would look like the lengths of old messages

@@ -25,6 +25,8 @@ from tests.faults.judging import codes_of, findings_of, offsets_read, partition_
 from tests.faults.wounds import LOG, wounded_log, wrong_with
 from tests.sources import BytesSource
 
+pytestmark = pytest.mark.long
+
 
 def wrong_of(seed: int, most_batches: int) -> str:
     log = wounded_log(seed, most_batches)

@@ -22,8 +22,6 @@ from tests.conftest import snapshot_of, unavailable
 from tests.corpora import REPOSITORY
 from tests.running import Run, Word
 
-pytestmark = pytest.mark.slow
-
 _BATCH_BYTES = 10_000
 COMMANDS = {
     "recompress": ("--codec", "lz4", "--jobs", "1"),

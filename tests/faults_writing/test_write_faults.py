@@ -17,8 +17,6 @@ from tests.conftest import snapshot_of, unavailable
 from tests.faults_writing.tracing import WRITING_CALLS, Step, fault, missing, run_traced, writing_steps
 from tests.running import Run
 
-pytestmark = pytest.mark.slow
-
 Traced = tuple[list[Step], dict[str, bytes]]
 
 COMMANDS = {

@@ -38,7 +38,7 @@ from tests.kafkalog_cli.hostile import HOSTILE_BYTES, byte_strings, texts
 from tests.record_encoder import NewRecord, encode_record
 from tests.sources import BytesSource
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 STYLES = ("jsonl", "text")
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))

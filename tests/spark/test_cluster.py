@@ -22,8 +22,6 @@ from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.spark.clusters import Cluster, standalone_cluster
 
-pytestmark = pytest.mark.slow
-
 _KAFKALOG = (sys.executable, "-m", "kafkalog_cli")
 
 

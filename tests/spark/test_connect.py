@@ -20,8 +20,6 @@ from tests.corpora import REPOSITORY
 from tests.ports import free_ports
 from tests.spark.clusters import connect_server
 
-pytestmark = pytest.mark.slow
-
 _SOURCE = """
 import sys
 from pyspark.sql import SparkSession

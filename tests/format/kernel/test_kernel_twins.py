@@ -45,7 +45,7 @@ from tests.faults.mutations import case
 from tests.format.kernel.twins import INSTALLED, LIMITS, PLAIN, WHERE, Twin, shown
 from tests.sources import BytesSource
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 Functions = dict[str, Any]  # what they offer to other packages, by name
 

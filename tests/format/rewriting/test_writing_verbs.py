@@ -31,7 +31,7 @@ from format.verbs.salvage.salvage import salvage
 from tests.building import batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import Corpus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CHUNK_BYTES = 6000
 Items = Iterator[Finding | WrittenSegment]

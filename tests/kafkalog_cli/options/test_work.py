@@ -11,7 +11,7 @@ from kafkalog_cli.options.work import Pacing, Sharing, Work
 from tests.corpora import Corpus
 from tests.running import Run, Word
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 HOW = (
     ("--jobs", "1"),

@@ -14,6 +14,8 @@ from format.verbs.explore.places import PlaceKind
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_closed_node_is_read_again(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "t-0", 0, [batch(0)])

@@ -19,7 +19,7 @@ from tests.kafkalog_cli.page.reports import damaged_node
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 from tests.running import run_many
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])

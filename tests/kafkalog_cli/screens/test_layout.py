@@ -14,6 +14,8 @@ from kafkalog_cli.screens.place_tree import say
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_longest_meaning_is_shown_completely(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, [batch(0)])

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from format.node.log_dir import Kind
 from format.verbs.explore.places import PlaceKind
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
+
+pytestmark = pytest.mark.slow
 
 
 def _damaged(folder: Path) -> Path:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import DATA_DIR
 from tests.oracle.boot_mutations import checkpoints, directories, logs, metadata, side_files
 from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
@@ -28,7 +28,7 @@ from tests.oracle.boot_mutations.node import (
     zero,
 )
 
-_OLD_FORMATS = SHARED_CORPUS / "kafka-0.8-to-2.8" / "data" / "legacy-0"
+_OLD_FORMATS = DATA_DIR / "kafka-0.8-to-2.8" / "data" / "legacy-0"
 #: Families of which pairs are made: those that keep one log directory and leave the node something to start with.
 _PAIRED = (
     directories.partition_metadata,

@@ -36,7 +36,7 @@ from format.verbs.recompress.terms import Recompression
 from tests.building import batch, batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import REPOSITORY, Corpus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CHUNK_BYTES = 6000
 
