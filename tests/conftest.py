@@ -2,8 +2,9 @@
 
 Three environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
 beside the checkout), KAFKALOG_NO_SKIP=1 makes the run fail where a test was skipped because something is missing (the
-corpus, Kafka, a library), and KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. The
-tests that need Spark are the ones marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
+corpus, Kafka, a library; KAFKALOG_NO_SKIP=own: only for what a user can install), and
+KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. The tests that need Spark are the ones
+marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -88,10 +89,14 @@ _DOES_NOT_APPLY = re.compile(
 )
 
 
-def must_not_skip(is_spark: bool, reason: str) -> bool:
-    """Whether a skip for this reason fails the run, by the variables that are set."""
-    variable = "KAFKALOG_REQUIRE_SPARK" if is_spark else "KAFKALOG_NO_SKIP"
-    return os.environ.get(variable) == "1" and not _DOES_NOT_APPLY.search(reason)
+def must_not_skip(marks: Container[str], reason: str) -> bool:
+    """Whether the skip of a test with these marks, for this reason, fails the run, by the variables that are set."""
+    if _DOES_NOT_APPLY.search(reason):
+        return False
+    if "spark" in marks:
+        return os.environ.get("KAFKALOG_REQUIRE_SPARK") == "1"
+    wanted = os.environ.get("KAFKALOG_NO_SKIP")
+    return wanted == "1" or (wanted == "own" and "shared" not in marks and "oracle" not in marks)
 
 
 #: The marks that all tests of a file or folder get.
@@ -145,8 +150,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     for report in reporter.stats.get("skipped", ()):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
-        is_spark = "spark" in getattr(report, "keywords", ()) or report.nodeid.startswith("tests/spark/")
-        if must_not_skip(is_spark, reason):
+        marks = {*getattr(report, "keywords", ()), *(("spark",) if report.nodeid.startswith("tests/spark/") else ())}
+        if must_not_skip(marks, reason):
             reporter.write_line(f"must not be skipped here: {report.nodeid}: {reason}", red=True)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
