@@ -33,6 +33,8 @@ from format.verbs.verify.verify import Level, Verification, verify
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, write_segment
 
+pytestmark = pytest.mark.long
+
 COUNT = 400  # batches of three records in each of the two segments
 NAME = "00000000000000000000.log"
 #: Offsets of the whole partition.

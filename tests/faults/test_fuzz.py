@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from tests.conftest import unavailable
 from tests.faults import fuzz
 from tests.faults.mutations import case
+
+pytestmark = pytest.mark.long
 
 CASES = int(os.environ.get("KAFKALOG_FUZZ_CASES", "600"))
 SECONDS = float(os.environ.get("KAFKALOG_FUZZ_SECONDS", "10"))

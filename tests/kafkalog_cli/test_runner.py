@@ -24,7 +24,7 @@ from kafkalog_cli.runner import Run
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.reading import assert_screen_safe
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PROGRAM = [sys.executable, "-m", "tests.kafkalog_cli.fake_program", "fake"]
 

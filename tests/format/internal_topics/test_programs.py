@@ -22,7 +22,7 @@ from tests.format.internal_topics.known_messages import record_types, shipped
 from tests.format.internal_topics.message_encoder import encode, messages
 from tests.record_encoder import encode_unsigned_varint
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PAIRS = [
     (topic, each, version)

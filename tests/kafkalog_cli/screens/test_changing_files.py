@@ -14,7 +14,7 @@ from format.verbs.explore.places import PlaceKind
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_a_closed_node_is_read_again(tmp_path: Path) -> None:

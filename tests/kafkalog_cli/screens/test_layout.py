@@ -14,7 +14,7 @@ from kafkalog_cli.screens.place_tree import say
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_the_longest_meaning_is_shown_completely(tmp_path: Path) -> None:

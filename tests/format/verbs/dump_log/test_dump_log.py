@@ -34,7 +34,7 @@ from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.segment_records import records_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 #: Bytes, and the UTF-8 of what Java's String makes of them (OpenJDK 17), both in hexadecimal.
 JAVA_STRINGS = (

@@ -24,7 +24,7 @@ from kafkalog_cli.render import open_renderer
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 LINES = pytest.param("jsonl", marks=pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="only a compiled kernel does it"))
 

@@ -14,7 +14,7 @@ from format.verbs.verify.walk import Level, WalkedChunk
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CHUNK_BYTES = 6000
 
