@@ -142,7 +142,8 @@ class ReportRun:
         context = self._context or self._read_context()
         survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
-        inputs = Inputs(report, self.targets, terms, context, survey)
+        damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
+        inputs = Inputs(report, self.targets, terms, context, survey, damaged)
         log_dirs = list(self._log_dirs())
         partitions = list(self._partitions(inputs))
         answer_boot(inputs)
