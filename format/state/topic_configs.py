@@ -149,7 +149,7 @@ def configs_of_topic(
     layers.append(("properties", properties))
     concluded: tuple[str, Mapping[str, str]] = ("", {})
     if image is None or topic is None or image.topic_id(topic) is None:
-        if topic in _INTERNAL_TOPICS:
+        if topic is not None and topic in _INTERNAL_TOPICS:
             concluded = "internal_topic", _INTERNAL_TOPICS[topic]
         elif is_cleaned:
             concluded = "cleaner_checkpoint", _COMPACTED
