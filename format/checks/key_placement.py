@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.partitioner import partition_for_key
 from format.log.record_table import RecordTable
+from format.value_class import value_class
 
 
 def is_placed_by_key(location: Location) -> bool:
@@ -23,8 +25,22 @@ def is_placed_by_key(location: Location) -> bool:
     return location.partition is not None and not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX)
 
 
-def check_key_placement(table: RecordTable, location: Location, partition_count: int) -> Iterator[Finding]:
-    """A finding for each batch with keys of other partitions, given the partition count: for the first such record.
+@value_class
+class Misplaced:
+    """Records of a partition whose keys belong in other ones: how many, and the offsets of the first and the last."""
+
+    count: int
+    first: int
+    last: int
+
+    def __add__(self, other: Misplaced) -> Misplaced:
+        return Misplaced(self.count + other.count, min(self.first, other.first), max(self.last, other.last))
+
+
+def misplaced_records(
+    table: RecordTable, location: Location, partition_count: int
+) -> Iterator[tuple[Finding, Misplaced]]:
+    """For each batch with keys of other partitions, given their number, a finding and the records that it is about.
 
     Source: clients BuiltInPartitioner.partitionForKey, since 0.8 the default of the Java clients.
     """
@@ -33,17 +49,30 @@ def check_key_placement(table: RecordTable, location: Location, partition_count:
         return
     records, batches = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, table.batches))
     batch_column = table.batch
+    rows = []
     row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
     while row >= 0:
-        batch, offset = int(batch_column[row]), int(table.offset[row])
+        rows.append(row)
+        row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, row + 1)
+    for batch, group in groupby(rows, key=lambda each: int(batch_column[each])):
+        own_rows = list(group)
+        offsets = table.offset[own_rows]
+        found = Misplaced(len(own_rows), int(offsets[0]), int(offsets[-1]))
         place = batch_location(location, table.batches, batch)
-        own = partition_for_key(table.key(row) or b"", partition_count)
-        yield finding(
-            "record-misplaced",
-            place.at(place.position, place.length, offset),
-            f"the key of the record at offset {offset} belongs in partition {own} of {partition_count}",
-            expected=own,
-            actual=partition,
+        own = partition_for_key(table.key(own_rows[0]) or b"", partition_count)
+        words = f"the key of the record at offset {found.first} belongs"
+        if found.count > 1:
+            words = (
+                f"the keys of {found.count} records, offsets {found.first} to {found.last}, belong in other "
+                "partitions; the first"
+            )
+        yield (
+            finding(
+                "record-misplaced",
+                place.at(place.position, place.length, found.first),
+                f"{words} in partition {own} of {partition_count}",
+                expected=own,
+                actual=partition,
+            ),
+            found,
         )
-        next_batch = int(np.searchsorted(batch_column, batch, side="right"))
-        row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, next_batch)

@@ -109,8 +109,8 @@ PRODUCER = RowSchema(
         Column("last_offset", "int", "offset of its last record"),
         Column("first_sequence", "int", "sequence of its first record in the log, -1 for none"),
         Column("last_sequence", "int", "sequence of its last record, -1 for none"),
-        Column("gap_count", "int", "batches with a gap between the sequence of the previous batch and theirs, or with a new epoch that does not start at 0"),
-        Column("duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch"),
+        Column("gap_count", "int", "batches with a gap between the sequence of the previous batch and theirs, or with a new epoch that does not start at 0; null without an id"),
+        Column("duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch; null without an id"),
         Column("batch_count", "int", "its batches, without end markers"),
         Column("record_count", "int", "records in them"),
         Column("mean_batch_bytes", "int", "mean size of its batches in bytes"),
@@ -121,5 +121,6 @@ PRODUCER = RowSchema(
         Column("transactional_batch_count", "int", "batches that are part of transactions"),
         Column("magics", "string", "the formats in use, such as 0,1,2"),
         Column("path", "string", "the partition's directory"),
+        Column("repeated_batch_count", "int", "batches without an id that have the CRC, size, times and record count of one of the 4,096 before them; null with an id"),
     ),
 )

@@ -15,6 +15,7 @@ from format.files import meta_properties
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
@@ -75,14 +76,27 @@ class ClusterContext:
                 self._nodes[log_dir] = None, None
         return self._nodes[log_dir]
 
-    def configs_of(self, partition: Partition) -> TopicConfigs:
-        """The configs of a partition's topic on the partition's node."""
+    def configs_of(self, partition: Partition, checkpoints: Checkpoints) -> TopicConfigs:
+        """The configs of a partition's topic on the partition's node; ``checkpoints`` are those around it."""
         topic, image = partition.topic, self.image
-        if image is not None and topic not in (None, layout.CLUSTER_METADATA_TOPIC) and image.topic_id(topic) is None:
+        is_described = image is not None and topic is not None and image.topic_id(topic) is not None
+        if topic is not None and topic != layout.CLUSTER_METADATA_TOPIC and not is_described:
             self._unknown_topics.add(topic)
+        cleaned = checkpoints.by_name.get(layout.CLEANER_OFFSET_CHECKPOINT, {})
         return configs_of_topic(
-            partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
+            partition.topic,
+            self.node_id_of(partition),
+            self.image,
+            self.properties,
+            self.terms.options,
+            is_cleaned=any(name == topic for name, _ in cleaned),
         )
+
+    def none_compacted(self) -> str:
+        """The sentence that no log here is compacted, as far as that is known."""
+        if not self._unknown_topics:
+            return "No log here is compacted."
+        return "No log here is known to be compacted: the configs of topics are not at hand (--metadata PATH)."
 
     @property
     def unknown_topic_count(self) -> int:

@@ -14,6 +14,11 @@ from format.errors import KafkaLogError
 from format.files.java_properties import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
+from format.layout import (
+    CONSUMER_OFFSETS_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from format.limits import DEFAULT_LIMITS, Limits
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage
 from format.value_class import value_class
@@ -43,11 +48,25 @@ _BROKER_DEFAULTS: Mapping[str, str] = {
     "log.cleaner.threads": "1",
     "producer.id.expiration.ms": "86400000",
 }
+#: The policies with which brokers make their own topics (GroupCoordinatorService, TransactionCoordinator,
+#: ShareCoordinatorService, TopicBasedRemoteLogMetadataManager).
+_INTERNAL_TOPICS: Mapping[str, Mapping[str, str]] = {
+    CONSUMER_OFFSETS_TOPIC: {"cleanup.policy": "compact"},
+    TRANSACTION_STATE_TOPIC: {"cleanup.policy": "compact"},
+    SHARE_GROUP_STATE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
+    "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
+}
+_COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 
 
 @value_class
 class SetConfig:
-    """A value, and its source: ``option``, ``topic``, ``broker``, ``cluster``, ``properties`` or ``default``."""
+    """A value, and its source.
+
+    ``option``, ``topic``, ``broker``, ``cluster``, ``properties``, ``default``; and of a topic that no metadata log
+    describes: ``internal_topic`` for what brokers set for their own topics, ``cleaner_checkpoint`` for the policy of a
+    topic that the cleaner has cleaned.
+    """
 
     value: str
     source: str
@@ -62,12 +81,14 @@ class SetConfig:
 class TopicConfigs:
     """The configs of one topic on one node: those that are set, by name.
 
+    ``concluded`` is what the source that it begins with shows of a topic that no metadata log describes.
     ``broker_layers`` are the configs of the broker, each with the name of its source; the first that has a key counts.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
     broker_layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    concluded: tuple[str, Mapping[str, str]] = ("", {})
 
     def get(self, name: str) -> SetConfig:
         """The value of a topic config."""
@@ -76,6 +97,8 @@ class TopicConfigs:
             return SetConfig(self.options[name], "option")
         if name in self.own:
             return SetConfig(self.own[name], "topic")
+        if name in self.concluded[1]:
+            return SetConfig(self.concluded[1][name], self.concluded[0])
         return self._of_broker(broker_names, default)
 
     def of_broker(self, name: str) -> SetConfig:
@@ -109,8 +132,13 @@ def configs_of_topic(
     image: ClusterImage | None,
     properties: Mapping[str, str],
     options: Mapping[str, str],
+    *,
+    is_cleaned: bool = False,
 ) -> TopicConfigs:
-    """The configs of a topic on a node. ``image`` None: nothing is known of topics and dynamic configs."""
+    """The configs of a topic on a node. ``image`` None: nothing is known of topics and dynamic configs.
+
+    ``is_cleaned``: the cleaner's checkpoint names the topic, so it was compacted when that was written.
+    """
     layers: list[tuple[str, Mapping[str, str]]] = []
     own: Mapping[str, str] = {}
     if image is not None:
@@ -119,7 +147,13 @@ def configs_of_topic(
         layers.append(("cluster", image.configs.get((BROKER_RESOURCE, ""), {})))
         own = image.topic_configs(topic) if topic is not None else {}
     layers.append(("properties", properties))
-    return TopicConfigs(own, tuple(layers), options)
+    concluded: tuple[str, Mapping[str, str]] = ("", {})
+    if image is None or topic is None or image.topic_id(topic) is None:
+        if topic is not None and topic in _INTERNAL_TOPICS:
+            concluded = "internal_topic", _INTERNAL_TOPICS[topic]
+        elif is_cleaned:
+            concluded = "cleaner_checkpoint", _COMPACTED
+    return TopicConfigs(own, tuple(layers), options, concluded)
 
 
 def _scaled(value: str, unit: int) -> str:

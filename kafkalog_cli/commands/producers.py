@@ -16,7 +16,6 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
-from kafkalog_cli.summary import counted
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -93,7 +92,7 @@ def producers(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
+    from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows, producer_sentence
 
     if of_record.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
@@ -114,13 +113,8 @@ def producers(
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
-        ids = {row[0] for row in rows}
-        places = {(row[2], row[3]) for row in rows}
         say_absent_topics(run, result, terms.topics)
-        run.say_now(
-            f"{counted(len(ids), 'producer')} wrote {counted(sum(row[11] for row in rows), 'batch')} to "
-            f"{len(places):,} of {counted(len(result.partitions), 'partition')}."
-        )
+        run.say_now(producer_sentence(rows, len(result.partitions)))
         run.write(PRODUCER, rows)
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was given")

@@ -14,7 +14,7 @@ from kafkalog_cli.options.as_of import Writers, say_absent_topics
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import parse_positive
+from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, check_followable, place_of
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
     ("kafkalog txns --open /var/kafka/payments-0 /var/kafka/__transaction_state-*", "the open ones of one partition"),
-    ("kafkalog txns --hanging --format jsonl /backup/node-1 /backup/node-2", "only those that no coordinator will end"),
+    ("kafkalog txns --hanging --fail-on warning --format jsonl node-1 node-2", "exit status 1 if a transaction hangs"),
     ("kafkalog txns --follow /var/kafka", "what is open now, and each transaction as it ends"),
     ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
 )
@@ -72,9 +72,9 @@ class Aborting:
         typer.Option(
             "--max-timeout",
             metavar="MINUTES",
-            parser=parse_positive,
+            parser=parse_count,
             help="A transaction may hang if its producer was silent for longer than this: the broker's "
-            "transaction.max.timeout.ms.",
+            "transaction.max.timeout.ms. With 0, every open transaction that no coordinator has under way.",
         ),
     ] = 15
     bootstrap_server: Annotated[
@@ -103,7 +103,7 @@ def txns(
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.txns.sentences import sentences
-    from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
+    from format.verbs.txns.transaction_rows import ended_rows, hanging_findings, open_row, open_transactions
     from format.verbs.txns.txns import Transactions
     from kafkalog_cli.runner import Run
 
@@ -137,6 +137,7 @@ def txns(
         for is_aborted in (True, False):
             run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
         run.count("open_transactions", len(opened))
+        run.findings(hanging_findings(opened, terms))
         _say_what_is_missing(run, result, opened)
 
 

@@ -10,6 +10,7 @@ import typer
 from format.columns import FINDING
 from format.io.bundles import opened
 from format.value_class import value_class
+from format.wording import counted, listed
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -19,19 +20,22 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
+    from format.limits import Limits
     from format.node.target import Target
     from format.verbs.verify.terms import Verification
 
 EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
-    ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "also the partition of each key"),
+    ("kafkalog verify --partitioner murmur2 /var/kafka/orders-0", "also the partition of each key"),
     ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it is appended"),
     (
         "kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl",
         "for a script: one finding per line",
     ),
 )
+#: The most partitions with misplaced records that the sentence names.
+_MOST_NAMED = 3
 
 
 @value_class
@@ -59,7 +63,7 @@ class KeyPlaces:
         str | None,
         typer.Option(
             "--partitioner",
-            help="Check the keys of records against this partitioner, the default of Java clients; needs --partitions.",
+            help="Check that records are in the partitions of their keys, by this partitioner: that of Java clients.",
             show_default=False,
             **one_of("murmur2"),
         ),
@@ -70,7 +74,8 @@ class KeyPlaces:
             "--partitions",
             metavar="N",
             min=1,
-            help="The number of partitions of the topic, for --partitioner.",
+            help="The number of partitions of the topic, for --partitioner. Default: those of the metadata log at or "
+            "around the paths.",
             show_default=False,
         ),
     ] = None
@@ -96,9 +101,9 @@ def verify(
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
-    if (places.partitioner is None) != (places.partitions is None):
-        raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
-    if places.partitions is not None and depth.level in ("headers", "crc"):
+    if places.partitions is not None and places.partitioner is None:
+        raise typer.BadParameter("it is for --partitioner", param_hint="--partitions")
+    if places.partitioner is not None and depth.level in ("headers", "crc"):
         raise typer.BadParameter(
             f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"
         )
@@ -114,7 +119,7 @@ def verify(
         guards.limits,
         Coverage(),
         jobs=work.process_count,
-        partition_count=places.partitions,
+        partition_counts=_partition_counts(places, targets, guards.limits),
     )
     with (
         work.reading(),
@@ -138,12 +143,43 @@ def verify(
                 from format.state.tiered.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
-        for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
-            run.count(name, getattr(terms.coverage, name))
+        for name, count in terms.coverage.counts.items():
+            run.count(name, count)
+        if places.partitioner is not None:
+            _say_misplaced(run, terms)
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
+
+
+def _partition_counts(places: KeyPlaces, targets: list[Target], limits: Limits) -> int | dict[str, int] | None:
+    """The number of partitions that is given, or that of each topic by the metadata log; None to check no keys.
+
+    Raises a usage error without both.
+    """
+    if places.partitioner is None or places.partitions is not None:
+        return places.partitions
+    from format.state.cluster_context import ContextTerms, read_context
+
+    image = read_context(targets, ContextTerms(limits=limits)).image
+    if image is None:
+        raise typer.BadParameter(
+            "there is no metadata log at or around the paths: give --partitions N", param_hint="--partitioner"
+        )
+    return {topic: image.partition_count(topic) for topic in image.names.values()}
+
+
+def _say_misplaced(run: Run, terms: Verification) -> None:
+    """Say how many records are not in the partition of their key, and count them."""
+    found = sorted(terms.coverage.misplaced.items())
+    total = sum(each.count for _, each in found)
+    run.count("misplaced_records", total)
+    if not total:
+        return
+    places = [f"{name} ({each.count:,}, offsets {each.first:,} to {each.last:,})" for name, each in found[:_MOST_NAMED]]
+    places += [f"{len(found) - _MOST_NAMED:,} more partitions"] if len(found) > _MOST_NAMED else []
+    run.say_at_end(f"{counted(total, 'record')} in another partition than that of the key: {listed(places)}.")
 
 
 def _check_one_topic(targets: list[Target]) -> None:

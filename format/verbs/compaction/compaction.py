@@ -28,13 +28,17 @@ from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTe
 from format.verbs.compaction.producers import KnownProducers, known_producers
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
-from format.wording import counted
+from format.wording import counted, listed
 
 _MAP_ENTRY_BYTES = 24
 #: Measured on records of 144 bytes: seconds for each batch, byte and byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=13e-9, compressed_byte_s=65e-9)
 #: The configs whose sources are shown.
 _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
+
+#: Why a log is not cleaned: the cleaner fails at a batch that it cannot read, and gives the log up.
+DAMAGED_BATCH = "damaged_batch"
+_MOST_NAMED = 3
 
 Row = tuple[object, ...]
 
@@ -43,7 +47,8 @@ Row = tuple[object, ...]
 class CompactionTerms:
     """The options: the time to judge at, whether logs that are not compacted are shown, whether to return kept offsets.
 
-    ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read. Then
+    ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read, except
+    for the partition directories in ``damaged``: there the records show whether damage stops the cleaner. Of the others
     only the log end and the first open transaction of producers are needed: ``known`` are those of partition
     directories that the caller has read.
     """
@@ -54,6 +59,11 @@ class CompactionTerms:
     with_offsets: bool = False
     reads_records: bool = True
     known: Mapping[Path, KnownProducers] = field(default_factory=dict)
+    damaged: frozenset[Path] = frozenset()
+
+    def reads_records_of(self, partition: Partition) -> bool:
+        """Whether the records of a partition are read."""
+        return self.reads_records or partition.path in self.damaged
 
 
 @state_class
@@ -70,7 +80,7 @@ class LogCompaction:
     @property
     def blocked_by(self) -> str | None:
         if self.cleaned is not None and self.cleaned.damaged is not None:
-            return "damaged_batch"
+            return DAMAGED_BATCH
         return self.range.blocked_by
 
     def row(self) -> Row:
@@ -125,7 +135,8 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
     def _judged(self, unit: ConfiguredLog, found: list[Finding]) -> LogCompaction:
         terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
-        producers = None if terms.reads_records else terms.known.get(partition.path)
+        reads_records = terms.reads_records_of(partition)
+        producers = None if reads_records else terms.known.get(partition.path)
         if producers is None:
             producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
         end = producers.log_end_offset
@@ -143,7 +154,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         segments = [self._segment(partition, each, found) for each in partition.segments]
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = None
-        if range_.dirty_bytes and terms.reads_records:
+        if range_.dirty_bytes and reads_records:
             cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
             aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
             cleaned = clean(_to_clean(partition, range_), replace(cleaning, aborted=aborted))
@@ -204,6 +215,7 @@ class Compaction:
     freed_bytes: int = 0
     ready_count: int = 0
     blocked: dict[str, int] = field(default_factory=dict)
+    stuck: list[LogCompaction] = field(default_factory=list)
 
     def of_target(
         self, target: Target, *, jobs: int = 1, advance: Advance = no_progress
@@ -237,6 +249,8 @@ class Compaction:
         self.logs += 1
         self.unknown_checkpoints += judged.cleaner_offset is None
         blocked = judged.blocked_by
+        if blocked == DAMAGED_BATCH:
+            self.stuck.append(judged)
         if blocked is not None:
             self.blocked[blocked] = self.blocked.get(blocked, 0) + 1
         elif judged.cleaned is not None:
@@ -246,13 +260,28 @@ class Compaction:
     def sentence(self) -> str:
         """How many logs the cleaner would clean now, and why not the others."""
         if not self.logs:
-            return "No log here is compacted."
+            return self.context.none_compacted()
         logs = counted(self.logs, "log")
         ready = (
             f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {counted(self.freed_bytes, 'byte')}"
         )
-        waits = ", ".join(f"{count:,} by {reason}" for reason, count in sorted(self.blocked.items()))
-        return f"{ready}; blocked: {waits}." if waits else f"{ready}."
+        waits = self.waits()
+        return f"{self.stuck_words()}{ready}; blocked: {waits}." if waits else f"{ready}."
+
+    def waits(self) -> str:
+        """How many logs wait for what."""
+        return ", ".join(f"{counted(count, 'log')} by {reason}" for reason, count in sorted(self.blocked.items()))
+
+    def stuck_words(self) -> str:
+        """The sentence about logs in which damage stops the cleaner; empty where there is none."""
+        if not self.stuck:
+            return ""
+        more = len(self.stuck) - _MOST_NAMED
+        names = [each.partition.name for each in self.stuck[:_MOST_NAMED]]
+        names += [f"{more:,} more"] if more > 0 else []
+        return (
+            f"Damage stops the cleaner in {listed(names)}: it cannot read a batch there, and cleans the log no more. "
+        )
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""

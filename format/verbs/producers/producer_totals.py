@@ -14,11 +14,18 @@ from format.sorted_values import distinct_values
 from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
+#: Among how many batches before it a repeated batch is looked for: a client sends it again within seconds.
+_REMEMBERED = 4096
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @state_class
 class ProducerTotals:
-    """The totals of one producer; ``codec_counts`` are batches by the codec's number."""
+    """The totals of one producer; ``codec_counts`` are batches by the codec's number.
+
+    ``repeated_batch_count``: batches with the CRC, size, times and record count of one of the few thousand before them.
+    It is counted for batches without a producer id, which sequences do not tell apart.
+    """
 
     first_offset: int
     first_sequence: int
@@ -32,9 +39,11 @@ class ProducerTotals:
     size_bytes: int = 0
     gap_count: int = 0
     duplicate_count: int = 0
+    repeated_batch_count: int = 0
     epochs: set[int] = field(default_factory=set)
     magics: set[int] = field(default_factory=set)
     codec_counts: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    _remembered: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def add(self, table: BatchTable) -> None:
         """Add batches of this producer, in log order."""
@@ -53,6 +62,18 @@ class ProducerTotals:
         counts = np.bincount(table.codec, minlength=len(self.codec_counts)).tolist()
         self.codec_counts = [known + new for known, new in zip(self.codec_counts, counts, strict=True)]
 
+    def count_repeated(self, table: BatchTable) -> None:
+        """Count the batches that repeat one of those before them, in log order."""
+        known = self._remembered
+        for start in range(0, len(table), _REMEMBERED):
+            marks = _marks(table.rows(slice(start, start + _REMEMBERED)))
+            both = np.concatenate((known, marks))
+            self.repeated_batch_count += (
+                len(both) - len(distinct_values(both)) - len(known) + len(distinct_values(known))
+            )
+            known = both[-_REMEMBERED:]
+        self._remembered = known
+
     @property
     def codecs_text(self) -> str:
         """The codecs with their batches, such as ``none:12,zstd:3``."""
@@ -63,6 +84,15 @@ class ProducerTotals:
     def epochs_text(self) -> str | None:
         """The epochs as ranges, such as ``0-3,7``; None for a producer without an id."""
         return ranges_text(sorted(self.epochs - {layout.NO_PRODUCER_EPOCH})) or None
+
+
+def _marks(table: BatchTable) -> NDArray[np.uint64]:
+    """A number for each batch that is equal for equal CRCs, sizes, times and record counts."""
+    mark = np.zeros(len(table), np.uint64)
+    for column in (table.crc, table.size_bytes, table.base_timestamp, table.max_timestamp, table.record_count):
+        mark = (mark ^ column.astype(np.uint64)) * _MIX
+        mark ^= mark >> np.uint64(29)
+    return mark
 
 
 def ranges_text(numbers: list[int]) -> str:
@@ -93,3 +123,5 @@ def add_batches(totals: dict[int, ProducerTotals], table: BatchTable) -> None:
             known = ProducerTotals(int(own.base_offset[0]), int(own.base_sequence[0]), int(started))
             totals[producer_id] = known
         known.add(own)
+        if producer_id == layout.NO_PRODUCER_ID:
+            known.count_repeated(own)

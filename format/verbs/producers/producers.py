@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import chain
 from typing import Any
 
+from format.columns import PRODUCER
 from format.findings import Finding
 from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
@@ -21,6 +22,7 @@ from format.state.producers import ProducerState
 from format.value_class import state_class, value_class
 from format.verbs.producers.producer_totals import ProducerTotals, add_batches
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
+from format.wording import counted
 
 
 @value_class
@@ -97,7 +99,8 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
     """The selected producers as rows of columns.PRODUCER: by partition, in the order of their first offsets."""
     for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
         for producer_id, known in sorted(found.totals.items(), key=lambda item: item[1].first_offset):
-            name = None if producer_id == NO_PRODUCER_ID else result.ids.id_of_producer(producer_id)
+            has_id = producer_id != NO_PRODUCER_ID
+            name = result.ids.id_of_producer(producer_id) if has_id else None
             if terms.producer_id is not None and producer_id != terms.producer_id:
                 continue
             if terms.transactional_id is not None and name != terms.transactional_id:
@@ -112,8 +115,8 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
                 known.last_offset,
                 known.first_sequence,
                 known.last_sequence,
-                known.gap_count,
-                known.duplicate_count,
+                known.gap_count if has_id else None,
+                known.duplicate_count if has_id else None,
                 known.batch_count,
                 known.record_count,
                 known.size_bytes // known.batch_count,
@@ -124,4 +127,29 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
                 known.transactional_batch_count,
                 ",".join(map(str, sorted(known.magics))),
                 str(found.partition.path),
+                None if has_id else known.repeated_batch_count,
             )
+
+
+def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> str:
+    """How many producers and batches the rows of columns.PRODUCER have; batches without an id are no one producer's."""
+    column = PRODUCER.names.index
+    known = [row for row in rows if row[column("producer_id")] != NO_PRODUCER_ID]
+    unknown = [row for row in rows if row[column("producer_id")] == NO_PRODUCER_ID]
+    places = {(row[column("topic")], row[column("partition")]) for row in rows}
+    where = f"to {len(places):,} of {counted(partition_count, 'partition')}"
+    words = []
+    if known or not unknown:
+        ids = {row[column("producer_id")] for row in known}
+        batches = counted(sum(row[column("batch_count")] for row in known), "batch")
+        words.append(f"{counted(len(ids), 'producer')} wrote {batches}")
+    if unknown:
+        batches = counted(sum(row[column("batch_count")] for row in unknown), "batch")
+        who = "others" if known else "producers"
+        words.append(f"{who} without an id, whose number is not known, wrote {batches}")
+        repeated = sum(row[column("repeated_batch_count")] for row in unknown)
+        if repeated:
+            repeat = "repeats" if repeated == 1 else "repeat"
+            where += f"; {repeated:,} of those without an id {repeat} an earlier batch, by CRC, size, times and count"
+    sentence = f"{' and '.join(words)} {where}."
+    return sentence[:1].upper() + sentence[1:]

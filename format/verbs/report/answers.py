@@ -66,13 +66,14 @@ _MOST_SENTENCES = 5
 
 @value_class
 class Inputs:
-    """The input of all answers, and the report that they are added to."""
+    """The input of all answers, and the report that they are added to. ``damaged`` are directories of damaged logs."""
 
     report: Report
     targets: Sequence[Target]
     terms: ReportTerms
     context: ClusterContext
     survey: Survey
+    damaged: frozenset[Path] = frozenset()
     logs: list[ConfiguredLog] = field(default_factory=list)
 
     @property
@@ -275,13 +276,16 @@ def answer_compaction(inputs: Inputs) -> None:
         for path, each in inputs.survey.partitions.items()
         if each.last_log is not None
     }
-    terms = CompactionTerms(inputs.terms.now_ms, inputs.terms.limits, reads_records=False, known=known)
+    terms = CompactionTerms(
+        inputs.terms.now_ms, inputs.terms.limits, reads_records=False, known=known, damaged=inputs.damaged
+    )
     judged = Compaction(inputs.context, terms)
     with _answering(inputs, "compaction"):
         found = judged.of_logs(inputs.configured_logs(judged.takes))
         inputs.report.table(CLEANER).extend(each.row() for each in found if isinstance(each, LogCompaction))
     inputs.report.note(judged.not_checked())
     if judged.logs:
-        waits = ", ".join(f"{counted(count, 'log')} by {reason}" for reason, count in sorted(judged.blocked.items()))
-        inputs.report.sentences.append(f"The cleaner is blocked: {waits}." if waits else "Nothing blocks the cleaner.")
+        waits = judged.waits()
+        words = f"The cleaner is blocked: {waits}." if waits else "Nothing blocks the cleaner."
+        inputs.report.sentences.append(judged.stuck_words() + words)
         inputs.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])

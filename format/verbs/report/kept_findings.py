@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import islice
+from pathlib import Path
 
 from format.findings import FINDING_CODES, Finding, Severity
 from format.node.partition import parse_partition_dir
@@ -75,6 +76,11 @@ class KeptFindings:
                 severity.label, code, self.counts[key], len(self.places[key]), entry.meaning, entry.broker,
                 entry.next_step, self._places(key),
             )  # fmt: skip
+
+    def damaged_logs(self) -> frozenset[Path]:
+        """The directories with findings that are errors, among them every one with a damaged log."""
+        grave = [places for (severity, _), places in self.places.items() if severity >= Severity.ERROR]
+        return frozenset(Path(place) for places in grave for place in places)
 
     def sentence(self) -> str | None:
         """The sentence about damage: the most severe codes, from warnings up, and their places; None without any."""

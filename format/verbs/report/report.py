@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -142,7 +142,8 @@ class ReportRun:
         context = self._context or self._read_context()
         survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
-        inputs = Inputs(report, self.targets, terms, context, survey)
+        damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
+        inputs = Inputs(report, self.targets, terms, context, survey, damaged)
         log_dirs = list(self._log_dirs())
         partitions = list(self._partitions(inputs))
         answer_boot(inputs)
@@ -162,7 +163,7 @@ class ReportRun:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
             report.note(["CRCs, records and side files: their findings are those from when the bundle was made"])
-        report.counts = asdict(self.coverage)
+        report.counts = self.coverage.counts
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
         add_overview(report, self.kept)

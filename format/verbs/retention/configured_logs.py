@@ -42,7 +42,7 @@ def configured_logs(
             continue
         partition, checkpoints = found
         yield from unread_findings(partition)
-        configs = context.configs_of(partition)
+        configs = context.configs_of(partition, checkpoints)
         if partition.segments and takes(partition, configs):
             offsets = offsets_of(partition, checkpoints)
             yield ConfiguredLog(partition, offsets, configs, context.is_only_replica(partition))

@@ -42,7 +42,16 @@ def _none(result: Transactions, terms: TransactionTerms) -> str:
     if not others:
         return f"No hanging or open transaction in {place}."
     unknown = sum(each.is_hanging is None for each in others)
-    hanging = f"whether {unknown:,} of them hang is not known" if unknown else "none of them hangs"
+    due = [each.hangs_after_ms for each in others if each.is_coordinator_done]
+    if unknown:
+        hanging = f"whether {unknown:,} of them hang is not known"
+    elif due:
+        counts = "1 counts" if len(due) == 1 else f"{len(due):,} count"
+        hanging = f"no coordinator has all of them under way: {counts} as hanging from {iso_time(min(due))} on"
+    elif any(each.is_coordinator_done is None for each in others):
+        hanging = "none of them was silent for as long as --max-timeout"
+    else:
+        hanging = "none of them hangs: their coordinators have them under way"
     return f"{counted(len(others), 'open transaction')} in {place}, and {hanging}; to see what is open: --open."
 
 
@@ -61,9 +70,17 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         f"with {counted(known.record_count, 'record')} of its own; {counted(records, 'record')} "
         f"({counted(size_bytes, 'byte')}) {'waits' if records == 1 else 'wait'} from there on."
     )
-    if each.coordinator_state is not None and each.timeout_ms is not None:
+    if each.is_coordinator_done:
+        state = "" if each.coordinator_state is None else f" (its state: {each.coordinator_state})"
+        words += f" No coordinator has it under way{state}"
+        if each.is_hanging:
+            words += ", so none will end it."
+        else:
+            due = iso_time(each.hangs_after_ms)
+            words += f": it ended while the files were read, or it counts as hanging from {due} on."
+    elif each.coordinator_state is not None and each.timeout_ms is not None:
         words += f" Its coordinator has it in state {each.coordinator_state}, timeout {each.timeout_ms / 1000:g} s."
     command = each.abort_command(terms)
     if each.is_hanging and command is not None:
-        words += f" It hangs: no coordinator will end it. To abort it: {command}"
+        words += f" To abort it: {command}"
     return words

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.findings import Finding, Judgement, finding
+from format.location import Location
 from format.state.producer_events import Transaction
 from format.value_class import value_class
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, NONE, PartitionTransactions
@@ -23,7 +25,11 @@ _ROWS_AT_ONCE = 1024
 
 @value_class
 class OpenTransaction:
-    """An open transaction, its partition, and the state of its coordinator."""
+    """An open transaction, its partition, and the state of its coordinator.
+
+    ``is_coordinator_done``: no coordinator has this transaction under way, None where that is not known. It hangs then,
+    as Kafka's tool counts, once its producer was silent for longer than the limit: after ``hangs_after_ms``.
+    """
 
     found: PartitionTransactions
     transaction: Transaction
@@ -31,7 +37,14 @@ class OpenTransaction:
     coordinator_state: str | None
     timeout_ms: int | None
     coordinator_epoch: int
-    is_hanging: bool | None
+    is_coordinator_done: bool | None
+    hangs_after_ms: int
+    as_of_ms: int
+
+    @property
+    def is_hanging(self) -> bool | None:
+        """Whether no coordinator will end it; None where that is not known."""
+        return False if self.as_of_ms <= self.hangs_after_ms else self.is_coordinator_done
 
     @property
     def topic(self) -> str | None:
@@ -62,8 +75,8 @@ def open_transactions(result: Transactions, terms: TransactionTerms) -> list[Ope
         for partition in result.partitions.values()
         for transaction in partition.state.open.values()
     ]
-    if any(each.is_hanging is None for each in found) and result.has_all_coordinators(terms.limits):
-        found = [replace(each, is_hanging=True) if each.is_hanging is None else each for each in found]
+    if any(each.is_coordinator_done is None for each in found) and result.has_all_coordinators(terms.limits):
+        found = [replace(each, is_coordinator_done=each.is_coordinator_done is not False) for each in found]
     return sorted((each for each in found if _is_wanted(each, terms)), key=_by_age)
 
 
@@ -85,11 +98,7 @@ def _opened(
     producer_id = transaction.producer_id
     state = result.ids.state_of_producer(producer_id)
     last_timestamp, coordinator_epoch = found.last_of_producer.get(producer_id, (layout.NO_TIMESTAMP, NONE))
-    is_hanging: bool | None = None
-    if terms.as_of_ms - last_timestamp <= terms.max_timeout_ms:
-        is_hanging = False
-    elif state is not None:
-        is_hanging = (found.partition.topic, found.partition.number) not in state.partitions
+    place = (found.partition.topic, found.partition.number)
     return OpenTransaction(
         found,
         transaction,
@@ -97,8 +106,24 @@ def _opened(
         None if state is None else state.state,
         None if state is None else state.timeout_ms,
         coordinator_epoch,
-        is_hanging,
+        None if state is None else place not in state.partitions,
+        last_timestamp + terms.max_timeout_ms,
+        terms.as_of_ms,
     )
+
+
+def hanging_findings(opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[Finding]:
+    """A finding for each transaction that hangs."""
+    for each in opened:
+        if each.is_hanging:
+            known = each.transaction
+            yield finding(
+                "transaction-hanging",
+                Location(str(each.found.partition.path), each.topic, each.partition, offset=known.first_offset),
+                f"producer {known.producer_id} has a transaction open from offset {known.first_offset} on, and no "
+                "coordinator will end it",
+                judgement=Judgement(next_step=f"To abort it: {each.abort_command(terms)}"),
+            )
 
 
 def _duration(start: int | None, end: int) -> int | None:

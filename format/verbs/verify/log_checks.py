@@ -85,6 +85,8 @@ def verify_log_file(
                 if walked.damage is not None:
                     replay.stop()
             terms.coverage.records += walked.record_count
+            if walked.misplaced is not None:
+                terms.coverage.add_misplaced(f"{log.location.topic}-{log.location.partition}", walked.misplaced)
             if across is not None:
                 yield from across(SoundBatches(sound_batches(walked.table), walked.markers))
             if walked.damage is not None:

@@ -7,12 +7,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from format.checks.key_placement import Misplaced
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.value_class import state_class
-from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
+from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
 if TYPE_CHECKING:
     from format.verbs.boot.steps import KeptStart
@@ -28,7 +29,7 @@ NOT_CHECKED = {
 
 @state_class
 class Coverage:
-    """Counts of what was checked; they grow while verify runs."""
+    """Counts of what was checked; they grow while verify runs. ``misplaced`` is by the name of the partition."""
 
     partitions: int = 0
     segments: int = 0
@@ -36,6 +37,18 @@ class Coverage:
     batches: int = 0
     records: int = 0
     bytes: int = 0
+    misplaced: dict[str, Misplaced] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers by name."""
+        names = ("partitions", "segments", "side_files", "batches", "records", "bytes")
+        return {name: getattr(self, name) for name in names}
+
+    def add_misplaced(self, name: str, found: Misplaced) -> None:
+        """Add records of a partition that belong in other ones."""
+        known = self.misplaced.get(name)
+        self.misplaced[name] = found if known is None else known + found
 
     def add(self, other: Coverage) -> None:
         """Add the counts of another run."""
@@ -45,6 +58,8 @@ class Coverage:
         self.batches += other.batches
         self.records += other.records
         self.bytes += other.bytes
+        for name, found in other.misplaced.items():
+            self.add_misplaced(name, found)
 
 
 #: Called with each chunk of a log before it is checked.
@@ -63,7 +78,7 @@ class Verification:
     limits: Limits = DEFAULT_LIMITS
     coverage: Coverage = field(default_factory=Coverage)
     driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
-    partition_count: int | None = None  # see LogWalk
+    partition_counts: PartitionCounts = None  # see LogWalk
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)  # see replicas_elsewhere
     jobs: int = 1  # processes that share the work
@@ -74,7 +89,7 @@ class Verification:
     @property
     def walk(self) -> LogWalk:
         """The scan of this run."""
-        return LogWalk(self.level, self.limits, self.partition_count)
+        return LogWalk(self.level, self.limits, self.partition_counts)
 
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
         """The parts of a log, from the driver."""

@@ -21,7 +21,7 @@ from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
 from format.verbs.verify.places import verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import Coverage, Verification
-from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
+from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
 
 @value_class
@@ -73,13 +73,13 @@ class VerifyScan:
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
-    partition_count: int | None = None
+    partition_counts: PartitionCounts = None
     compacted_topics: frozenset[str] = frozenset()
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def walk(self) -> LogWalk:
-        return LogWalk(self.level, self.limits, self.partition_count)
+        return LogWalk(self.level, self.limits, self.partition_counts)
 
     def place(self, unit: Unit) -> Path | None:
         """The partition directory or the file of a unit; None for a log directory's own files."""
@@ -104,7 +104,7 @@ class VerifyScan:
             self.limits,
             Coverage(),
             driver,
-            self.partition_count,
+            self.partition_counts,
             self.compacted_topics,
             self.elsewhere,
         )

@@ -131,7 +131,7 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
 
 def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterator[Finding]:
     """The same findings, made on a cluster."""
-    scan = VerifyScan(terms.level, terms.limits, terms.partition_count, terms.compacted_topics, terms.elsewhere)
+    scan = VerifyScan(terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, terms.elsewhere)
     before = terms.coverage.segments
     for item in cluster.results(scan, units_of(target, terms.limits), terms.advance):
         if isinstance(item, Coverage):

@@ -7,7 +7,7 @@ can make them. The checks across batches, segments and files are the fold: ``log
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from format import layout
 from format.checks.batch_headers import check_batch_headers, check_wrapper_offsets
-from format.checks.key_placement import check_key_placement, is_placed_by_key
+from format.checks.key_placement import Misplaced, is_placed_by_key, misplaced_records
 from format.checks.record_contents import RecordCheck
 from format.findings import Finding
 from format.io.source import FileSource
@@ -62,8 +62,9 @@ class Level(IntEnum):
 class WalkedChunk:
     """A chunk of batches, and the findings about it.
 
-    ``record_count`` (the records that were read), ``keyless_offset`` (the offset of the first record without a key) and
-    ``group_changes`` (the group records of __consumer_offsets) are set while ``record_findings`` is consumed.
+    ``record_count`` (the records that were read), ``keyless_offset`` (the offset of the first record without a key),
+    ``group_changes`` (the group records of __consumer_offsets) and ``misplaced`` (the records with keys of other
+    partitions) are set while ``record_findings`` is consumed.
     ``markers`` are the control records of sound batches, by row among these. Pickling turns the findings into lists.
     """
 
@@ -76,6 +77,7 @@ class WalkedChunk:
     record_count: int = 0
     keyless_offset: int | None = None
     group_changes: GroupChanges | None = None
+    misplaced: Misplaced | None = None
 
     def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
         self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
@@ -89,20 +91,32 @@ class WalkedChunk:
             self.record_count,
             self.keyless_offset,
             self.group_changes,
+            self.misplaced,
         )
+
+
+#: The partition count of every topic, or of each topic by its name; None checks no keys.
+PartitionCounts = int | Mapping[str, int] | None
 
 
 @value_class
 class LogWalk:
     """The walk over the chunks of a range; its parts are WalkedChunks.
 
-    With a ``partition_count``, the partition of each record with a key is compared with the one that the default
-    partitioner picks in a topic of that many partitions.
+    With ``partition_counts``, the partition of each record with a key is compared with the one that the default
+    partitioner picks in a topic of that many partitions: a number for all topics, or one for each by its name.
     """
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
-    partition_count: int | None = None
+    partition_counts: PartitionCounts = None
+
+    def partition_count_of(self, location: Location) -> int | None:
+        """The number of partitions against which the keys of a log are checked; None where they are not."""
+        if self.partition_counts is None or not is_placed_by_key(location):
+            return None
+        counts = self.partition_counts
+        return counts if isinstance(counts, int) else counts.get(location.topic or "")
 
     @property
     def needs(self) -> Needs:
@@ -175,7 +189,7 @@ def _header_findings(
 def _record_findings(
     chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
-    partition_count = walk.partition_count if is_placed_by_key(location) else None
+    partition_count = walk.partition_count_of(location)
     internal_check = _internal_check(location)
     needs_tables = partition_count is not None or internal_check is not None
     changes = None if internal_check is None else _changes_reader(location)
@@ -201,7 +215,9 @@ def _record_findings(
                 if changes is not None:
                     changes.take(table, found)
             if partition_count is not None:
-                yield from check_key_placement(table, location, partition_count)
+                for each, misplaced in misplaced_records(table, location, partition_count):
+                    walked.misplaced = misplaced if walked.misplaced is None else walked.misplaced + misplaced
+                    yield each
     if changes is not None:
         for row in np.flatnonzero(chunk.table.crc_valid == 0)[:1].tolist():
             changes.end(int(chunk.table.base_offset[row]))

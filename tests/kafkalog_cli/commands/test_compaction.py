@@ -13,6 +13,7 @@ import pytest
 
 from format.columns import CLEANER
 from format.layout import RECORD_BATCH
+from tests.kafkalog_cli.page.reports import report_of
 from tests.oracle.compaction_trial import offsets_in, predicted
 from tests.running import Run
 
@@ -77,12 +78,45 @@ def test_a_batch_that_cannot_be_read_stops_the_cleaner(
 ) -> None:
     rows = kafkalog("--at", str(truth["now"]), sample / "node-1").rows("cleaner")
     name = next(f"{row['topic']}-{row['partition']}" for row in rows if row["blocked_by"] is None)
-    copy = tmp_path / "node-1"
-    shutil.copytree(sample / "node-1", copy)
-    path = min((copy / name).glob("*.log"))
-    content = bytearray(path.read_bytes())
-    content[RECORD_BATCH.size_bytes] ^= 0x55  # the length of the first record
-    path.write_bytes(content)
+    copy = with_a_record_of_wrong_length(sample / "node-1", name, tmp_path)
     run = kafkalog("--at", str(truth["now"]), copy / name)
     assert [row["blocked_by"] for row in run.rows("cleaner")] == ["damaged_batch"]
     assert run.rows("finding")
+    assert run.stderr.startswith(f"Damage stops the cleaner in {name}: ")
+    report = report_of(copy)
+    row = next(row for row in report.tables["cleaner"].objects() if f"{row['topic']}-{row['partition']}" == name)
+    assert row["blocked_by"] == "damaged_batch"
+    assert any(each.startswith(f"Damage stops the cleaner in {name}: ") for each in report.sentences)
+    assert not any("stops the cleaner" in each for each in report_of(sample / "node-1").sentences)
+
+
+def with_a_record_of_wrong_length(node: Path, name: str, tmp_path: Path) -> Path:
+    """A copy of a node in which the first record of a partition has another length than it says."""
+    copy = shutil.copytree(node, tmp_path / "node-1")
+    path = min((copy / name).glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[RECORD_BATCH.size_bytes] ^= 0x55
+    path.write_bytes(content)
+    return copy
+
+
+def test_without_a_metadata_log_other_evidence_shows_what_is_compacted(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path
+) -> None:
+    """Brokers' own topics have policies that are known, and a cleaner's checkpoint names topics that it cleaned."""
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    expected = {row["topic"] for row in kafkalog(node).check(0).rows("cleaner")}
+    assert expected == {"__consumer_offsets", "__transaction_state", "users"}
+    shutil.rmtree(node / "__cluster_metadata-0")
+    rows = kafkalog(node).check(0).rows("cleaner")
+    assert {row["topic"] for row in rows} == expected
+    sources = {row["topic"]: row["config_source"].partition(",")[0] for row in rows}
+    assert sources["users"] == "cleanup.policy=cleaner_checkpoint"
+    assert sources["__consumer_offsets"] == "cleanup.policy=internal_topic"
+    alone = kafkalog(node / "orders-0").check(0).stderr
+    assert "No log here is known to be compacted: the configs of topics are not at hand" in alone
+
+
+def test_with_a_metadata_log_that_no_log_is_compacted_is_known(kafkalog: Kafkalog, data_dir: Path) -> None:
+    orders = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    assert kafkalog(orders).check(0).stderr.startswith("No log here is compacted.")

@@ -95,3 +95,15 @@ def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
     kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
     log = next((sample / "node-1" / "by-time-0").glob("*.log"))
     kafkalog(log).check(2)
+
+
+def test_without_a_metadata_log_it_judges_by_defaults_and_says_so(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path
+) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    assert "With Kafka's defaults" not in kafkalog(node).check(0).stderr
+    shutil.rmtree(node / "__cluster_metadata-0")
+    run = kafkalog(node).check(0)
+    assert "With Kafka's defaults for 14 topics whose configs are not known" in run.stderr
+    policies = {row["topic"]: row["cleanup_policy"] for row in run.rows("segment_retention")}
+    assert (policies["users"], policies["__consumer_offsets"], policies["orders"]) == ("compact", "compact", "delete")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from format.columns import TRANSACTION
+from format.timestamps import iso_time
 from tests.building import write_segment
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 from tests.running import Run
@@ -47,7 +49,8 @@ def test_options_narrow(kafkalog: Kafkalog, node: Path) -> None:
     assert offsets("--open") == [111]
     assert offsets("--hanging") == []
     assert kafkalog("--hanging", node).stderr.startswith(
-        "1 open transaction in 20 partitions, and none of them hangs; to see what is open: --open.\n"
+        "1 open transaction in 20 partitions, and none of them hangs: their coordinators have them under way; "
+        "to see what is open: --open.\n"
     )
     assert offsets("--topic", "orders") == []
     assert offsets("--producer-id", "9") == [0, 0]
@@ -72,6 +75,37 @@ def test_a_hanging_transaction_and_the_command_that_aborts_it(kafkalog: Kafkalog
     assert f"To abort it: {command}" in run.stderr
     assert f'abort_command="{command}"' in run.stdout
     assert kafkalog("--hanging", "--max-timeout", "9999999", tmp_path).check(0).stdout == ""
+
+
+def test_a_script_can_page_when_a_transaction_hangs(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=1_700_000_000_000)])
+    write_segment(tmp_path / "__transaction_state-0", 0, [coordinator_batch(0, "billing", 7, 4, {})])
+    run = kafkalog("--hanging", "--fail-on", "warning", "--format", "jsonl", tmp_path).check(1)
+    (found,) = run.rows("finding")
+    assert (found["code"], found["severity"], found["offset"]) == ("transaction-hanging", "warning", 0)
+    assert found["next_step"].startswith("To abort it: kafka-transactions.sh")
+    assert not kafkalog("--max-timeout", "9999999", "--format", "jsonl", tmp_path).check(0).rows("finding")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "sentence"),
+    [({"payments": [0]}, "their coordinators have them under way"), ({}, "no coordinator has all of them under way")],
+)
+def test_the_limit_of_fifteen_minutes_is_no_comfort(
+    kafkalog: Kafkalog, tmp_path: Path, partitions: dict[str, list[int]], sentence: str
+) -> None:
+    """A coordinator that is done ends nothing; that the limit has not passed is said, and when it will have."""
+    last = time.time_ns() // 1_000_000 - 60_000
+    write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=last)])
+    write_segment(tmp_path / "__transaction_state-0", 0, [coordinator_batch(0, "billing", 7, 4, partitions)])
+    due = f"counts as hanging from {iso_time(last + 15 * 60_000)} on"
+    hanging = kafkalog("--hanging", tmp_path).check(0).stderr
+    assert sentence in hanging
+    assert (f"1 {due}" in hanging) == (not partitions)
+    everything = kafkalog(tmp_path).check(0).stderr
+    assert (f"it {due}" in everything) == (not partitions)
+    at_once = kafkalog("--hanging", "--max-timeout", "0", "--fail-on", "warning", tmp_path)
+    assert at_once.check(0 if partitions else 1).stderr.count("To abort it") == (0 if partitions else 1)
 
 
 def test_many_that_hold_are_counted(kafkalog: Kafkalog, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ RunMany = Callable[..., list[Run]]
 @pytest.mark.parametrize(
     "words",
     [
-        ["--partitioner", "murmur2"],
         ["--partitions", "3"],
         ["--partitioner", "murmur2", "--partitions", "0"],
         ["--partitioner", "murmur2", "--partitions", "3", "--level", "crc"],
