@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkalog_cli.options.as_of import ClusterMetadata
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -26,12 +27,22 @@ EXAMPLES = (
     ),
 )
 
-#: The number in ``elect`` of a divergence counts from 0, which is easily read as a node id: its replicas say it.
 _TABLE_COLUMNS = {
     "divergence": ShownColumns(
-        ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "leader_epoch", "damaged"),
-        first_to_go=("damaged", "leader_epoch"),
-        on_request=("elect",),
+        (
+            "topic",
+            "partition",
+            "kind",
+            "offset",
+            "node_ids",
+            "elect_node_id",
+            "lost_if_elected",
+            "log_end_offset",
+            "leader_epoch",
+            "missing_node_ids",
+            "damaged",
+        ),
+        first_to_go=("damaged", "missing_node_ids", "leader_epoch", "log_end_offset"),
     ),
     "replica": ShownColumns(
         (
@@ -41,6 +52,8 @@ _TABLE_COLUMNS = {
             "log_end_offset",
             "truncate_to",
             "lost_if_elected",
+            "lost_from",
+            "lost_to",
             "lost_committed_count",
             "high_watermark",
             "unique_from",
@@ -52,7 +65,9 @@ _TABLE_COLUMNS = {
 }
 
 
-def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards, work: Work) -> None:
+def diff(
+    paths: Paths, cluster: ClusterMetadata, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+) -> None:
     """Compare replicas: where they differ, which one is right, what each election would lose.
 
     Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
@@ -63,6 +78,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
     from format.findings import Finding
     from format.io.bundles import opened
     from format.node.target import targets_at
+    from format.state.cluster_context import read_context
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
     from kafkalog_cli.runner import Run
@@ -74,7 +90,10 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
         targets = targets_at(map(place_of, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
-        for item in diff_of(targets, limits=guards.limits, jobs=work.process_count, advance=progress.advance):
+        context = read_context(targets, cluster.terms(guards.limits))
+        for item in diff_of(
+            targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance
+        ):
             if isinstance(item, Finding):
                 run.finding(item)
             elif isinstance(item, PartitionResult):
@@ -95,6 +114,8 @@ class _Shown:
         self._run = run
         self._kinds: list[str] = []
         self._sentences = 0
+        self._partitions_missing: dict[int, int] = {}  # by node
+        self._unknown: dict[str, int] = {}  # by the reason why the assigned replicas are not known
         self.total_bytes = 0
 
     def begin(self, matching: Matching) -> None:
@@ -117,7 +138,10 @@ class _Shown:
 
         run = self._run
         self._kinds.append(result.kind)
-        run.count(result.kind)
+        for node_id in result.missing_node_ids or ():
+            self._partitions_missing[node_id] = self._partitions_missing.get(node_id, 0) + 1
+        if result.assignment.unknown:
+            self._unknown[result.assignment.unknown] = self._unknown.get(result.assignment.unknown, 0) + 1
         differs = result.kind != "identical"
         if (differs or any(each.damaged for each in result.replicas)) and self._sentences < MOST_SENTENCES:
             self._sentences += 1
@@ -125,6 +149,7 @@ class _Shown:
         run.write(DIVERGENCE, (result.row(),))
         if differs or run.format_name != "table":
             run.write(REPLICA, result.replica_rows())
+        run.count(result.kind)
         run.findings(result.findings)
         for words in result.not_checked:
             run.not_checked(words)
@@ -135,8 +160,13 @@ class _Shown:
 
     def finish(self) -> None:
         from format.verbs.diff.sentence import NOTHING_TO_COMPARE, overview
+        from format.wording import counted
 
         if not self._kinds:
             self._run.say_now(NOTHING_TO_COMPARE)
         if self._kinds and (len(self._kinds) > 1 or not self._sentences):
             self._run.say_now(overview(self._kinds))
+        for node_id, count in sorted(self._partitions_missing.items()):
+            self._run.not_checked(f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}")
+        for reason, count in self._unknown.items():
+            self._run.not_checked(f"whether {counted(count, 'partition')} had other replicas: {reason}")
