@@ -11,7 +11,7 @@ from kafkalog_cli.page.vega import FONT, WIDTH, vega_chart
 from kafkalog_cli.render.table import human_size
 
 #: States of partitions as the map colours them.
-STATES = ("sound", "empty", "marked", "warning", "error", "fatal")
+STATES = ("sound", "empty", "marked", "differs", "warning", "error", "fatal")
 
 #: The columns of REPORT_PARTITION that a map is made of.
 MAP_COLUMNS = ("path", "topic", "partition", "state", "notes", "record_count", "size_bytes")

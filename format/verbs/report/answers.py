@@ -235,14 +235,19 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
     kinds: list[str] = []
     sentences = 0
     with _answering(inputs, "differences between replicas"):
-        for item in diff(inputs.targets, limits=inputs.terms.limits, jobs=inputs.terms.jobs):
+        terms = inputs.terms
+        for item in diff(inputs.targets, context=inputs.context, limits=terms.limits, jobs=terms.jobs):
+            if isinstance(item, Finding):
+                inputs.report.later_findings.append(item)
             if not isinstance(item, PartitionResult):
                 continue
             kinds.append(item.kind)
             inputs.report.note(item.not_checked)
+            inputs.report.is_incomplete |= not item.is_complete
             if item.kind == "identical":
                 inputs.report.table(DIVERGENCE).total += 1
                 continue
+            inputs.report.differing.update(each.path for each in item.replicas)
             inputs.report.table(DIVERGENCE).add(item.row())
             inputs.report.table(REPLICA).extend(item.replica_rows())
             if sentences < _MOST_SENTENCES:
