@@ -66,7 +66,7 @@ _TABLE_COLUMNS = {
 
 
 def diff(
-    paths: Paths, cluster: ClusterMetadata, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+    paths: Paths, metadata_log: ClusterMetadata, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Compare replicas: where they differ, which one is right, what each election would lose.
 
@@ -90,7 +90,7 @@ def diff(
         targets = targets_at(map(place_of, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
-        context = read_context(targets, cluster.terms(guards.limits))
+        context = read_context(targets, metadata_log.terms(guards.limits))
         for item in diff_of(
             targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance
         ):
