@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -123,3 +124,33 @@ def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path
     assert "Not here: node 1, whose records are not counted." in run.stderr
     assert run.summary["not_checked"][-1] == "node 1, which is not here: its replicas of 1 partition"
     kafkalog(*nodes, "--metadata", tmp_path / "node-2").check(2)
+
+
+@pytest.mark.parametrize("is_same", [False, True])
+def test_a_report_ends_as_diff_does(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path, is_same: bool
+) -> None:
+    """A page that says that all is sound while the replicas differ would be believed."""
+    nodes = [data_dir / "kafka-4.3" / "node-1", data_dir / "kafka-4.3" / "node-2"]
+    if is_same:
+        nodes[1] = shutil.copytree(nodes[0], tmp_path / "node-1")
+    compared, report = run_kafkalog_many([("diff", *nodes), ("report", *nodes, "--format", "json")])
+    code = 0 if is_same else 1
+    compared.check(code)
+    document = json.loads(report.check(code).stdout)
+    states = {row["topic"]: row["state"] for row in document["tables"]["report_partition"]["rows"]}
+    assert states == {"ledger": "sound" if is_same else "differs", "payments": "sound"}
+    assert ("A difference found. Exit status 1." in report.stderr) is not is_same
+
+
+def test_a_report_has_the_findings_of_diff(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
+) -> None:
+    node = tmp_path / "node-2"
+    shutil.copytree(data_dir / "kafka-4.3" / "node-2", node)
+    (node / "ledger-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    nodes = data_dir / "kafka-4.3" / "node-1", node
+    compared, report = run_kafkalog_many([("diff", *nodes), ("report", *nodes, "--format", "json")])
+    compared.check(1)
+    document = json.loads(report.check(1).stdout)
+    assert [row["code"] for row in document["tables"]["finding"]["rows"]].count("topic-id-conflict") == 1
