@@ -31,7 +31,7 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
         values.append(
             {"id": str(number), "parent": "all", "size": max(row["log_size_bytes"] or 0, 1), "name": name,
              "fill": f"var(--{row['state']})", "ink": f"var(--on-{row['state']})",
-             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {words}"}
+             "tip": f"{name}: {human_size(row['log_size_bytes'] or 0)}, {words}"}
         )  # fmt: skip
     if len(values) == 1:
         return None
