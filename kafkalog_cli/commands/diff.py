@@ -111,11 +111,12 @@ class _Shown:
     """The output of diff: rows for each partition, and sentences that sum them up."""
 
     def __init__(self, run: Run) -> None:
+        from format.verbs.diff.sentence import MissingReplicas
+
         self._run = run
         self._kinds: list[str] = []
         self._sentences = 0
-        self._partitions_missing: dict[int, int] = {}  # by node
-        self._unknown: dict[str, int] = {}  # by the reason why the assigned replicas are not known
+        self._missing = MissingReplicas()
         self.total_bytes = 0
 
     def begin(self, matching: Matching) -> None:
@@ -138,10 +139,7 @@ class _Shown:
 
         run = self._run
         self._kinds.append(result.kind)
-        for node_id in result.missing_node_ids or ():
-            self._partitions_missing[node_id] = self._partitions_missing.get(node_id, 0) + 1
-        if result.assignment.unknown:
-            self._unknown[result.assignment.unknown] = self._unknown.get(result.assignment.unknown, 0) + 1
+        self._missing.take(result)
         differs = result.kind != "identical"
         if (differs or any(each.damaged for each in result.replicas)) and self._sentences < MOST_SENTENCES:
             self._sentences += 1
@@ -160,13 +158,10 @@ class _Shown:
 
     def finish(self) -> None:
         from format.verbs.diff.sentence import NOTHING_TO_COMPARE, overview
-        from format.wording import counted
 
         if not self._kinds:
             self._run.say_now(NOTHING_TO_COMPARE)
         if self._kinds and (len(self._kinds) > 1 or not self._sentences):
             self._run.say_now(overview(self._kinds))
-        for node_id, count in sorted(self._partitions_missing.items()):
-            self._run.not_checked(f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}")
-        for reason, count in self._unknown.items():
-            self._run.not_checked(f"whether {counted(count, 'partition')} had other replicas: {reason}")
+        for words in self._missing.not_checked():
+            self._run.not_checked(words)

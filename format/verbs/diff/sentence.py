@@ -5,10 +5,12 @@ What an election loses is counted over the replicas at the paths. A sentence say
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import field
 
 from format.offset_ranges import Span
 from format.state.cluster_context import named_nodes
+from format.value_class import state_class
 from format.verbs.diff.diff import PartitionResult, ReplicaResult
 from format.wording import are, counted, listed
 
@@ -72,6 +74,29 @@ def overview(results: Sequence[str]) -> str:
     if same == count:
         return f"{partitions} compared: all replicas here are the same."
     return f"{partitions} compared: {count - same:,} with differences."
+
+
+@state_class
+class MissingReplicas:
+    """The replicas that are not at the paths, counted over all results: by node, or by why they are not known."""
+
+    partitions: dict[int, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def take(self, result: PartitionResult) -> None:
+        """Add the result of a partition."""
+        for node_id in result.missing_node_ids or ():
+            self.partitions[node_id] = self.partitions.get(node_id, 0) + 1
+        reason = result.assignment.unknown
+        if reason:
+            self.unknown[reason] = self.unknown.get(reason, 0) + 1
+
+    def not_checked(self) -> Iterator[str]:
+        """What was not compared, in words."""
+        for node_id, count in sorted(self.partitions.items()):
+            yield f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}"
+        for reason, count in self.unknown.items():
+            yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 
 
 def _damage_words(result: PartitionResult, names: list[str]) -> str:

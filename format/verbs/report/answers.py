@@ -229,10 +229,12 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
         inputs.report.note(["differences between replicas: no partition has two replicas here"])
         return
     from format.verbs.diff.diff import PartitionResult, diff  # few reports need these
+    from format.verbs.diff.sentence import MissingReplicas
     from format.verbs.diff.sentence import overview as diff_overview
     from format.verbs.diff.sentence import sentence as diff_sentence
 
     kinds: list[str] = []
+    missing = MissingReplicas()
     sentences = 0
     with _answering(inputs, "differences between replicas"):
         terms = inputs.terms
@@ -242,6 +244,7 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
             if not isinstance(item, PartitionResult):
                 continue
             kinds.append(item.kind)
+            missing.take(item)
             inputs.report.note(item.not_checked)
             inputs.report.is_incomplete |= not item.is_complete
             if item.kind == "identical":
@@ -255,6 +258,7 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
                 inputs.report.sentences.append(diff_sentence(item))
         if kinds:
             inputs.report.sentences.append(diff_overview(kinds))
+        inputs.report.note(missing.not_checked())
 
 
 def answer_retention(inputs: Inputs) -> None:

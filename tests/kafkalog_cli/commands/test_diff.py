@@ -141,6 +141,8 @@ def test_a_report_ends_as_diff_does(
     states = {row["topic"]: row["state"] for row in document["tables"]["report_partition"]["rows"]}
     assert states == {"ledger": "sound" if is_same else "differs", "payments": "sound"}
     assert ("A difference found. Exit status 1." in report.stderr) is not is_same
+    known = f"whether {2 if is_same else 1} partition{'s' * is_same} had other replicas: there is no metadata log here"
+    assert any(words.startswith(known) for words in document["not_checked"])
 
 
 def test_a_report_has_the_findings_of_diff(
