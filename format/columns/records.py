@@ -103,7 +103,7 @@ MATCH = RowSchema(
         Column("producer_epoch", "int", "producer epoch of its batch, -1 for none"),
         Column("batch_base_offset", "int", "base offset of its batch"),
         Column("crc_valid", "bool", "whether the CRC of its batch matches the bytes"),
-        Column("is_leader", "bool", "whether this node leads the partition, by the newest metadata at hand; null if that is not known"),
+        Column("is_leader", "bool", "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time"),
     ),
 )
 FILE_MATCH = RowSchema(

@@ -39,10 +39,11 @@ _MOST_DAYS = 365_000
 _TABLE_COLUMNS = {
     "match": ShownColumns(
         (
-            "topic", "partition", "offset", "visibility", "is_leader", "transaction_state", "timestamp",
-            "segment_base_offset", "position", "producer_id", "leader_epoch",
+            "topic", "partition", "offset", "visibility", "transaction_state", "timestamp", "segment_base_offset",
+            "position", "producer_id", "leader_epoch",
         ),
         first_to_go=("leader_epoch", "producer_id", "transaction_state"),
+        on_request=("is_leader",),  # the sentence says it
     )
 }  # fmt: skip
 
