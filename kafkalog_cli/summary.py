@@ -12,9 +12,16 @@ from format.wording import plural
 from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.
-_PARTICIPLES = ("read",)
+_PARTICIPLES = ("read", "compared")
 #: What the rows of a type are about, where the type does not say it.
-_ROWS_ABOUT = {"cleaner": "log", "retention_total": "topic", "segment_retention": "segment"}
+_ROWS_ABOUT = {
+    "cleaner": "log",
+    "divergence": "partition_compared",
+    "retention_total": "topic",
+    "segment_retention": "segment",
+}
+#: Counters of partitions by their kind, which is no noun.
+_KINDS = {"identical": "identical", "behind": "behind", "diverged": "diverged", "different_bytes": "in other bytes"}
 
 
 @state_class
@@ -108,6 +115,8 @@ def counted(count: int, name: str) -> str:
 
     ``name`` is the name of a counter: words joined by underscores; its noun may be singular or plural.
     """
+    if name in _KINDS:
+        return f"{count:,} {_KINDS[name]}"
     words = name.split("_")
     noun = -2 if words[-1] in _PARTICIPLES else -1
     singular = _singular(words[noun])

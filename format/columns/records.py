@@ -95,7 +95,7 @@ MATCH = RowSchema(
         SEGMENT_COLUMN,
         Column("position", "int", "byte position of its batch in the segment"),
         Column("leader_epoch", "int", "partition leader epoch of its batch"),
-        Column("visibility", "string", "which consumers get the offset: visible, read_uncommitted_only, aborted, control, not_replicated, below_log_start, compacted, damaged or past_end"),
+        Column("visibility", "string", "which consumers get the offset, as far as this replica says: visible, read_uncommitted_only, aborted, control, not_replicated, below_log_start, compacted, damaged or past_end"),
         Column("is_control", "bool", "a control record: a marker that clients never get"),
         Column("is_transactional", "bool", "part of a transaction"),
         Column("transaction_state", "string", "open, committed or aborted; null outside transactions"),
@@ -103,6 +103,7 @@ MATCH = RowSchema(
         Column("producer_epoch", "int", "producer epoch of its batch, -1 for none"),
         Column("batch_base_offset", "int", "base offset of its batch"),
         Column("crc_valid", "bool", "whether the CRC of its batch matches the bytes"),
+        Column("is_leader", "bool", "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time"),
     ),
 )
 FILE_MATCH = RowSchema(

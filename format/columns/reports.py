@@ -11,7 +11,7 @@ REPORT_PARTITION = RowSchema(
         *PARTITION.columns,
         Column("node_id", "int", "node id from meta.properties, null for none"),
         Column("record_count", "int", "records in the live segments"),
-        Column("state", "string", "fatal, error or warning: the most severe finding; marked: a directory that a broker will delete or replace; empty; else sound"),
+        Column("state", "string", "fatal, error or warning: the most severe finding; marked: a directory that a broker will delete or replace; differs: the replicas of the partition differ; empty; else sound"),
         Column("finding_count", "int", "findings about it, of all severities"),
     ),
 )

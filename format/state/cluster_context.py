@@ -1,6 +1,6 @@
-"""What is known of a cluster and its configs beside the logs themselves: the metadata log, options, server.properties.
+"""What is known of a cluster beside the logs themselves: the metadata log, options, server.properties.
 
-For verbs that judge logs by the configs of their topics.
+For verbs that judge logs by the configs of their topics, or by the other replicas of their partitions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
-from format.files import meta_properties
+from format.files import meta_properties, partition_metadata, quorum_state
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -19,12 +19,15 @@ from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
-from format.state.cluster_image import ClusterImage
+from format.state.cluster_image import ClusterImage, PartitionState
 from format.state.metadata_log import MetadataState, Until, read_metadata
-from format.state.metadata_source import metadata_source
+from format.state.metadata_source import MetadataSource, metadata_source
 from format.state.topic_configs import TopicConfigs, configs_of_topic, read_broker_properties
+from format.timestamps import iso_time
 from format.value_class import state_class, value_class
-from format.wording import counted
+from format.wording import counted, listed
+
+NO_METADATA = "there is no metadata log here (--metadata PATH)"
 
 
 @value_class
@@ -38,15 +41,79 @@ class ContextTerms:
     limits: Limits = DEFAULT_LIMITS
 
 
+@value_class
+class Assignment:
+    """The state of a partition in the newest metadata at hand; None where it is not known, for the reason ``unknown``.
+
+    ``source`` names the metadata in words: the node that it is from, and the time of its last record.
+    """
+
+    state: PartitionState | None = None
+    source: str = ""
+    unknown: str = ""
+
+    @property
+    def leader(self) -> int | None:
+        """The node id of the leader; None if there is none, or if it is not known."""
+        return None if self.state is None or self.state.leader < 0 else self.state.leader
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The node ids to which the partition is assigned; empty if they are not known."""
+        return () if self.state is None else self.state.replicas
+
+    @property
+    def complete_replicas(self) -> tuple[int, ...]:
+        """The node ids of the replicas that have all committed records: the ISR and the ELR (KIP-966)."""
+        if self.state is None:
+            return ()
+        return tuple(dict.fromkeys((*self.state.isr, *(self.state.eligible_leader_replicas or ()))))
+
+    @property
+    def last_members(self) -> str:
+        """The ISR and the ELR in words, as ``ISR: none, ELR: node 3``; the ELR only where it has members."""
+        if self.state is None:
+            return ""
+        eligible = self.state.eligible_leader_replicas
+        return f"ISR: {named_nodes(self.state.isr)}" + (f", ELR: {named_nodes(eligible)}" if eligible else "")
+
+    def is_leader(self, node_id: int | None) -> bool | None:
+        """Whether this node is the leader; None if one of the two is not known."""
+        return None if self.state is None or node_id is None else self.state.leader == node_id
+
+    def at_epoch(self, leader_epoch: int | None) -> Assignment:
+        """What is known beside a log that has this leader epoch: nothing, if the metadata is older than the log."""
+        if self.state is None or leader_epoch is None or leader_epoch <= self.state.leader_epoch:
+            return self
+        epochs = f"its leader epoch is {self.state.leader_epoch}, that of the log {leader_epoch}"
+        return Assignment(unknown=f"{self.source} is older than the log: {epochs}")
+
+    def missing(self, node_ids: Iterable[int | None]) -> tuple[int, ...] | None:
+        """The assigned replicas that are not among these nodes; None if the assigned ones are not known."""
+        if self.state is None:
+            return None
+        present = set(node_ids)
+        return tuple(each for each in self.state.replicas if each not in present)
+
+
+def named_nodes(node_ids: Iterable[int]) -> str:
+    """Node ids in words, as ``node 1``, ``nodes 1 and 3``, or ``none``."""
+    ids = [str(each) for each in node_ids]
+    return f"node{'s' if len(ids) > 1 else ''} {listed(ids)}" if ids else "none"
+
+
 @state_class
 class ClusterContext:
-    """The image of the cluster, None without a metadata log, and the configs around it."""
+    """The image of the cluster, None without a metadata log, and the configs around it.
+
+    ``source`` is the metadata log that the image is from.
+    """
 
     terms: ContextTerms
     state: MetadataState | None = None
+    source: MetadataSource | None = None
     properties: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    cluster_id: str | None = None
     _unknown_topics: set[str] = field(default_factory=set)
     _nodes: dict[Path, tuple[int | None, str | None]] = field(default_factory=dict)
 
@@ -64,8 +131,61 @@ class ClusterContext:
 
     def is_at_another_cluster(self, log_dir: Path) -> bool:
         """Whether a log directory belongs to another cluster than that of the metadata log."""
-        cluster_id = self._node_at(log_dir)[1]
-        return cluster_id is not None and self.cluster_id is not None and cluster_id != self.cluster_id
+        cluster_id, known = self._node_at(log_dir)[1], None if self.source is None else self.source.cluster_id
+        return cluster_id is not None and known is not None and cluster_id != known
+
+    def assignment_of(self, partition: Partition, topic_id: str | None = None) -> Assignment:
+        """What the metadata says of a partition, by its topic id, or by its name where there is no id.
+
+        The id is read from the directory unless the caller has it.
+        """
+        unknown = self._why_unknown(partition)
+        image, key = self.image, partition.key
+        if unknown or image is None or key is None:
+            return Assignment(unknown=unknown or "this is no directory of a topic's partition")
+        topic_id = topic_id or _topic_id_of(partition, self.terms.limits)
+        if topic_id is not None:
+            state = image.partitions.get((topic_id, key[1]))
+        else:
+            state = image.partition_of(*key)
+        if state is None:
+            what = f"topic {key[0]}" if topic_id is None else f"topic {key[0]} with the id {topic_id}"
+            return Assignment(unknown=f"partition {key[1]} of the {what} is not in {self.source_words}")
+        return Assignment(state, self.source_words).at_epoch(_latest_epoch_of(partition, self.terms.limits))
+
+    @property
+    def source_words(self) -> str:
+        """The metadata in words, as ``the metadata of node 2 as of 2026-11-24T08:44:29.937Z``."""
+        if self.state is None or self.source is None:
+            return ""
+        node_id, timestamp = self.source.node_id, self.state.last_timestamp
+        of = f"of node {node_id}" if node_id is not None else f"in {self.source.partition.path}"
+        return f"the metadata {of}" + ("" if timestamp is None else f" as of {iso_time(timestamp)}")
+
+    def _why_unknown(self, partition: Partition) -> str:
+        if self.state is None:
+            return NO_METADATA if self.source is None else f"{self.source.partition.path} cannot be read"
+        if self.is_at_another_cluster(directory_around(partition.path)):
+            return f"{self.source_words} is that of another cluster"
+        return f"{self.source_words} is damaged" if self.state.is_damaged else ""
+
+    @property
+    def voters(self) -> tuple[int, ...] | None:
+        """The node ids of the controllers that vote; None if they are not known.
+
+        They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
+        have registered.
+        """
+        if self.image is None or self.source is None:
+            return None
+        if self.image.voters is not None:
+            return tuple(sorted(self.image.voters))
+        path = self.source.partition.quorum_state
+        try:
+            found = None if path is None else quorum_state.read(path, self.terms.limits).current_voters
+        except KafkaLogError:
+            found = None  # verify reports it
+        return tuple(sorted(found or self.image.controllers)) or None
 
     def _node_at(self, log_dir: Path) -> tuple[int | None, str | None]:
         if log_dir not in self._nodes:
@@ -123,7 +243,7 @@ class ClusterContext:
     def not_checked(self) -> Iterator[str]:
         """What is not known and replaced by defaults, in words."""
         if self.image is None:
-            yield "the configs of topics: there is no metadata log here (--metadata PATH), so Kafka's defaults are used"
+            yield f"the configs of topics: {NO_METADATA}, so Kafka's defaults are used"
         elif self._unknown_topics:
             topics = f"{counted(len(self._unknown_topics), 'topic')}, such as {min(self._unknown_topics)}"
             yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
@@ -149,7 +269,7 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
             source, _ = metadata_source(places, terms.limits)
         except InputError:
             return context
-    context.cluster_id = source.cluster_id
+    context.source = source
     if known is not None and known.path == source.partition.path:
         context.state = known
         return context
@@ -160,6 +280,22 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
         return context
     context.findings += context.state.findings
     return context
+
+
+def _topic_id_of(partition: Partition, limits: Limits) -> str | None:
+    try:
+        return None if partition.metadata is None else partition_metadata.read(partition.metadata, limits).topic_id
+    except KafkaLogError:
+        return None  # verify reports it
+
+
+def _latest_epoch_of(partition: Partition, limits: Limits) -> int | None:
+    path = partition.leader_epoch_checkpoint
+    try:
+        entries = () if path is None else partition.epochs_file(path, limits).entries
+    except KafkaLogError:
+        return None  # verify reports it
+    return entries[-1].leader_epoch if entries else None
 
 
 def _log_dir_targets(targets: Iterable[Target]) -> list[Target]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafkalog_cli.options.as_of import ClusterMetadata
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -26,12 +27,22 @@ EXAMPLES = (
     ),
 )
 
-#: The number in ``elect`` of a divergence counts from 0, which is easily read as a node id: its replicas say it.
 _TABLE_COLUMNS = {
     "divergence": ShownColumns(
-        ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "leader_epoch", "damaged"),
-        first_to_go=("damaged", "leader_epoch"),
-        on_request=("elect",),
+        (
+            "topic",
+            "partition",
+            "kind",
+            "offset",
+            "node_ids",
+            "elect_node_id",
+            "lost_if_elected",
+            "log_end_offset",
+            "leader_epoch",
+            "missing_node_ids",
+            "damaged",
+        ),
+        first_to_go=("damaged", "missing_node_ids", "leader_epoch", "log_end_offset"),
     ),
     "replica": ShownColumns(
         (
@@ -41,6 +52,8 @@ _TABLE_COLUMNS = {
             "log_end_offset",
             "truncate_to",
             "lost_if_elected",
+            "lost_from",
+            "lost_to",
             "lost_committed_count",
             "high_watermark",
             "unique_from",
@@ -52,7 +65,9 @@ _TABLE_COLUMNS = {
 }
 
 
-def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards, work: Work) -> None:
+def diff(
+    paths: Paths, metadata_log: ClusterMetadata, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+) -> None:
     """Compare replicas: where they differ, which one is right, what each election would lose.
 
     Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
@@ -63,6 +78,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
     from format.findings import Finding
     from format.io.bundles import opened
     from format.node.target import targets_at
+    from format.state.cluster_context import read_context
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
     from kafkalog_cli.runner import Run
@@ -74,7 +90,10 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
         targets = targets_at(map(place_of, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
-        for item in diff_of(targets, limits=guards.limits, jobs=work.process_count, advance=progress.advance):
+        context = read_context(targets, metadata_log.terms(guards.limits))
+        for item in diff_of(
+            targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance
+        ):
             if isinstance(item, Finding):
                 run.finding(item)
             elif isinstance(item, PartitionResult):
@@ -92,9 +111,12 @@ class _Shown:
     """The output of diff: rows for each partition, and sentences that sum them up."""
 
     def __init__(self, run: Run) -> None:
+        from format.verbs.diff.sentence import MissingReplicas
+
         self._run = run
         self._kinds: list[str] = []
         self._sentences = 0
+        self._missing = MissingReplicas()
         self.total_bytes = 0
 
     def begin(self, matching: Matching) -> None:
@@ -117,7 +139,7 @@ class _Shown:
 
         run = self._run
         self._kinds.append(result.kind)
-        run.count(result.kind)
+        self._missing.take(result)
         differs = result.kind != "identical"
         if (differs or any(each.damaged for each in result.replicas)) and self._sentences < MOST_SENTENCES:
             self._sentences += 1
@@ -125,6 +147,7 @@ class _Shown:
         run.write(DIVERGENCE, (result.row(),))
         if differs or run.format_name != "table":
             run.write(REPLICA, result.replica_rows())
+        run.count(result.kind)
         run.findings(result.findings)
         for words in result.not_checked:
             run.not_checked(words)
@@ -140,3 +163,5 @@ class _Shown:
             self._run.say_now(NOTHING_TO_COMPARE)
         if self._kinds and (len(self._kinds) > 1 or not self._sentences):
             self._run.say_now(overview(self._kinds))
+        for words in self._missing.not_checked():
+            self._run.not_checked(words)

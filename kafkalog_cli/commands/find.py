@@ -9,6 +9,7 @@ import typer
 
 from format.io.remote_path import is_remote, path_of
 from format.value_class import value_class
+from kafkalog_cli.options.as_of import ClusterMetadata
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from format.limits import Limits
     from format.node.partition import Partition
+    from format.state.cluster_context import Assignment
     from format.verbs.find.trace import LookupStep, Match, Result
     from kafkalog_cli.runner import Run
 
@@ -41,6 +43,7 @@ _TABLE_COLUMNS = {
             "position", "producer_id", "leader_epoch",
         ),
         first_to_go=("leader_epoch", "producer_id", "transaction_state"),
+        on_request=("is_leader",),  # the sentence says it
     )
 }  # fmt: skip
 
@@ -89,6 +92,7 @@ class Sought:
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
     ] = False
+    cluster: ClusterMetadata = field(default_factory=ClusterMetadata)
     tiering: Tiering = field(default_factory=Tiering)
     visibility_limit: Annotated[
         int | None,
@@ -134,8 +138,30 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
         Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
         sought.tiering.joined(run, [Target(sought.paths[0])], guards.limits),
     ):
-        for item in _search(_opened(sought.paths[0]), sought, guards.limits):
-            _show(run, item, sought.explain)
+        partition = _opened(sought.paths[0])
+        for item in _search(partition, sought, guards.limits):
+            _show(run, item, _Reader(partition, sought, guards.limits))
+
+
+@value_class
+class _Reader:
+    """Looks up whether the replica that was searched is the leader's, when that is asked for."""
+
+    partition: Partition
+    sought: Sought
+    limits: Limits
+
+    def standing(self) -> tuple[Assignment, int | None]:
+        """What the metadata says of the partition, and the node of the replica."""
+        from format.node.target import Target
+        from format.state.cluster_context import Assignment, read_context
+
+        if is_remote(self.partition.path) and self.sought.cluster.metadata is None:
+            return Assignment(
+                unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
+            ), None
+        context = read_context([Target(self.partition.path)], self.sought.cluster.terms(self.limits))
+        return context.assignment_of(self.partition), context.node_id_of(self.partition)
 
 
 def _opened(path: str) -> Partition:
@@ -161,32 +187,39 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, item: LookupStep | Result, explain: bool) -> None:
+def _show(run: Run, item: LookupStep | Result, reader: _Reader) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
+    from format.verbs.find.sentence import standing, visibility_sentence
     from format.verbs.find.trace import Match, TraceStep, match_row, step_row
     from kafkalog_cli.exit_codes import Condition
 
     if isinstance(item, TraceStep):
-        if explain:
+        if reader.sought.explain:
             run.write(STEP, (step_row(item),))
         return
     if isinstance(item, Finding):
         run.finding(item)
         return
-    row: Match | None = None
-    if isinstance(item, Match):
-        row, words = item, item.note or ("visible to every consumer" if item.visibility is not None else "")
-        words = words and f"offset {item.location.offset} is {words}"
-    else:
-        row, words = item.answer, f"not found: {item.reason}"
+    row = item if isinstance(item, Match) else item.answer
+    is_leader = None
+    words = "" if isinstance(item, Match) else f"not found: {item.reason}"
+    if reader.sought.offset is not None and item.visibility is not None:
+        name = reader.partition.name
+        assignment, node_id = reader.standing()
+        is_leader = assignment.is_leader(node_id)
+        if isinstance(item, Match):
+            words = visibility_sentence(item, name, assignment, node_id)
+        else:
+            words = ". ".join(each for each in (words, standing(name, assignment, node_id)) if each)
+    if not isinstance(item, Match):
         run.condition(Condition.NOTHING_FOUND)
     if words:
         run.say_now(words)
     if isinstance(item, Match) and item.is_ahead_of_its_file:
         run.say_now(_future_words(item))
     if row is not None:
-        run.write(MATCH, (match_row(row),))
+        run.write(MATCH, (match_row(row, is_leader),))
     run.count("bytes_read", item.bytes_read)
     if isinstance(item, Match) and item.visibility_bytes_read:
         run.count("visibility_bytes_read", item.visibility_bytes_read)

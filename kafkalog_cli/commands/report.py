@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from format.value_class import value_class
+from kafkalog_cli.options.as_of import ConfigSources
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import Quiet, SummaryOutput
@@ -54,11 +55,14 @@ class Document:
     quiet: Quiet = False
 
 
-def report(paths: Paths, document: Document, judging: Judging, guards: Guards, work: Work) -> None:
+def report(
+    paths: Paths, document: Document, sources: ConfigSources, judging: Judging, guards: Guards, work: Work
+) -> None:
     """Make one page with the results of all checks and diagnoses, to read and to share.
 
     The logs are read once, as verify reads them. The page loads nothing, and has names, but no keys and no values.
-    It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify.
+    It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify,
+    and of diff where replicas are compared.
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
@@ -70,12 +74,16 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
     from kafkalog_cli.output import open_output
 
     render = _renderer(document.format)
-    has_tables = _has_tables(paths, document)
+    has_tables = _has_tables(paths, document, sources)
     with work.reading(), Run("report", SummaryOutput(document.quiet), judging, paths=paths) as run:
         output = open_output(document.output, paths)
         try:
             terms = ReportTerms(
-                time.time_ns() // 1_000_000, guards.limits, jobs=work.process_count, with_bytes=document.with_bytes
+                time.time_ns() // 1_000_000,
+                guards.limits,
+                jobs=work.process_count,
+                with_bytes=document.with_bytes,
+                context=sources.terms({}, guards.limits),
             )
             making: ReportRun | TableReport
             if has_tables:
@@ -94,6 +102,10 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             output.publish()
         finally:
             output.discard()
+        for found in made.later_findings:
+            run.judge(found)
+        if made.differing:
+            run.condition(Condition.DIFFERENCE_FOUND)
         if made.is_incomplete:
             run.condition(Condition.INCOMPLETE)
         for name, count in made.counts.items():
@@ -102,8 +114,8 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             run.not_checked("what is listed at the end of the report")
 
 
-def _has_tables(paths: list[str], document: Document) -> bool:
-    """Whether the paths are report sets. Raises a usage error if only some are, or for --with-bytes."""
+def _has_tables(paths: list[str], document: Document, sources: ConfigSources) -> bool:
+    """Whether the paths are report sets. Raises a usage error if only some are, or for options that are about logs."""
     from format.rows.table_set import is_table_set
 
     found = [path for path in paths if is_table_set(place_of(path))]
@@ -113,6 +125,11 @@ def _has_tables(paths: list[str], document: Document) -> bool:
         raise typer.BadParameter(f"{found[0]} is a report set, and other paths are not: run report once for each kind")
     if document.with_bytes:
         raise typer.BadParameter("a report set has no bytes of logs", param_hint="--with-bytes")
+    if sources.metadata is not None or sources.broker_properties is not None:
+        raise typer.BadParameter(
+            "a report set has the results of other runs: give it to kafkalog scan retention and compaction",
+            param_hint="--metadata" if sources.metadata is not None else "--broker-properties",
+        )
     return True
 
 

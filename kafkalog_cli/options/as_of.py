@@ -92,6 +92,28 @@ class JudgedAt:
 
 
 @value_class
+class ClusterMetadata:
+    """A metadata log that is not beside the logs."""
+
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            callback=_check,
+            help="Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
+            show_default="the newest __cluster_metadata-0 at or beside the paths",
+        ),
+    ] = None
+
+    def terms(self, limits: Limits) -> ContextTerms:
+        """The terms for the verbs."""
+        from format.state.cluster_context import ContextTerms
+
+        return ContextTerms(metadata=None if self.metadata is None else path_of(self.metadata), limits=limits)
+
+
+@value_class
 class ConfigSources:
     """A metadata log and a server.properties that are not beside the logs."""
 

@@ -11,14 +11,17 @@ from kafkalog_cli.page.vega import FONT, WIDTH, vega_chart
 from kafkalog_cli.render.table import human_size
 
 #: States of partitions as the map colours them.
-STATES = ("sound", "empty", "marked", "warning", "error", "fatal")
+STATES = ("sound", "empty", "marked", "differs", "warning", "error", "fatal")
 
 #: The columns of REPORT_PARTITION that a map is made of.
-MAP_COLUMNS = ("path", "topic", "partition", "state", "notes", "record_count", "size_bytes")
+MAP_COLUMNS = ("path", "topic", "partition", "state", "notes", "record_count", "log_size_bytes")
 
 
 def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
-    """A rectangle for each partition of a log directory: its area by size, its colour by state."""
+    """A rectangle for each partition of a log directory: its area by the size of its logs, its colour by state.
+
+    Indexes are left out: those of the active segment are as large as they can become, and mostly empty.
+    """
     values: Values = [{"id": "all", "parent": None}]
     for number, row in enumerate(partitions):
         name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
@@ -26,9 +29,9 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
         if row["record_count"] is not None:
             words = f"{row['record_count']:,} records, {words}"
         values.append(
-            {"id": str(number), "parent": "all", "size": max(row["size_bytes"] or 0, 1), "name": name,
+            {"id": str(number), "parent": "all", "size": max(row["log_size_bytes"] or 0, 1), "name": name,
              "fill": f"var(--{row['state']})", "ink": f"var(--on-{row['state']})",
-             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {words}"}
+             "tip": f"{name}: {human_size(row['log_size_bytes'] or 0)}, {words}"}
         )  # fmt: skip
     if len(values) == 1:
         return None

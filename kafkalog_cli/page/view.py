@@ -17,7 +17,7 @@ from kafkalog_cli.render.values import json_value
 _KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "bytes": "text", "headers": "text"}
 
 #: The columns of ranges of offsets.
-_RANGES = ("lost_offsets", "lost_if_elected", "damaged")
+_RANGES = ("lost_offsets", "damaged")
 
 
 @value_class
@@ -54,11 +54,11 @@ TABLES = (
     Shown("timeline_event", "Events", "No events with a time.",
           ("timestamp", "kind", "severity", "topic", "partition", "offset", "detail", "path")),
     Shown("divergence", "Partitions whose replicas differ", "No replicas here differ.",
-          ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "high_watermark", "lost_if_elected",
-           "damaged")),
+          ("topic", "partition", "kind", "offset", "node_ids", "elect_node_id", "lost_if_elected", "missing_node_ids",
+           "log_end_offset", "high_watermark", "damaged")),
     Shown("replica", "Their replicas", "",
           ("topic", "partition", "node_id", "kind", "elect", "log_end_offset", "high_watermark", "leader_epoch",
-           "unique_count", "lost_count", "lost_committed_count", "truncate_to", "path")),
+           "unique_count", "lost_if_elected", "lost_committed_count", "truncate_to", "path")),
     Shown("transaction_total", "Transactions by partition", "No partition has transactions.",
           ("topic", "partition", "open_count", "hanging_count", "committed_count", "aborted_count",
            "last_stable_offset", "log_end_offset")),

@@ -86,6 +86,7 @@ class Comparison:
     """
 
     def __init__(self, replicas: Replicas, limits: Limits, advance: Advance) -> None:
+        self.replicas = replicas
         self.logs = [ReplicaLog(each, limits, advance) for each in replicas.replicas]
         self.pairs = {pair: PairDifference() for pair in combinations(range(len(self.logs)), 2)}
         self.differences = [ReplicaDifference() for _ in self.logs]

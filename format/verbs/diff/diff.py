@@ -22,6 +22,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
+from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, read_context
 from format.value_class import value_class
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
@@ -37,9 +38,10 @@ KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 @value_class
 class ReplicaResult:
-    """One replica compared with the others. ``kind`` and ``offset`` compare it with the one to elect;
+    """One replica compared with the others. ``kind`` and ``offset`` compare it with the best one; None for that one.
 
-    None for that one.
+    ``can_be_elected`` is false for a node to which the metadata does not assign the partition, and for replicas of the
+    metadata log, whose controllers elect by themselves.
     """
 
     path: str
@@ -48,6 +50,7 @@ class ReplicaResult:
     kind: str | None
     offset: int | None
     is_best: bool
+    can_be_elected: bool
     epochs: ReplicaEpochs
     unique: Span
     lost: Span
@@ -57,12 +60,18 @@ class ReplicaResult:
     compacted_count: int
     size_bytes: int
 
+    @property
+    def lost_if_elected(self) -> int | None:
+        """How many offsets of the other replicas are lost if this one is elected; None where it cannot be."""
+        return self.lost.count if self.can_be_elected else None
+
 
 @value_class
 class PartitionResult:
     """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
 
-    ``is_decided``: it is known for all differences whether records differ.
+    ``is_decided``: it is known for all differences whether records differ. ``assignment`` and ``voters`` are what the
+    metadata at hand says of the partition.
     """
 
     topic: str | None
@@ -76,11 +85,30 @@ class PartitionResult:
     not_checked: list[str] = field(default_factory=list)
     is_decided: bool = True
     is_complete: bool = True
+    assignment: Assignment = field(default_factory=Assignment)
+    voters: tuple[int, ...] | None = None
 
     @property
     def best(self) -> int:
-        """The number of the replica whose election loses least."""
+        """The number of the replica that lacks least, and of those that can be elected if there are any."""
         return next(number for number, each in enumerate(self.replicas) if each.is_best)
+
+    @property
+    def is_metadata_log(self) -> bool:
+        return self.topic == layout.CLUSTER_METADATA_TOPIC
+
+    @property
+    def missing_node_ids(self) -> tuple[int, ...] | None:
+        """The nodes that should have a replica and have none here; None if the metadata at hand does not say it."""
+        present = {each.node_id for each in self.replicas}
+        if self.is_metadata_log:
+            return None if self.voters is None else tuple(each for each in self.voters if each not in present)
+        return self.assignment.missing(present)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all replicas that there are were compared to their ends, and none of them is damaged."""
+        return self.missing_node_ids == () and self.is_complete and not any(each.damaged for each in self.replicas)
 
     def row(self) -> Row:
         """The fields in the order of columns.DIVERGENCE."""
@@ -96,7 +124,7 @@ class PartitionResult:
             "log_end_offset": [each.epochs.log_end_offset for each in replicas],
             "unique_from": [each.unique.first for each in replicas],
             "unique_to": [each.unique.last for each in replicas],
-            "lost_if_elected": [each.lost.ends for each in replicas],
+            "lost_if_elected": replicas[self.best].lost_if_elected,
             "damaged": [[list(one) for one in each.damaged] for each in replicas],
             "replicas": [each.path for each in replicas],
             "node_ids": [each.node_id for each in replicas],
@@ -104,7 +132,8 @@ class PartitionResult:
             "log_start_offset": [each.epochs.log_start_offset for each in replicas],
             "high_watermark": [each.epochs.high_watermark for each in replicas],
             "truncate_to": self.truncate_to,
-            "elect": self.best,
+            "elect_node_id": replicas[self.best].node_id if replicas[self.best].can_be_elected else None,
+            "missing_node_ids": None if self.missing_node_ids is None else list(self.missing_node_ids),
         }
         return tuple(values[name] for name in DIVERGENCE.names)
 
@@ -118,7 +147,7 @@ class PartitionResult:
                 "node_id": each.node_id,
                 "kind": each.kind,
                 "offset": each.offset,
-                "elect": each.is_best,
+                "elect": each.is_best and each.can_be_elected,
                 "log_start_offset": each.epochs.log_start_offset,
                 "log_end_offset": each.epochs.log_end_offset,
                 "high_watermark": each.epochs.high_watermark,
@@ -127,7 +156,9 @@ class PartitionResult:
                 "unique_from": each.unique.first,
                 "unique_to": each.unique.last,
                 "unique_count": each.unique.count,
-                "lost_if_elected": each.lost.ends,
+                "lost_if_elected": each.lost_if_elected,
+                "lost_from": each.lost.first,
+                "lost_to": each.lost.last,
                 "lost_count": each.lost.count,
                 "lost_committed": each.lost_committed.ends,
                 "lost_committed_count": each.lost_committed.count,
@@ -141,13 +172,26 @@ class PartitionResult:
 
 
 def diff(
-    targets: Sequence[Target], *, limits: Limits = DEFAULT_LIMITS, jobs: int = 1, advance: Advance = no_progress
+    targets: Sequence[Target],
+    *,
+    context: ClusterContext | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    jobs: int = 1,
+    advance: Advance = no_progress,
 ) -> Iterator[PartitionResult | Finding | Matching]:
     """First the matched replicas, then findings about directories, and the result of each partition.
 
-    Raises InputError for paths that hold no partition, or single partitions that are not one, and WorkerDied.
+    ``context`` has the metadata that names the replicas of each partition. Raises InputError for paths that hold no
+    partition, or single partitions that are not one, and WorkerDied.
     """
     matching = matched(targets, limits)
+    context = context or read_context(targets, ContextTerms(limits=limits))
+    for group in matching.groups:
+        if group.topic == layout.CLUSTER_METADATA_TOPIC:
+            group.voters = context.voters
+        else:
+            with_id = next((each for each in group.replicas if each.topic_id is not None), group.replicas[0])
+            group.assignment = context.assignment_of(with_id.partition, with_id.topic_id)
     yield matching
     yield from matching.findings
     yield from scan_units(DiffScan(limits), matching.groups, jobs=jobs, advance=advance)
@@ -182,7 +226,10 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
     for log in logs:
         findings += log.findings
     epochs = [_epochs(log, findings, not_checked, limits) for log in logs]
-    best = min(range(len(logs)), key=lambda number: _order(number, comparison, epochs))
+    latest = max((each.latest for each in epochs if each.latest is not None), default=None)
+    assignment = group.assignment.at_epoch(latest)
+    can_be_elected = [_can_be_elected(log, group, assignment) for log in logs]
+    best = min(range(len(logs)), key=lambda number: _order(number, comparison, epochs, can_be_elected, assignment))
     truncate_to = [
         [None if leader is follower else follower.truncated_by(leader) for follower in epochs] for leader in epochs
     ]
@@ -210,6 +257,7 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
                 kind=kind,
                 offset=offset,
                 is_best=number == best,
+                can_be_elected=can_be_elected[number],
                 epochs=epochs[number],
                 unique=difference.unique,
                 lost=difference.lost,
@@ -233,7 +281,15 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         not_checked=not_checked,
         is_decided=is_decided,
         is_complete=is_decided and all(log.is_complete for log in logs),
+        assignment=assignment,
+        voters=group.voters,
     )
+
+
+def _can_be_elected(log: ReplicaLog, group: Replicas, assignment: Assignment) -> bool:
+    """Whether a replica may become the leader by an election: one that is assigned, or may be, and of no raft log."""
+    node_id, assigned = log.replica.node_id, assignment.replicas
+    return group.topic != layout.CLUSTER_METADATA_TOPIC and (not assigned or node_id is None or node_id in assigned)
 
 
 def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
@@ -247,15 +303,28 @@ def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
         yield f"whether {offset_range(*unknown)} of {path} {has}: a bundle has none"
 
 
-def _order(number: int, comparison: Comparison, epochs: list[ReplicaEpochs]) -> tuple[int, ...]:
-    """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost."""
-    difference = comparison.differences[number]
+def _order(
+    number: int,
+    comparison: Comparison,
+    epochs: list[ReplicaEpochs],
+    can_be_elected: list[bool],
+    assignment: Assignment,
+) -> tuple[int, ...]:
+    """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost.
+
+    Those that can be elected come first. Of equal ones, a clean election is better than an unclean one.
+    """
+    difference, replica = comparison.differences[number], comparison.logs[number].replica
     latest = epochs[number].latest
+    if comparison.replicas.topic == layout.CLUSTER_METADATA_TOPIC:  # controllers vote by the last epoch and the log end
+        return 1 if latest is None else -latest, -epochs[number].log_end_offset, number
     return (
+        not can_be_elected[number],
         difference.lost_committed.count,
         0 if latest is None else -latest,
         -epochs[number].log_end_offset,
         difference.lost.count,
+        replica.node_id not in assignment.complete_replicas,
         number,
     )
 
@@ -283,8 +352,12 @@ def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], li
         except KafkaLogError as error:
             findings.append(finding_of(error, replica.partition.location(path)))
     if replica.offsets.high_watermark is None:
-        reason = replica.offsets.unknown.get("high_watermark", "")
-        not_checked.append(f"which records of {replica.path} were committed: {reason}")
+        what, reason = str(replica.path), replica.offsets.unknown.get("high_watermark", "")
+        if replica.partition.topic == layout.CLUSTER_METADATA_TOPIC:
+            what, reason = layout.CLUSTER_METADATA_TOPIC, "its high watermark is not stored on disk"
+        words = f"which records of {what} were committed: {reason}"
+        if words not in not_checked:
+            not_checked.append(words)
     return replica_epochs(
         noted,
         log.epochs,

@@ -20,6 +20,7 @@ from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
+from format.state.cluster_context import Assignment
 from format.value_class import state_class, value_class
 
 
@@ -51,11 +52,16 @@ class Replica:
 
 @state_class
 class Replicas:
-    """The replicas of one partition, in the order of the paths."""
+    """The replicas of one partition, in the order of the paths, and what the metadata at hand says of it.
+
+    ``voters`` are the node ids of the controllers that vote, for the metadata log; None if they are not known.
+    """
 
     topic: str | None
     number: int | None
     replicas: list[Replica] = field(default_factory=list)
+    assignment: Assignment = field(default_factory=Assignment)
+    voters: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:

@@ -1,10 +1,16 @@
-"""The answer of diff in sentences: where replicas differ, which one to elect, and what each election loses."""
+"""The answer of diff in sentences: where replicas differ, which one to elect, and what each election loses.
+
+What an election loses is counted over the replicas at the paths. A sentence says so unless the metadata names no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import field
 
 from format.offset_ranges import Span
+from format.state.cluster_context import named_nodes
+from format.value_class import state_class
 from format.verbs.diff.diff import PartitionResult, ReplicaResult
 from format.wording import are, counted, listed
 
@@ -16,7 +22,7 @@ NOTHING_TO_COMPARE = (
 
 
 def sentence(result: PartitionResult) -> str:
-    """Such as "ledger-0: node 1 diverges from node 2 at offset 1,250. Elect node 2: it loses …"."""
+    """Such as "ledger-0: node 1 diverges from node 2 at offset 1,250. Of these replicas, elect node 2: it loses …"."""
     names = _names(result.replicas)
     best = names[result.best]
     words = f"{result.name}:"
@@ -31,7 +37,8 @@ def sentence(result: PartitionResult) -> str:
         words += f" {listed(names)} are the same."
     words += _damage_words(result, names)
     if result.kind in ("diverged", "behind"):
-        words += _election_words(result, names) + _truncation_words(result, names)
+        says_who = _quorum_words if result.is_metadata_log else _election_words
+        words += says_who(result, names) + _truncation_words(result, names)
     return words
 
 
@@ -65,8 +72,31 @@ def overview(results: Sequence[str]) -> str:
     same = sum(kind == "identical" for kind in results)
     partitions = counted(count, "partition")
     if same == count:
-        return f"{partitions} compared: all replicas are the same."
+        return f"{partitions} compared: all replicas here are the same."
     return f"{partitions} compared: {count - same:,} with differences."
+
+
+@state_class
+class MissingReplicas:
+    """The replicas that are not at the paths, counted over all results: by node, or by why they are not known."""
+
+    partitions: dict[int, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def take(self, result: PartitionResult) -> None:
+        """Add the result of a partition."""
+        for node_id in result.missing_node_ids or ():
+            self.partitions[node_id] = self.partitions.get(node_id, 0) + 1
+        reason = result.assignment.unknown
+        if reason:
+            self.unknown[reason] = self.unknown.get(reason, 0) + 1
+
+    def not_checked(self) -> Iterator[str]:
+        """What was not compared, in words."""
+        for node_id, count in sorted(self.partitions.items()):
+            yield f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}"
+        for reason, count in self.unknown.items():
+            yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 
 
 def _damage_words(result: PartitionResult, names: list[str]) -> str:
@@ -83,16 +113,75 @@ def _damage_words(result: PartitionResult, names: list[str]) -> str:
 
 def _election_words(result: PartitionResult, names: list[str]) -> str:
     words = ""
+    assignment = result.assignment
     order = sorted(range(len(names)), key=lambda number: not result.replicas[number].is_best)
+    nothing = "nothing" if result.is_whole else "nothing that the others here have"
     for number in order:
         each = result.replicas[number]
-        subject = f" Elect {names[number]}: it" if each.is_best else f" {_capital(names[number])}, elected,"
-        if not each.lost.count:
-            words += f"{subject} loses nothing."
+        if not each.can_be_elected:
+            words += f" {_capital(names[number])} has no replica of it, by {assignment.source}: it cannot be elected."
             continue
-        committed = each.lost_committed.count
-        note = f"{committed:,} of them committed" if committed else "none of them known as committed"
-        words += f"{subject} loses {_offsets(each.lost)}, {note}."
+        loses = _loss(each.lost, each.lost_committed, nothing)
+        if assignment.is_leader(each.node_id):
+            words += f" {_capital(names[number])} is the leader. It lacks {loses}."
+        elif each.is_best:
+            is_unclean = assignment.state is not None and each.node_id not in assignment.complete_replicas
+            election = f"{names[number]}{' (an unclean election)' if is_unclean else ''}"
+            words += f" {'Elect' if result.is_whole else 'Of these replicas, elect'} {election}: it loses {loses}."
+        else:
+            words += f" {_capital(names[number])}, elected, loses {loses}."
+    return words + _others_words(result)
+
+
+def _loss(lost: Span, committed: Span, nothing: str) -> str:
+    if not lost.count:
+        return nothing
+    return f"{_offsets(lost)}, {f'{committed.count:,}' if committed.count else 'none'} of them known as committed"
+
+
+def _others_words(result: PartitionResult) -> str:
+    """What the metadata says of the replicas, and of those that are not here."""
+    assignment = result.assignment
+    if assignment.state is None:
+        return f" Whether there are other replicas is not known: {assignment.unknown}."
+    leader = "no leader" if assignment.leader is None else f"leader: node {assignment.leader}"
+    words = f" By {assignment.source}: {leader}, {assignment.last_members}."
+    missing = result.missing_node_ids
+    if missing:
+        words += f" Not here: {named_nodes(missing)}, whose records are not counted."
+    present = {each.node_id for each in result.replicas}
+    if not present.intersection(assignment.complete_replicas):
+        words += " None of these replicas is in the ISR or the ELR: committed records may be missing from all of them."
+    return words
+
+
+def _quorum_words(result: PartitionResult, names: list[str]) -> str:
+    """Who can win the election of the controllers: a voter votes for no log that ends before its own (KIP-595)."""
+    ends = [(-1 if each.epochs.latest is None else each.epochs.latest, each.epochs.log_end_offset)
+            for each in result.replicas]  # fmt: skip
+    words = " It has no unclean election: controllers elect by the last epoch and the log end."
+    voters = result.voters
+    if voters is None:
+        epoch, end = ends[result.best]
+        latest = f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,})"
+        return f"{words} Which nodes vote is not known; {latest}."
+    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
+    if observers:
+        is_one = len(observers) == 1
+        words += f" {_capital(listed(observers))} {'is an observer' if is_one else 'are observers'}, never elected."
+    missing = result.missing_node_ids
+    if missing:
+        return f"{words} Not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too."
+    if not result.is_whole or len(names) - len(observers) != len(voters):
+        return words
+    own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
+    majority = len(own) // 2 + 1
+    winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
+               if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
+    words += f" Of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win."
+    shared = sorted((end for _, end in own), reverse=True)[majority - 1]
+    if result.kind == "behind" and shared < max(end for _, end in own):
+        words += f" No majority of them has the records from offset {shared:,} on."
     return words
 
 

@@ -24,7 +24,7 @@ class TraceStep:
 
 
 class Visibility(StrEnum):
-    """Which consumers get the record at an offset."""
+    """Which consumers get the record at an offset, as far as this replica says: they read from the leader."""
 
     VISIBLE = "visible"
     READ_UNCOMMITTED_ONLY = "read_uncommitted_only"  # in an open transaction, or behind one
@@ -57,6 +57,7 @@ class Match:
     remark about the offset. ``file_written_at`` (ms) is the modification time of the log. ``bytes_read`` counts the
     bytes that the look-up read from all files, and ``visibility_bytes_read`` those after the newest producer snapshot
     that were read for the visibility. Where that would be too many, ``visibility_bytes_needed`` is their number.
+    ``is_replicated``: the offset is below the high watermark of the checkpoint; None without one.
     """
 
     location: Location
@@ -66,6 +67,7 @@ class Match:
     bytes_read: int = 0
     batch: MatchedBatch | None = None
     visibility: Visibility | None = None
+    is_replicated: bool | None = None
     transaction_state: str | None = None
     visibility_bytes_read: int = 0
     visibility_bytes_needed: int = 0
@@ -104,8 +106,8 @@ def step_row(step: TraceStep) -> tuple[Any, ...]:
     return step.stage, where.path, where.position, where.offset, step.detail
 
 
-def match_row(match: Match) -> tuple[Any, ...]:
-    """A match as a row of columns.MATCH."""
+def match_row(match: Match, is_leader: bool | None = None) -> tuple[Any, ...]:
+    """A match as a row of columns.MATCH; ``is_leader`` says whether the replica is known to be the leader's."""
     where, batch = match.location, match.batch
     return (
         where.topic,
@@ -123,4 +125,5 @@ def match_row(match: Match) -> tuple[Any, ...]:
         None if batch is None else batch.producer_epoch,
         None if batch is None else batch.base_offset,
         None if batch is None else batch.crc_valid,
+        is_leader,
     )

@@ -139,7 +139,12 @@ def diagnosed(
         return replace(match, transaction_state=state, visibility_bytes_needed=error.bytes_needed)
     visibility, note = _visibility(batch, offset, state, bounds, stability)
     return replace(
-        match, visibility=visibility, transaction_state=state, note=note, visibility_bytes_read=stability.bytes_read
+        match,
+        visibility=visibility,
+        is_replicated=None if bounds.high_watermark is None else offset < bounds.high_watermark,
+        transaction_state=state,
+        note=note,
+        visibility_bytes_read=stability.bytes_read,
     )
 
 
@@ -148,12 +153,12 @@ def _visibility(
 ) -> tuple[Visibility, str]:
     """The visibility of a record in the log, and the reason, empty for a visible record."""
     if not batch.crc_valid:
-        return Visibility.DAMAGED, "in a batch with a wrong CRC, on which consumers fail"
+        return Visibility.DAMAGED, "in a batch with a wrong CRC: a consumer that gets it fails"
     if batch.is_control:
         return Visibility.CONTROL, "a control record, which consumers never get"
     if bounds.high_watermark is not None and offset >= bounds.high_watermark:
-        mark = f"at or past the high watermark {bounds.high_watermark} of the checkpoint"
-        return Visibility.NOT_REPLICATED, f"{mark}, so not yet served to consumers"
+        mark = f"at or past the high watermark {bounds.high_watermark} of this replica's checkpoint"
+        return Visibility.NOT_REPLICATED, f"{mark}, so not served from here when that was written"
     if offset >= stability.last_stable_offset:
         return Visibility.READ_UNCOMMITTED_ONLY, f"{_held_back(batch, offset, stability)}; {_UNCOMMITTED}"
     if state == "aborted":

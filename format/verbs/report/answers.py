@@ -230,20 +230,28 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
         inputs.report.note(["differences between replicas: no partition has two replicas here"])
         return
     from format.verbs.diff.diff import PartitionResult, diff  # few reports need these
+    from format.verbs.diff.sentence import MissingReplicas
     from format.verbs.diff.sentence import overview as diff_overview
     from format.verbs.diff.sentence import sentence as diff_sentence
 
     kinds: list[str] = []
+    missing = MissingReplicas()
     sentences = 0
     with _answering(inputs, "differences between replicas"):
-        for item in diff(inputs.targets, limits=inputs.terms.limits, jobs=inputs.terms.jobs):
+        terms = inputs.terms
+        for item in diff(inputs.targets, context=inputs.context, limits=terms.limits, jobs=terms.jobs):
+            if isinstance(item, Finding):
+                inputs.report.later_findings.append(item)
             if not isinstance(item, PartitionResult):
                 continue
             kinds.append(item.kind)
+            missing.take(item)
             inputs.report.note(item.not_checked)
+            inputs.report.is_incomplete |= not item.is_complete
             if item.kind == "identical":
                 inputs.report.table(DIVERGENCE).total += 1
                 continue
+            inputs.report.differing.update(each.path for each in item.replicas)
             inputs.report.table(DIVERGENCE).add(item.row())
             inputs.report.table(REPLICA).extend(item.replica_rows())
             if sentences < _MOST_SENTENCES:
@@ -251,6 +259,7 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
                 inputs.report.sentences.append(diff_sentence(item))
         if kinds:
             inputs.report.sentences.append(diff_overview(kinds))
+        inputs.report.note(missing.not_checked())
 
 
 def answer_retention(inputs: Inputs) -> None:

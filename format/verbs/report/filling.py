@@ -38,7 +38,7 @@ def add_partitions(
     for listing, node_id, seen in sorted(partitions, key=_by_damage):
         topics.add(listing, seen)
         record_count = seen.record_count if has_records else None
-        table.add((*listing.row(), node_id, record_count, _state(listing, seen), seen.finding_count))
+        table.add((*listing.row(), node_id, record_count, _state(listing, seen, report), seen.finding_count))
     report.table(TOPIC_USAGE).extend(topics.rows(report))
 
 
@@ -48,11 +48,13 @@ def _by_damage(found: FoundPartition) -> int:
     return 0 if worst is None else -worst
 
 
-def _state(listing: PartitionListing, seen: SurveyedPartition) -> str:
+def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -> str:
     if seen.worst is not None and seen.worst >= Severity.WARNING:
         return seen.worst.label
     if listing.mark is not None:
         return "marked"
+    if listing.path in report.differing:
+        return "differs"
     batch_count = listing.log_size_bytes if listing.batch_count is None else listing.batch_count
     return "sound" if batch_count else "empty"
 

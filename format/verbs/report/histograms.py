@@ -85,26 +85,39 @@ class BytesByOffset:
     sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
 
     def add(self, table: BatchTable, segment_base_offset: int) -> None:
-        """Add the batches whose offsets their segment can hold."""
+        """Add the batches whose offsets their segment can hold, each spread evenly over its offsets."""
         offsets, sizes = table.base_offset, table.size_bytes
-        sound = (offsets >= segment_base_offset) & (offsets <= segment_base_offset + _MOST_RELATIVE)
+        most = segment_base_offset + _MOST_RELATIVE
+        sound = (offsets >= segment_base_offset) & (offsets <= most)
         if self.start is not None:
             sound &= offsets >= self.start
+        # The last offset of a batch with a wrong CRC may be any.
+        deltas = np.where(table.crc_valid == 0, 0, np.clip(table.last_offset_delta, 0, None))
         if not sound.all():
-            offsets, sizes = offsets[sound], sizes[sound]
+            offsets, sizes, deltas = offsets[sound], sizes[sound], deltas[sound]
         if not len(offsets):
             return
+        deltas = np.minimum(deltas, most - offsets)
         is_first = self.start is None
         if self.start is None:
             self.start = int(offsets.min())
         relative = offsets - self.start
-        furthest = int(relative.max())
+        furthest = int((relative + deltas).max())
         if is_first:
             self.width = 1 << (furthest // OFFSET_RANGES).bit_length()
         while furthest >= self.width * OFFSET_RANGES:
             self.sums = np.concatenate((self.sums.reshape(-1, 2).sum(axis=1), np.zeros(OFFSET_RANGES // 2, np.int64)))
             self.width *= 2
-        places = relative >> (self.width.bit_length() - 1)  # the width is a power of two, and a shift is quicker
+        shift = self.width.bit_length() - 1  # the width is a power of two, and a shift is quicker
+        places = relative >> shift
+        counts = ((relative + deltas) >> shift) - places + 1
+        if (counts > 1).any():
+            relative, deltas, sizes = (np.repeat(each, counts) for each in (relative, deltas, sizes))
+            first_rows = np.cumsum(counts) - counts
+            places = np.repeat(places, counts) + np.arange(len(relative)) - np.repeat(first_rows, counts)
+            sizes = _bytes_before(places + 1, shift, relative, deltas, sizes) - _bytes_before(
+                places, shift, relative, deltas, sizes
+            )
         self.sums += np.bincount(places, weights=sizes, minlength=OFFSET_RANGES).astype(np.int64)
 
     def ranges(self) -> list[tuple[int, int, int]]:
@@ -116,6 +129,14 @@ class BytesByOffset:
             (self.start + number * self.width, self.start + (number + 1) * self.width - 1, int(self.sums[number]))
             for number in range(last + 1)
         ]
+
+
+def _bytes_before(
+    place: Int64Column, shift: int, relative: Int64Column, deltas: Int64Column, sizes: Int64Column
+) -> Int64Column:
+    """The part of each batch's bytes that lies on offsets before a range."""
+    before: Int64Column = sizes * np.clip((place << shift) - relative, 0, deltas + 1) // (deltas + 1)
+    return before
 
 
 @state_class

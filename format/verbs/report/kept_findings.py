@@ -49,6 +49,10 @@ class KeptFindings:
         if found.lost_offsets is not None:
             self.lost_offsets += found.lost_offsets[1] - found.lost_offsets[0] + 1
 
+    def has(self, found: Finding) -> bool:
+        """Whether there is a finding of this code about the directory of a finding."""
+        return directory_of(found) in self.places.get((found.severity, found.code), ())
+
     @property
     def total(self) -> int:
         return sum(self.counts.values())

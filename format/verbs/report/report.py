@@ -18,7 +18,7 @@ from format.node.log_dir import Kind, LogDir, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.state.cluster_context import ClusterContext, ContextTerms, read_context
+from format.state.cluster_context import ClusterContext, read_context
 from format.value_class import state_class
 from format.verbs.ls.known_topics import known_by
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
@@ -101,9 +101,12 @@ class ReportRun:
         return frozenset() if self._context is None else self._context.compacted_topics()
 
     def _read_context(self) -> ClusterContext:
-        limits = self.terms.limits
-        self._metadata = read_changes(self.targets, limits)
-        return read_context(self.targets, ContextTerms(limits=limits), self._metadata.sound_state)
+        self._metadata = self._read_changes()
+        return read_context(self.targets, self.terms.context, self._metadata.sound_state)
+
+    def _read_changes(self) -> MetadataReading:
+        named = self.terms.context.metadata
+        return read_changes(self.targets if named is None else [Target(named)], self.terms.limits)
 
     def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets each after the batches before it."""
@@ -148,11 +151,14 @@ class ReportRun:
         partitions = list(self._partitions(inputs))
         answer_boot(inputs)
         answer_replicas(inputs, lambda: _has_replicas(partitions))
+        report.later_findings = [each for each in report.later_findings if not self.kept.has(each)]
+        for found in report.later_findings:
+            self._take(found)
         answer_transactions(inputs)
         answer_groups(inputs)
         answer_retention(inputs)
         answer_compaction(inputs)
-        answer_metadata(inputs, self._metadata or read_changes(self.targets, terms.limits))
+        answer_metadata(inputs, self._metadata or self._read_changes())
         report.table(LOG_DIR).extend(each.row() for each in log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

@@ -146,8 +146,9 @@ class TableReport:
         report.counts = asdict(Coverage())
         self._add_runs(report)
         for schemas in _SHOWN.values():
+            differing: set[tuple[Any, Any]] = set()
             for schema in schemas:
-                self._add_table(report, schema)
+                self._add_table(report, schema, differing)
         partitions = self._partitions()
         self._see_segments()
         has_batches = self._see_batches(partitions)
@@ -203,8 +204,11 @@ class TableReport:
         report.missing[TRANSACTION_TOTAL.type] = ""  # the note on the transactions themselves is enough
         report.note(["what a broker's start would do: kafkalog boot needs the directories themselves"])
 
-    def _add_table(self, report: Report, schema: RowSchema) -> None:
-        """Add the rows of a table; equal rows of several runs or replicas are added once."""
+    def _add_table(self, report: Report, schema: RowSchema, differing: set[tuple[Any, Any]]) -> None:
+        """Add the rows of a table; equal rows of several runs or replicas are added once.
+
+        ``differing`` takes the partitions whose replicas differ, and names them for the table of replicas.
+        """
         seen: set[str] = set()
         for _, row in self._rows(schema):
             values = dict(zip(schema.names, row, strict=True))
@@ -222,6 +226,10 @@ class TableReport:
             table.add(row)
             if schema is TRANSACTION:
                 self._note_transaction(values)
+            elif schema is DIVERGENCE and values["kind"] != "identical":
+                differing.add((values["topic"], values["partition"]))
+            elif schema is REPLICA and (values["topic"], values["partition"]) in differing:
+                report.differing.add(str(values["path"]))
             elif schema is METADATA_CHANGE:
                 where = Location(str(values.get("path") or ""), "__cluster_metadata", 0, offset=values["offset"])
                 words = f"{values['record_type']}: {values['subject']}"

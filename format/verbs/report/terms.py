@@ -7,10 +7,12 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from format.columns import RowSchema
+from format.findings import Finding
 from format.io.bundles.bundle import Bundle
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
+from format.state.cluster_context import ContextTerms
 from format.value_class import state_class, value_class
 
 ItemT = TypeVar("ItemT")
@@ -25,7 +27,8 @@ class ReportTerms:
     """The options of a report.
 
     ``now_ms`` is the time to judge at. ``with_bytes``: the report has bytes of files at damaged places, which may be
-    keys and values. ``bundles``: the targets are in these, and so are their findings.
+    keys and values. ``bundles``: the targets are in these, and so are their findings. ``context`` is for a metadata log
+    and a server.properties that are not beside the logs.
     """
 
     now_ms: int
@@ -34,6 +37,7 @@ class ReportTerms:
     advance: Advance = no_progress
     with_bytes: bool = False
     bundles: tuple[Bundle, ...] = ()
+    context: ContextTerms = field(default_factory=ContextTerms)
 
 
 @state_class
@@ -81,6 +85,8 @@ class Report:
     not_checked: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)  # by type of rows: why the table is missing
     is_incomplete: bool = False  # one of the scans could not read everything
+    differing: set[str] = field(default_factory=set)  # the directories of partitions whose replicas differ
+    later_findings: list[Finding] = field(default_factory=list)  # of answers; verify does not have them
 
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""

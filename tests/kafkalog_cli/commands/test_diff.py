@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from format.columns import DIVERGENCE, REPLICA
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
+from tests.metadata_logs import write_metadata_log, write_node
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]
@@ -29,15 +32,22 @@ def test_the_ledger_of_the_crashed_leader(kafkalog: Kafkalog, data_dir: Path) ->
     assert (row["topic"], row["kind"], row["offset"], row["leader_epoch"]) == ("ledger", "diverged", 1250, [0, 1])
     assert (row["log_end_offset"], row["high_watermark"]) == ([1300, 1750], [1000, 1750])
     assert (row["unique_from"], row["unique_to"]) == ([1250, 1250], [1299, 1749])
-    assert row["lost_if_elected"] == [[1250, 1749], [1250, 1299]]
-    assert (row["truncate_to"], row["elect"]) == ([[None, 1250], [1250, None]], 1)
+    assert (row["elect_node_id"], row["lost_if_elected"], row["missing_node_ids"]) == (2, 50, None)
+    assert row["truncate_to"] == [[None, 1250], [1250, None]]
     crashed, elected = run.rows("replica")
     assert tuple(crashed)[1:] == REPLICA.names
     assert (crashed["lost_committed_count"], elected["lost_committed_count"]) == (500, 0)
+    assert (crashed["lost_if_elected"], crashed["lost_from"], crashed["lost_to"]) == (500, 1250, 1749)
+    assert (crashed["elect"], elected["elect"]) == (False, True)
     assert (crashed["truncate_to"], elected["epochs"]) == (1250, [[0, 0], [1, 1250]])
-    assert run.stderr.startswith("ledger-0: node 1 diverges from node 2 at offset 1,250. Elect node 2")
+    assert run.stderr.startswith(
+        "ledger-0: node 1 diverges from node 2 at offset 1,250. Of these replicas, elect node 2:"
+    )
     assert run.summary["conditions"] == ["difference-found"]
-    assert run.summary["not_checked"] == ["a partition with one replica here: payments-0"]
+    assert run.summary["not_checked"] == [
+        "a partition with one replica here: payments-0",
+        "whether 1 partition had other replicas: there is no metadata log here (--metadata PATH)",
+    ]
 
 
 def test_a_copy_is_identical_whatever_its_name(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
@@ -47,7 +57,7 @@ def test_a_copy_is_identical_whatever_its_name(kafkalog: Kafkalog, data_dir: Pat
     run = kafkalog("--format", "jsonl", original, copy).check(0)
     (row,) = run.rows("divergence")
     assert (row["kind"], row["offset"], row["topic"]) == ("identical", None, "payments")
-    assert "1 partition compared: all replicas are the same." in run.stderr
+    assert "1 partition compared: all replicas here are the same." in run.stderr
 
 
 def test_a_byte_that_turned_is_found_on_its_replica(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
@@ -89,3 +99,60 @@ def test_the_table_shows_the_replicas_of_what_differs(kafkalog: Kafkalog, data_d
     copy = shutil.copytree(nodes[0] / "ledger-0", tmp_path / "ledger-0")
     same = kafkalog("--format", "table", nodes[0] / "ledger-0", copy).check(0)
     assert "lost_committed_count" not in same.stdout
+
+
+def test_the_summary_counts_partitions_and_not_their_kinds(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
+    nodes = [shutil.copytree(data_dir / "kafka-4.3" / "node-1", tmp_path / name) for name in ("one", "two")]
+    log = nodes[1] / "payments-0" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[1000] ^= 1
+    log.write_bytes(content)
+    run = kafkalog("--format", "text", *nodes).check(1)
+    counts = next(line for line in run.stderr.splitlines() if line.startswith("diff: "))
+    assert counts == "diff: 2 partitions compared, 4 replicas, 1 identical, 1 in other bytes."
+    assert "2 partitions compared: 1 with differences." in run.stderr
+
+
+def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    for node_id in (2, 3):
+        ModelReplica(plain(8 + node_id)).write(write_node(tmp_path / f"node-{node_id}", node_id))
+    write_metadata_log(tmp_path / "elsewhere", isr=(1,), leader=1)
+    nodes = tmp_path / "node-2", tmp_path / "node-3"
+    run = kafkalog("--format", "jsonl", *nodes, "--metadata", tmp_path / "elsewhere").check(1)
+    (row,) = run.rows("divergence")
+    assert (row["elect_node_id"], row["missing_node_ids"]) == (3, [1])
+    assert "Not here: node 1, whose records are not counted." in run.stderr
+    assert run.summary["not_checked"][-1] == "node 1, which is not here: its replicas of 1 partition"
+    kafkalog(*nodes, "--metadata", tmp_path / "node-2").check(2)
+
+
+@pytest.mark.parametrize("is_same", [False, True])
+def test_a_report_ends_as_diff_does(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path, is_same: bool
+) -> None:
+    """A page that says that all is sound while the replicas differ would be believed."""
+    nodes = [data_dir / "kafka-4.3" / "node-1", data_dir / "kafka-4.3" / "node-2"]
+    if is_same:
+        nodes[1] = shutil.copytree(nodes[0], tmp_path / "node-1")
+    compared, report = run_kafkalog_many([("diff", *nodes), ("report", *nodes, "--format", "json")])
+    code = 0 if is_same else 1
+    compared.check(code)
+    document = json.loads(report.check(code).stdout)
+    states = {row["topic"]: row["state"] for row in document["tables"]["report_partition"]["rows"]}
+    assert states == {"ledger": "sound" if is_same else "differs", "payments": "sound"}
+    assert ("A difference found. Exit status 1." in report.stderr) is not is_same
+    known = f"whether {2 if is_same else 1} partition{'s' * is_same} had other replicas: there is no metadata log here"
+    assert any(words.startswith(known) for words in document["not_checked"])
+
+
+def test_a_report_has_the_findings_of_diff(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
+) -> None:
+    node = tmp_path / "node-2"
+    shutil.copytree(data_dir / "kafka-4.3" / "node-2", node)
+    (node / "ledger-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    nodes = data_dir / "kafka-4.3" / "node-1", node
+    compared, report = run_kafkalog_many([("diff", *nodes), ("report", *nodes, "--format", "json")])
+    compared.check(1)
+    document = json.loads(report.check(1).stdout)
+    assert [row["code"] for row in document["tables"]["finding"]["rows"]].count("topic-id-conflict") == 1

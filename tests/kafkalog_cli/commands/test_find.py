@@ -16,6 +16,7 @@ from tests.format.verbs.find.lookup_logs import (
     write_second_example,
 )
 from tests.kafkalog_cli.reading import read_text_line
+from tests.metadata_logs import write_metadata_log, write_node
 from tests.running import Run, Word
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
@@ -34,6 +35,12 @@ def partition_of(tmp_path: Path) -> Path:
 def run_one(run_kafkalog_many: RunMany, *words: Word) -> Run:
     (run,) = run_kafkalog_many([words])
     return run
+
+
+IN_ONE_REPLICA = (
+    "visible in this replica, if it is replicated: no high watermark is here. Consumers read from the leader, which is "
+    "not known: there is no metadata log here (--metadata PATH)"
+)
 
 
 def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
@@ -60,9 +67,10 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "producer_epoch": -1,
             "batch_base_offset": 36,
             "crc_valid": True,
+            "is_leader": None,
         }
         assert position > 0
-        assert run.stderr == ("offset 37 is visible to every consumer\n" if run is runs[0] else "")
+        assert run.stderr == (f"offset 37 is {IN_ONE_REPLICA}\n" if run is runs[0] else "")
         assert run.summary["complete"] is True
         assert run.summary["exit_code"] == 0
         assert run.summary["counts"]["match"] == 1
@@ -253,3 +261,28 @@ def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: Callable[..., Run
     assert [row["stage"] for row in run.rows("step")] == ["segment", "time_index", "offset_index", "scan", "match"]
     assert run.rows("match")[0]["offset"] == 481
     assert "EXIT STATUS" in run_kafkalog("find", "--help").check(0).stdout
+
+
+def test_the_leader_that_the_metadata_names(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    write_node(tmp_path, 2)
+    (metadata := tmp_path / "elsewhere").mkdir()
+    write_metadata_log(metadata, "topic", leader=1, leader_epoch=9)
+    write_metadata_log(tmp_path, "topic", leader=2, leader_epoch=9)
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 50)
+    beside, named, past = run_kafkalog_many(
+        [
+            ("find", partition, "--offset", "37", *JSON),
+            ("find", partition, "--offset", "37", "--metadata", metadata, *JSON),
+            ("find", partition, "--offset", "99", "--metadata", metadata, *JSON),
+        ]
+    )
+    assert [row["is_leader"] for row in beside.check(0).rows("match")] == [True]
+    assert beside.stderr.startswith(
+        "offset 37 is visible to every consumer while node 2 leads topic-0, as it does by the"
+    )
+    assert [row["is_leader"] for row in named.check(0).rows("match")] == [False]
+    assert named.stderr.startswith(
+        "offset 37 is visible in this replica. Consumers read from the leader, node 1 by the"
+    )
+    assert "log end offset 60. Consumers read from the leader, node 1 by the" in past.check(1).stderr

@@ -34,8 +34,6 @@ def test_numbers_among_words_that_repeat_stay_numbers() -> None:
 def test_lists_and_objects_in_words() -> None:
     shown = _shown(FINDING, "lost_offsets", [[3, 1075], [8, 8], None])
     assert shown == ["3–1,075", "8", None]
-    losses = [[[1101, 1287], None, [9, 9]], [None, None]]
-    assert _shown(DIVERGENCE, "lost_if_elected", losses) == ["1,101–1,287; –; 9", "–; –"]
     assert _shown(DIVERGENCE, "damaged", [[[], [[1, 5], [7, 7]]]]) == ["none; 1–5, 7"]
     assert _shown(DIVERGENCE, "high_watermark", [[None, 1750]]) == ["–, 1750"]
     values = [{"retention.ms": "-1", "cleanup.policy": "compact"}, [1, 2], [], {}, {"a": {"b": 1}}, ["\u202e<"]]

@@ -1,0 +1,77 @@
+"""Builds small metadata logs: a topic, and what the cluster says of its partition 0."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from format.files import quorum_state
+from format.files.quorum_state import QuorumState
+from format.internal_topics.schema import Message
+from format.internal_topics.schemas.cluster_metadata import PARTITION_RECORD, TOPIC_RECORD
+from format.kafka_uuid import canonical_uuid
+from tests.building import batch, write_segment
+from tests.format.internal_topics.message_encoder import encode
+from tests.record_encoder import encode_unsigned_varint
+
+_TOPIC, _PARTITION = 2, 3
+
+
+def topic_id_of(topic: str) -> str:
+    """The topic id that the metadata logs here give a topic."""
+    return canonical_uuid(base64.urlsafe_b64encode(uuid.uuid5(uuid.NAMESPACE_DNS, topic).bytes).decode().rstrip("="))
+
+
+def _record(number: int, message: Message, version: int, data: dict[str, object]) -> bytes:
+    return b"\x01" + encode_unsigned_varint(number) + encode_unsigned_varint(version) + encode(message, version, data)
+
+
+def _topic_record(name: str) -> bytes:
+    return _record(_TOPIC, TOPIC_RECORD, 0, {"name": name, "topicId": topic_id_of(name)})
+
+
+def write_node(log_dir: Path, node_id: int, cluster_id: str = "cluster-a") -> Path:
+    """The meta.properties of a log directory."""
+    log_dir.mkdir(parents=True, exist_ok=True)
+    (log_dir / "meta.properties").write_text(f"version=1\nnode.id={node_id}\ncluster.id={cluster_id}\n")
+    return log_dir
+
+
+def write_metadata_log(
+    log_dir: Path,
+    topic: str = "orders",
+    *,
+    replicas: Sequence[int] = (1, 2, 3),
+    isr: Sequence[int] = (1, 2, 3),
+    leader: int = 1,
+    leader_epoch: int = 0,
+    elr: Sequence[int] | None = None,
+    epoch: int = 1,
+    extra_topics: int = 0,
+) -> Path:
+    """A metadata log in a log directory that assigns partition 0 of a topic; ``extra_topics`` make it longer."""
+    data = {
+        "partitionId": 0, "topicId": topic_id_of(topic), "replicas": list(replicas), "isr": list(isr),
+        "removingReplicas": [], "addingReplicas": [], "leader": leader, "leaderEpoch": leader_epoch,
+        "partitionEpoch": 0, "directories": [topic_id_of(f"directory-{each}") for each in replicas],
+    }  # fmt: skip
+    if elr is not None:
+        data["eligibleLeaderReplicas"] = list(elr)
+    values = [_topic_record(topic), _record(_PARTITION, PARTITION_RECORD, 2, data)]
+    values += [_topic_record(f"extra-{number}") for number in range(extra_topics)]
+    directory = log_dir / "__cluster_metadata-0"
+    directory.mkdir(parents=True)
+    batches = [batch(at, [value], key=None, leader_epoch=epoch) for at, value in enumerate(values)]
+    write_segment(directory, 0, batches)
+    return directory
+
+
+def write_voters(metadata: Path, voters: Sequence[int]) -> None:
+    """The quorum-state of a static quorum with these voters."""
+    state = QuorumState(
+        path="", data_version=0, leader_id=-1, leader_epoch=1, voted_id=-1, voted_directory_id=None,
+        cluster_id="", applied_offset=0, current_voters=tuple(voters), problems=(),
+    )  # fmt: skip
+    (metadata / "quorum-state").write_bytes(quorum_state.write(state))
