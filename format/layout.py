@@ -253,6 +253,8 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_PROPERTIES = "meta.properties"
 #: The manifest of a directory that kafkalog wrote.
 MANIFEST = "manifest.json"
+#: The manifest of a directory that is a data set: readers of data sets pass over names that begin with an underscore.
+DATA_SET_MANIFEST = "_manifest.json"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
