@@ -15,7 +15,7 @@ from format.io.unreadable_ranges import PatchedSource
 from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.node.segment import Segment
-from format.rewriting.index_builder import TransactionIndexBuilder
+from format.rewriting.index_builder import IndexedOffsets, TransactionIndexBuilder
 from format.rewriting.intact_batches import KeptBatches, ProducerBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
@@ -237,6 +237,7 @@ class SegmentRewriting:
             base_offset=log.base_offset,
             limits=limits,
             producers=ProducerBatches(self._transactions.open_transactions, limits) if is_left_out else None,
+            indexed=IndexedOffsets(log.location, limits),
         )
         is_live = log.next_base_offset is None and file.current_size_bytes() != file.size_bytes
         return FirstLook(log, source, scan, after_offset, is_live)

@@ -48,7 +48,8 @@ class SegmentLosses:
             if ends[gap] > starts[gap]:
                 self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
             else:
-                found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap])
+                is_before_last = self.next_base_offset is None and gap == len(kept) - 1
+                found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap], is_before_last)
                 done.add(found, found.severity >= Severity.ERROR)
         if len(kept):
             done.last_offset = int(scan.last_offset[kept[-1]])
@@ -63,8 +64,8 @@ class SegmentLosses:
         base_offset = self.location.base_offset or 0
         return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
 
-    def _offset_gap(self, position: int, first: int, until: int) -> Finding:
-        """A finding about offsets between adjoining batches.
+    def _offset_gap(self, position: int, first: int, until: int, is_before_last: bool) -> Finding:
+        """A finding about offsets between adjoining batches, the second of which may be the last one of the log.
 
         Compaction may have removed them: the loss is likely. It is proven where an index of the source names one.
         """
@@ -74,6 +75,8 @@ class SegmentLosses:
         if named is not None:
             message = f"{offsets_are(first, until - 1)} in no batch, and an index of the source names offset {named}"
             judgement = Judgement(severity=Severity.ERROR, next_step=LOOK_ELSEWHERE)
+        elif is_before_last:
+            message += ": compaction removed them, they are lost, or the base offset of the last batch is wrong"
         place = self.location.at(position=position, offset=first)
         return finding("offset-gap", place, message, lost_offsets=(first, until - 1), judgement=judgement)
 

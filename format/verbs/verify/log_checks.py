@@ -88,6 +88,7 @@ def verify_log_file(
             if across is not None:
                 yield from across(SoundBatches(sound_batches(walked.table), walked.markers))
             if walked.damage is not None:
+                yield from chain.end_segment(log.location)
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
@@ -97,6 +98,7 @@ def verify_log_file(
                 if is_end and not walked.tail_finding.is_incomplete:  # what is still being written is no damage
                     outcome.torn_end = Cause.of(walked.tail_finding)
                 yield walked.tail_finding
+        yield from chain.end_segment(log.location)
     except WorkerDied:
         raise
     except KafkaLogError as error:
