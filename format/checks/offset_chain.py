@@ -42,7 +42,7 @@ class OffsetChain:
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._held: BatchTable | None = None  # the last batches, which are judged with those after them
-        self._displaced = 0  # the offsets of the batch before the next one, if its base offset is false
+        self._after_false = _NEVER - 1  # where the batch before the next one must end, if its base offset is false
         self._epochs = LeaderEpochs()
         self._greatest_offset = -1
         self._previous: int | None = None  # the last offset of the previous batch, which may be below the log's
@@ -108,7 +108,7 @@ class OffsetChain:
             self.first_offset = int(table.base_offset[0])
         end = None if self._held is not None else self._plain_end(table)
         if end is not None:
-            self._displaced = 0
+            self._after_false = _NEVER - 1
             self._move_to(end, _NO_GAPS)
             return
         if self._held is not None:
@@ -164,9 +164,9 @@ class OffsetChain:
         # After a batch that is repeated, the next one goes on where the log was before.
         gaps &= base - 1 != np.maximum(np.maximum.accumulate(previous), self._greatest_offset)
         # The offsets of a batch with a false base offset are in the gap around it.
-        displaced = np.concatenate(([self._displaced], np.where(is_false, last - base + 1, 0)[:-1]))
-        gaps &= ~is_false & ~((displaced > 0) & (base - 1 - previous >= displaced))
-        self._displaced = int(last[-1] - base[-1]) + 1 if is_false[-1] else 0
+        right_ends = np.where(is_false, previous + last - base + 1, _NEVER - 1)
+        gaps &= ~is_false & (base - 1 < np.concatenate(([self._after_false], right_ends[:-1])))
+        self._after_false = int(right_ends[-1])
         after_gaps = base[gaps]
         if len(after_gaps):
             self.last_gap_count = int(after_gaps[-1]) - int(previous[gaps][-1]) - 1

@@ -95,6 +95,13 @@ class BatchChunk:
             raise ValueError("the chunk was read without bodies")
         return self.buffer
 
+    def is_sound_after(self, offset: int | None) -> bool:
+        """Whether no byte is damaged, no CRC is wrong, and the offsets rise from ``offset``, the last one before.
+
+        It is the one rule by which a chunk may be read alone. What is not sound depends on all that is before it.
+        """
+        return self.damage is None and bool(self.table.crc_valid.all()) and self.table.rises_from(offset)
+
     @property
     def covered_bytes(self) -> int:
         """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""

@@ -169,10 +169,6 @@ class Rewriter:
         """
         compare_with_source(source, became, kept, self.terms.limits, self.chunk_bytes, location, advance)
 
-    def last_possible(self, log: SourceLog) -> int:
-        """The largest offset that a batch may have in a log that is plainly sound."""
-        return log.last_possible
-
     # -- what is reported of a segment -------------------------------------------------------------------------
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:

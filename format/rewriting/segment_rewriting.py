@@ -149,6 +149,7 @@ class SegmentRewriting:
             items = made_here(file, log, self._rewriter, result.last_offset)
         written = Written()
         position = 0
+        is_after_gap = False  # the last batch, whose base offset may then be false: only a scan of all batches shows that
         for item in items:
             if isinstance(item, MadeDigest):
                 written.digests[len(written.chunks) - 1] = item.digest
@@ -159,13 +160,17 @@ class SegmentRewriting:
             else:
                 written.begin(item.start, item.end, output.mark())
                 self._transactions.feed(item.transactional, item.markers)
+                before_last = item.end_before_last
+                if before_last is None:
+                    before_last = log.first_possible(result.last_offset) - 1
+                is_after_gap = item.last_base_offset > before_last + 1
                 result.last_offset = item.last_offset
                 result.record_count += item.record_count
                 progress.advance(item.end - position)
                 position = item.end
         ends_early = log.next_base_offset is not None and not self._follows(log.next_base_offset, result.last_offset)
         has_grown = position != file.size_bytes
-        if has_grown or ends_early:
+        if has_grown or ends_early or (is_after_gap and log.next_base_offset is None):
             raise NotSound
         return written.became(output)
 

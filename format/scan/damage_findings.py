@@ -9,6 +9,7 @@ import numpy as np
 from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_table import batch_location
 from format.scan.protocol import LogUnit
 from format.wording import counted_plainly, offset_range, offsets_are
 
@@ -62,6 +63,43 @@ def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) ->
     if lost is None:
         return f"; no offset below {known_end} is lost, and no checkpoint or snapshot shows a later one"
     return ", as checkpoints or snapshots show"
+
+
+class OverlapFindings:
+    """Makes findings for batches that start before the one before them ends; chunks must be passed in log order.
+
+    No CRC covers the base offset of a batch, so that one of the two has a false one. ``verify`` judges which.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._last: int | None = None  # the last offset of the intact batch before
+
+    def in_chunk(self, chunk: BatchChunk) -> Iterator[Finding]:
+        """Findings for the batches of the next chunk. Repeated batches, and those with a wrong CRC, do not count."""
+        table = chunk.table
+        last = chunk.after_offset if self._last is None else self._last
+        if not len(table):
+            return
+        if chunk.repeated is None and chunk.is_sound_after(last):
+            self._last = table.last_offset_of(len(table) - 1)
+            return
+        which = (table.crc_valid != 0) & (table.base_offset >= 0)
+        which = which if chunk.repeated is None else which & ~chunk.repeated
+        rows = np.flatnonzero(which)
+        before = np.concatenate(([-1 if last is None else last], table.last_offset[rows]))
+        for number in np.flatnonzero(table.base_offset[rows] <= before[:-1]).tolist():
+            row = int(rows[number])
+            yield finding(
+                "offset-not-increasing",
+                batch_location(self._location, table, row),
+                f"the batch starts at offset {table.base_offset[row]}, but the one before it ends at {before[number]}: "
+                "one of the two has a false base offset",
+                expected=int(before[number]) + 1,
+                actual=int(table.base_offset[row]),
+            )
+        if len(rows):
+            self._last = int(before[-1])
 
 
 class RepeatFindings:
