@@ -63,6 +63,7 @@ class SegmentScan:
     fewer records than offsets, as after compaction.
     """
 
+    table: BatchTable
     position: Int64Column
     end_position: Int64Column
     base_offset: Int64Column
@@ -207,7 +208,7 @@ def scan_segment(
         bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
     bad.sort(key=lambda each: each.position)
     return SegmentScan(
-        position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
+        joined, position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
     )
 
 

@@ -1,0 +1,150 @@
+"""Repairs of single header fields that no CRC covers: length, base offset, leader epoch and magic.
+
+A field is repaired only if the bytes prove its right value. Then the records are those that were written, since their
+CRC is right. A CRC covers the magic of v0 and v1, so that only that of v2 can be repaired.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from format import layout
+from format.io.unreadable_ranges import PatchedSource
+from format.layout import LOG_ENTRY, RECORD_BATCH
+from format.limits import Limits
+from format.log.after_damage.candidates import CandidateSearch
+from format.log.batch_header import HEADER_BYTES, MAGIC_AT, has_right_crc
+from format.log.batch_table import BatchTable
+from format.rewriting.intact_batches import BadBytes, SegmentScan
+from format.value_class import value_class
+
+_V2 = 2
+_AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
+_WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
+_WORDS = {name: name.replace("_", " ") for name in _AT}
+
+
+@value_class
+class Repair:
+    """A field of the batch at ``position`` with its wrong and its right value, and the proof.
+
+    ``size_bytes`` and the offsets are those of the batch with the right field. For a compressed v0 or v1 message the
+    first offset is not known, and is the last one.
+    """
+
+    position: int
+    size_bytes: int
+    field: str
+    wrong: int
+    right: int
+    proof: str
+    first_offset: int
+    last_offset: int
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.size_bytes
+
+    @property
+    def words(self) -> str:
+        """What is wrong with the batch, for a message."""
+        return f"its {_WORDS[self.field]} is {self.wrong}, and must be {self.right}: {self.proof}"
+
+    def apply(self, source: PatchedSource) -> None:
+        """Let a source show the right field."""
+        width = _WIDTHS[self.field]
+        source.patch(self.position + _AT[self.field], self.right.to_bytes(width, "big", signed=True))
+
+
+def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> list[Repair]:
+    """The repairs that the bytes of a segment prove, by position; at most one for each batch.
+
+    A repair may make another one possible: the segment must be scanned again with them.
+    """
+    search = CandidateSearch(source, source.size_bytes, limits)
+    found = [
+        repair
+        for bad in scan.bad
+        if bad.length <= search.most_bytes and not bad.is_repeat
+        and (repair := _of_magic(source, bad) or _of_length(source, search, bad)) is not None
+    ]  # fmt: skip
+    found += _of_base_offsets(scan)
+    found += _of_leader_epochs(scan.table, scan)
+    return sorted(found, key=lambda each: each.position)
+
+
+def _of_magic(source: PatchedSource, bad: BadBytes) -> Repair | None:
+    header = source.read_at(bad.position, HEADER_BYTES)
+    if len(header) < HEADER_BYTES or header[MAGIC_AT] == _V2:
+        return None
+    _, length = LOG_ENTRY.struct.unpack_from(header)
+    size_bytes = LOG_ENTRY.size_bytes + length
+    if not HEADER_BYTES <= size_bytes <= bad.length or not has_right_crc(source, bad.position, size_bytes, _V2):
+        return None
+    wrong = int.from_bytes(header[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+    proof = "with it the CRC is right"
+    return Repair(bad.position, size_bytes, "magic", wrong, _V2, proof, *_offsets(header, _V2))
+
+
+def _of_length(source: PatchedSource, search: CandidateSearch, bad: BadBytes) -> Repair | None:
+    header = source.read_at(bad.position, HEADER_BYTES)
+    if len(header) <= MAGIC_AT or header[MAGIC_AT] > _V2:
+        return None
+    magic = header[MAGIC_AT]
+    least = (layout.MESSAGE_V0, layout.MESSAGE_V1, RECORD_BATCH)[magic].size_bytes
+    _, wrong = LOG_ENTRY.struct.unpack_from(header)
+    right = bad.length - LOG_ENTRY.size_bytes
+    if bad.length < least or wrong == right or not search.is_crc_right(bad.position, bad.position + bad.length):
+        return None
+    proof = "with it the CRC is right, and the batch ends where the next one starts"
+    if bad.position + bad.length >= source.size_bytes:
+        proof = "with it the CRC is right, and the batch ends with the file"
+    return Repair(bad.position, bad.length, "length", wrong, right, proof, *_offsets(header, magic))
+
+
+def _offsets(header: bytes, magic: int) -> tuple[int, int]:
+    """The first and the last offset of a batch by its header."""
+    base_offset, _ = LOG_ENTRY.struct.unpack_from(header)
+    if magic < _V2:
+        return base_offset, base_offset
+    at = RECORD_BATCH.offset_of("last_offset_delta")
+    return base_offset, base_offset + int.from_bytes(header[at : at + 4], "big", signed=True)
+
+
+def _of_base_offsets(scan: SegmentScan) -> list[Repair]:
+    table, found = scan.table, []
+    for row in np.flatnonzero(scan.placement.right_offset >= 0).tolist():
+        # The offset of a compressed message is that of its last inner one.
+        right = int(scan.placement.right_offset[row])
+        last = right + int(table.last_offset_delta[row])
+        is_wrapper = bool(table.is_wrapper[row])
+        if is_wrapper and table.magic[row] == 0:
+            continue  # its inner messages have offsets of their own, which a CRC covers
+        delta = int(table.last_offset_delta[row]) if is_wrapper else 0
+        wrong = int(table.base_offset[row]) + delta
+        position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+        proof = scan.placement.proofs[row]
+        found.append(Repair(position, size_bytes, "base_offset", wrong, right + delta, proof, right, last))
+    return found
+
+
+def _of_leader_epochs(table: BatchTable, scan: SegmentScan) -> list[Repair]:
+    """Epochs never fall, so that one between two equal epochs is the same."""
+    rows = np.flatnonzero(scan.is_kept)
+    epoch = table.leader_epoch[rows]
+    is_v2 = table.magic[rows] == _V2
+    is_wrong = (epoch[:-2] == epoch[2:]) & (epoch[1:-1] != epoch[2:]) & (epoch[2:] >= 0)
+    is_wrong &= is_v2[:-2] & is_v2[1:-1] & is_v2[2:]
+    return [
+        Repair(
+            int(table.position[row]),
+            int(table.size_bytes[row]),
+            "leader_epoch",
+            int(table.leader_epoch[row]),
+            int(table.leader_epoch[before]),
+            "the batches before and after it have this one, and epochs never fall",
+            int(table.base_offset[row]),
+            table.last_offset_of(row),
+        )
+        for before, row in zip(rows[:-2][is_wrong].tolist(), rows[1:-1][is_wrong].tolist(), strict=True)
+    ]
