@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from format import layout
 from format.io.unreadable_ranges import PatchedSource
-from format.layout import LOG_ENTRY, RECORD_BATCH
+from format.layout import RECORD_BATCH
 from format.limits import Limits
 from format.log.after_damage.candidates import CandidateSearch
-from format.log.batch_header import HEADER_BYTES, MAGIC_AT, has_right_crc
+from format.log.after_damage.proofs import wrong_field
 from format.log.batch_table import BatchTable
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.value_class import value_class
@@ -66,49 +65,25 @@ def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> 
         repair
         for bad in scan.bad
         if bad.length <= search.most_bytes and not bad.is_repeat
-        and (repair := _of_magic(source, bad) or _of_length(source, search, bad)) is not None
+        and (repair := _of_damage(source, search, bad)) is not None
     ]  # fmt: skip
     found += _of_base_offsets(scan)
     found += _of_leader_epochs(scan.table, scan)
     return sorted(found, key=lambda each: each.position)
 
 
-def _of_magic(source: PatchedSource, bad: BadBytes) -> Repair | None:
-    header = source.read_at(bad.position, HEADER_BYTES)
-    if len(header) < HEADER_BYTES or header[MAGIC_AT] == _V2:
+def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) -> Repair | None:
+    """The repair of the length or the magic of a damaged batch."""
+    end = bad.position + bad.length
+    wrong = wrong_field(source, search, bad.position, end)
+    if wrong is None:
         return None
-    _, length = LOG_ENTRY.struct.unpack_from(header)
-    size_bytes = LOG_ENTRY.size_bytes + length
-    if not HEADER_BYTES <= size_bytes <= bad.length or not has_right_crc(source, bad.position, size_bytes, _V2):
-        return None
-    wrong = int.from_bytes(header[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
     proof = "with it the CRC is right"
-    return Repair(bad.position, size_bytes, "magic", wrong, _V2, proof, *_offsets(header, _V2))
-
-
-def _of_length(source: PatchedSource, search: CandidateSearch, bad: BadBytes) -> Repair | None:
-    header = source.read_at(bad.position, HEADER_BYTES)
-    if len(header) <= MAGIC_AT or header[MAGIC_AT] > _V2:
-        return None
-    magic = header[MAGIC_AT]
-    least = (layout.MESSAGE_V0, layout.MESSAGE_V1, RECORD_BATCH)[magic].size_bytes
-    _, wrong = LOG_ENTRY.struct.unpack_from(header)
-    right = bad.length - LOG_ENTRY.size_bytes
-    if bad.length < least or wrong == right or not search.is_crc_right(bad.position, bad.position + bad.length):
-        return None
-    proof = "with it the CRC is right, and the batch ends where the next one starts"
-    if bad.position + bad.length >= source.size_bytes:
-        proof = "with it the CRC is right, and the batch ends with the file"
-    return Repair(bad.position, bad.length, "length", wrong, right, proof, *_offsets(header, magic))
-
-
-def _offsets(header: bytes, magic: int) -> tuple[int, int]:
-    """The first and the last offset of a batch by its header."""
-    base_offset, _ = LOG_ENTRY.struct.unpack_from(header)
-    if magic < _V2:
-        return base_offset, base_offset
-    at = RECORD_BATCH.offset_of("last_offset_delta")
-    return base_offset, base_offset + int.from_bytes(header[at : at + 4], "big", signed=True)
+    if wrong.field == "length":
+        proof += ", and the batch ends " + ("with the file" if end >= source.size_bytes else "where the next one starts")
+    return Repair(
+        bad.position, bad.length, wrong.field, wrong.wrong, wrong.right, proof, wrong.first_offset, wrong.last_offset
+    )
 
 
 def _of_base_offsets(scan: SegmentScan) -> list[Repair]:

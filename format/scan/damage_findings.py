@@ -13,6 +13,7 @@ from format.log.batch_table import batch_location
 from format.scan.protocol import LogUnit
 from format.wording import counted_plainly, offset_range, offsets_are
 
+_REPAIR = "Copy the directory first, then run salvage --repair to keep the records of the batch."
 #: Codes of damage at the end of the last segment, which a broker truncates, and the next step if that loses offsets.
 _TRUNCATED_AT_START = ("tail-torn", "tail-zeros")
 _LOST_END = "Look for these offsets in another replica before a broker starts here, since it truncates the log."
@@ -31,20 +32,25 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     code = damage.code
     if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
         code = "log-truncated"
+    cannot = "cannot" if damage.readable is None else "cannot otherwise"
     message = f"{damage.reason}; "
+    if damage.readable is not None:
+        kept = offset_range(*damage.readable)
+        message += f"{kept} can be read at position {damage.position}, and 'kafkalog salvage --repair' keeps them; "
     if damage.next_base_offset is not None:
-        message += f"{size} cannot be read, the next intact batch starts at offset {damage.next_base_offset}"
+        message += f"{size} {cannot} be read, the next intact batch starts at offset {damage.next_base_offset}"
     elif damage.reaches_end:
-        message += f"the last {size} of the file cannot be read"
+        message += f"the last {size} of the file {cannot} be read"
     else:
-        message += f"{size} cannot be read"
+        message += f"{size} {cannot} be read"
     if lost is not None:
         message += f"; {offsets_are(*lost)} lost"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
     where = log.location.at(position=damage.position, length=damage.length, offset=next_offset)
-    judgement = Judgement(next_step=_LOST_END if lost is not None and code in _TRUNCATED_AT_START else None)
+    next_step = _LOST_END if lost is not None and code in _TRUNCATED_AT_START else None
+    judgement = Judgement(next_step=next_step if damage.readable is None else _REPAIR)
     return finding(code, where, message, lost_offsets=lost, judgement=judgement)
 
 
