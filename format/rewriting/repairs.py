@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from format.io.unreadable_ranges import PatchedSource
-from format.layout import RECORD_BATCH
+from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.proofs import wrong_field
@@ -76,13 +76,19 @@ def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) ->
     """The repair of the length or the magic of a damaged batch."""
     end = bad.position + bad.length
     wrong = wrong_field(source, search, bad.position, end)
+    if wrong is None:  # more than one damaged batch
+        _, length = LOG_ENTRY.struct.unpack(source.read_at(bad.position, LOG_ENTRY.size_bytes).ljust(LOG_ENTRY.size_bytes))
+        own_end = bad.position + LOG_ENTRY.size_bytes + length
+        if bad.position < own_end < end:
+            end, wrong = own_end, wrong_field(source, search, bad.position, own_end)
     if wrong is None:
         return None
     proof = "with it the CRC is right"
     if wrong.field == "length":
         proof += ", and the batch ends " + ("with the file" if end >= source.size_bytes else "where the next one starts")
+    size_bytes = end - bad.position
     return Repair(
-        bad.position, bad.length, wrong.field, wrong.wrong, wrong.right, proof, wrong.first_offset, wrong.last_offset
+        bad.position, size_bytes, wrong.field, wrong.wrong, wrong.right, proof, wrong.first_offset, wrong.last_offset
     )
 
 
