@@ -43,6 +43,7 @@ class OffsetChain:
         self.last_offset: int | None = None
         self._held: BatchTable | None = None  # the last batches, which are judged with those after them
         self._after_false = _NEVER - 1  # where the batch before the next one must end, if its base offset is false
+        self._last_batch: BatchTable | None = None
         self._epochs = LeaderEpochs()
         self._greatest_offset = -1
         self._previous: int | None = None  # the last offset of the previous batch, which may be below the log's
@@ -110,6 +111,7 @@ class OffsetChain:
         if end is not None:
             self._after_false = _NEVER - 1
             self._move_to(end, _NO_GAPS)
+            self._last_batch = table.rows(slice(len(table) - 1, None))
             return
         if self._held is not None:
             table, self._held = BatchTable.concatenated([self._held, table]), None
@@ -124,6 +126,24 @@ class OffsetChain:
         if self._held is not None:
             table, self._held = self._held, None
             yield from self._checked(table, location)
+
+    @property
+    def end_after_gap(self) -> BatchTable | None:
+        """The last batch after the one before it, if it is all that waits: it comes after a gap, and none follows it."""
+        if self._held is None or len(self._held) > 1 or self._last_batch is None or self._is_first_of_segment:
+            return None
+        return BatchTable.concatenated([self._last_batch, self._held])
+
+    @property
+    def is_gapless(self) -> bool:
+        """Whether no offset is missing before what waits."""
+        return not self.may_be_compacted() and self._last_gap is None and not len(self._gaps)
+
+    def place_waiting(self, last_offset: int) -> None:
+        """Take the batch that waits for one that ends at ``last_offset``: its own base offset is false."""
+        if self._held is not None:
+            self._held = None
+            self._move_to(last_offset, _NO_GAPS)
 
     def _waiting(self, table: BatchTable) -> int:
         """How many of the last batches must wait: one after a gap, and one that starts before that one ends."""
@@ -186,6 +206,7 @@ class OffsetChain:
                 actual=event.leader_epoch,
                 judgement=Judgement(severity=None if event.leader_epoch >= 0 else Severity.WARNING),
             )
+        self._last_batch = table.rows(slice(len(table) - 1, None))
         self._move_to(int(last[-1]), after_gaps)
 
     def _fall(self, table: BatchTable, location: Location, row: int, previous: int) -> tuple[int, Finding]:

@@ -106,23 +106,32 @@ def _judge_last(
         return
     if row and not (found.is_kept[row - 1] and _adjoin(table, row, row)):
         return
-    right = int(last_offset[row - 1]) + 1 if row else offsets.first
-    width = int(table.last_offset_delta[row]) + 1
-    is_too_low = not found.is_kept[row]
-    base = int(table.base_offset[row])
-    if base == right or right + width - 1 > offsets.last or (not row and int(table.position[row])):
+    if not row and int(table.position[0]):
         return
-    proof = ""
-    if indexed is not None:
-        named = indexed.within(right, right + width)
-        if named is not None and (is_too_low or indexed.within(base, base + width) is None):
-            proof = f"an index names offset {named} there"
-    if not proof and row and _goes_on(table, row) and (is_too_low or _is_gapless(table, last_offset, row)):
-        proof = "the sequence of its producer goes on there"
-    if proof:
+    first = int(last_offset[row - 1]) + 1 if row else offsets.first
+    is_gapless = _is_gapless(table, last_offset, row)
+    proof = proof_of_false_end(table.rows(slice(max(row - 1, 0), None)), first, indexed, is_gapless=is_gapless)
+    if proof and first + int(table.last_offset_delta[row]) <= offsets.last:
         found.is_kept[row], found.rival[row] = False, Rival.NONE
-        found.right_offset[row] = right
+        found.right_offset[row] = first
         found.proofs[row] = proof
+
+
+def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | None, *, is_gapless: bool) -> str:
+    """The proof that the last batch of a log must start at ``first`` and not where it says; empty for none.
+
+    ``end`` is that batch, after the one before it, which it adjoins. ``is_gapless``: no offset is missing before them.
+    """
+    base, width = int(end.base_offset[-1]), int(end.last_offset_delta[-1]) + 1
+    if base == first:
+        return ""
+    if indexed is not None:
+        named = indexed.within(first, first + width)
+        if named is not None and (base < first or indexed.within(base, base + width) is None):
+            return f"an index names offset {named} there"
+    if len(end) > 1 and _goes_on(end, 1) and (base < first or is_gapless):
+        return "the sequence of its producer goes on there"
+    return ""
 
 
 def _goes_on(table: BatchTable, row: int) -> bool:
