@@ -117,21 +117,22 @@ class SegmentLosses:
             message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
         readable = [each for each in self.repairable if start <= each.position and each.end_position <= end]
+        gone = lost
         is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
         is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
         if is_repeat:
             message += "; nothing is lost"
         elif readable:
-            lost = self._without(lost, readable, start, end)
+            gone = self._without(lost, readable, start, end)
             message += "".join(f"; {_readable_words(each)}" for each in readable)
-            message += f"; {offsets_are(*lost)} lost" if lost is not None else ""
+            message += f"; {offsets_are(*gone)} lost" if gone is not None else ""
         elif lost is not None:
             message += f"; {offsets_are(*lost)} lost"
         elif until is None and not is_padding:
             message += f"; the records in it, from offset {first_lost} on, are lost"
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
-        if readable and lost is None:
+        if readable and gone is None:
             next_step = "Run salvage with --repair, which writes the batch with the right field."
         judgement = Judgement(severity=Severity.WARNING if is_repeat else None, next_step=next_step)
         found = finding(code, place, message, lost_offsets=lost, judgement=judgement)
