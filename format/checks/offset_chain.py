@@ -135,9 +135,10 @@ class OffsetChain:
         return BatchTable.concatenated([self._last_batch, self._held])
 
     @property
-    def is_gapless(self) -> bool:
-        """Whether no offset is missing before what waits."""
-        return not self.may_be_compacted() and self._last_gap is None and not len(self._gaps)
+    def is_whole(self) -> bool:
+        """Whether no offset is missing before what waits, and a record without a key shows that none was removed."""
+        has_gap = self._last_gap is not None or len(self._gaps) > 0
+        return not has_gap and not self.may_be_compacted() and self._keyless_offset is not None
 
     def place_waiting(self, last_offset: int) -> None:
         """Take the batch that waits for one that ends at ``last_offset``: its own base offset is false."""

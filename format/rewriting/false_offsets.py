@@ -7,6 +7,8 @@ of its producer, shows where it belongs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,11 +41,12 @@ def placed(
     is_candidate: NDArray[np.bool_],
     offsets: OffsetRange,
     indexed: IndexedOffsets | None,
+    has_keyless: Callable[[int], bool] = lambda row: False,
 ) -> Placement:
     """Choose the batches whose offsets fit among the candidates, which are intact and have possible offsets.
 
     ``last_offset`` are the last offsets of the batches. Batches that are intact and no candidates may have a false base
-    offset too.
+    offset too. ``has_keyless`` says whether the batch of a row has a record without a key.
     """
     number = len(table)
     base = table.base_offset
@@ -56,7 +59,7 @@ def placed(
     is_kept, rival = np.zeros(number, bool), np.zeros(number, np.int8)
     is_kept[rows], rival[rows] = chosen.is_kept, chosen.rival
     found = Placement(is_kept, rival, np.full(number, -1, np.int64), {})
-    _judge_last(table, last_offset, offsets, indexed, found)
+    _judge_last(table, last_offset, offsets, indexed, found, has_keyless)
     _set_right_offsets(table, last_offset, offsets, found)
     return found
 
@@ -99,6 +102,7 @@ def _judge_last(
     offsets: OffsetRange,
     indexed: IndexedOffsets | None,
     found: Placement,
+    has_keyless: Callable[[int], bool],
 ) -> None:
     """Drop the last batch if its base offset is proven to be too high."""
     row = len(table) - 1
@@ -109,18 +113,20 @@ def _judge_last(
     if not row and int(table.position[0]):
         return
     first = int(last_offset[row - 1]) + 1 if row else offsets.first
-    is_gapless = _is_gapless(table, last_offset, row)
-    proof = proof_of_false_end(table.rows(slice(max(row - 1, 0), None)), first, indexed, is_gapless=is_gapless)
+    is_whole = row > 0 and _goes_on(table, row) and _is_gapless(table, last_offset, row) and has_keyless(row - 1)
+    proof = proof_of_false_end(table.rows(slice(max(row - 1, 0), None)), first, indexed, is_whole=is_whole)
     if proof and first + int(table.last_offset_delta[row]) <= offsets.last:
         found.is_kept[row], found.rival[row] = False, Rival.NONE
         found.right_offset[row] = first
         found.proofs[row] = proof
 
 
-def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | None, *, is_gapless: bool) -> str:
+def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | None, *, is_whole: bool) -> str:
     """The proof that the last batch of a log must start at ``first`` and not where it says; empty for none.
 
-    ``end`` is that batch, after the one before it, which it adjoins. ``is_gapless``: no offset is missing before them.
+    ``end`` is that batch, after the one before it, which it adjoins. ``is_whole``: no offset is missing before them, and
+    a record without a key shows that the log was never compacted. Otherwise the batch of another producer may have been
+    removed between the two, and the sequence proves nothing.
     """
     base, width = int(end.base_offset[-1]), int(end.last_offset_delta[-1]) + 1
     if base == first:
@@ -129,7 +135,7 @@ def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | No
         named = indexed.within(first, first + width)
         if named is not None and (base < first or indexed.within(base, base + width) is None):
             return f"an index names offset {named} there"
-    if len(end) > 1 and _goes_on(end, 1) and (base < first or is_gapless):
+    if is_whole and len(end) > 1 and _goes_on(end, 1):
         return "the sequence of its producer goes on there"
     return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
+from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.rewriting.false_offsets import Placement, placed
 from format.rewriting.index_builder import IndexedOffsets
@@ -188,7 +190,9 @@ def scan_segment(
     is_opened = np.concatenate([np.empty(0, bool), *opened])
     is_possible = offsets.holds(base, delta) & np.concatenate([np.empty(0, bool), *agree])
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
-    placement = placed(joined, last, is_intact & is_possible, offsets, indexed)
+    placement = placed(
+        joined, last, is_intact & is_possible, offsets, indexed, partial(_has_keyless, source, joined, limits)
+    )
     is_kept = placement.is_kept.copy()
     stopping = {} if producers is None else producers.stopping(is_kept)
     is_kept[list(stopping)] = False
@@ -210,6 +214,12 @@ def scan_segment(
     return SegmentScan(
         joined, position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
     )
+
+
+def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:
+    """Whether a batch has a record without a key, which a compacted topic does not accept."""
+    chunks = salvage_chunks(source, limits, int(table.position[row]), int(table.end_position[row]))
+    return any((each.key_length < 0).any() for chunk in chunks for each in record_tables(chunk, limits=limits))
 
 
 def _misplaced_words(table: BatchTable, row: int, placement: Placement) -> str:

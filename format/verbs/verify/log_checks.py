@@ -125,7 +125,7 @@ def _false_end(log: LogUnit, chain: OffsetChain, terms: Verification) -> Iterato
         return
     right = end.last_offset_of(0) + 1
     indexed = IndexedOffsets(log.location, terms.walk.limits) if terms.level is Level.FULL else None
-    proof = proof_of_false_end(end, right, indexed, is_gapless=chain.is_gapless)
+    proof = proof_of_false_end(end, right, indexed, is_whole=chain.is_whole)
     if proof:
         yield finding(
             "batch-invalid",

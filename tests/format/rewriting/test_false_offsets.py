@@ -18,6 +18,7 @@ from format.log.after_damage.longest_chain import Rival
 from format.log.encode_batches import encode_message
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import SegmentScan, scan_segment
+from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, batches, wrapper, write_segment
 
 Log = list[bytes]
@@ -26,9 +27,10 @@ _START = 100
 BITS = (*range(56, 64), *range(0, 56, 9))
 
 
-def idempotent(count: int, values: int) -> Log:
+def idempotent(count: int, values: int, *, key: bytes | None = None) -> Log:
+    producer = {"producer_id": 7, "producer_epoch": 0}
     return [
-        batch(number * values, [b"v"] * values, producer_id=7, producer_epoch=0, base_sequence=number * values)
+        batch(number * values, [b"v"] * values, key=key, base_sequence=number * values, **producer)
         for number in range(count)
     ]
 
@@ -116,6 +118,22 @@ def test_the_last_batch_is_proven_by_an_index_or_a_sequence(tmp_path: Path, name
     found = judged(tmp_path / "t-0", log, last)
     # An offset that the index names may also be one of the batch at its false offset.
     assert set(found) <= {"proven", "kept"} and found["proven"] >= len(BITS) - (name == "compressed v1")
+
+
+def test_a_sequence_proves_nothing_in_a_log_that_may_be_compacted(tmp_path: Path) -> None:
+    """The batch of another producer may have been removed before the last one."""
+    log = idempotent(6, 3, key=b"k")
+    log[5] = struct.pack(">q", 18) + log[5][8:]
+    assert scan(write_segment(tmp_path / "t-0", 0, log)).is_kept.all()
+    assert not [each for each in verify(tmp_path / "t-0") if each.severity > 1]
+
+
+def test_verify_names_a_last_batch_with_a_false_offset(tmp_path: Path) -> None:
+    log = idempotent(6, 3)
+    log[5] = struct.pack(">q", 18) + log[5][8:]
+    write_segment(tmp_path / "t-0", 0, log)
+    [found] = [each for each in verify(tmp_path / "t-0") if each.severity > 1]
+    assert (found.code, found.location.offset, found.expected, found.actual) == ("batch-invalid", 18, 15, 18)
 
 
 def test_of_a_compacted_log_nothing_is_said_that_is_not_known(tmp_path: Path) -> None:

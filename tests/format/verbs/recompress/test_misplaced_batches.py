@@ -20,7 +20,7 @@ Log = list[bytes]
 
 
 def log() -> Log:
-    return [batch(3 * n, [b"v"] * 3, producer_id=7, producer_epoch=0, base_sequence=3 * n) for n in range(8)]
+    return [batch(3 * n, [b"v"] * 3, key=None, producer_id=7, producer_epoch=0, base_sequence=3 * n) for n in range(8)]
 
 
 def recompressed(source: Path, target: Path) -> None:
