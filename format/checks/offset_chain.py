@@ -231,7 +231,9 @@ class OffsetChain:
                     f"and the one after it starts at {base[row]}"
                 )
             elif room_before >= 0 and room_here >= 0 and (room_before == 0) == (room_here == 0):
-                doubt = f"; this one or that at position {table.position[row - 1]} has a false offset, which is not known"
+                doubt = (
+                    f"; this one or that at position {table.position[row - 1]} has a false offset, which is not known"
+                )
         place = batch_location(location, table, false_row)
         actual = int(base[false_row])
         return false_row, finding("offset-not-increasing", place, message + doubt, expected=expected, actual=actual)

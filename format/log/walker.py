@@ -357,7 +357,9 @@ class _Walker:
     def _readable(self, position: int, end: int) -> tuple[int, int] | None:
         """The offsets of a damaged batch whose records are proven to be intact; None for none."""
         wrong = self._wrong_field(position, end)
-        return None if wrong is None or wrong.last_offset < wrong.first_offset else (wrong.first_offset, wrong.last_offset)
+        return (
+            None if wrong is None or wrong.last_offset < wrong.first_offset else (wrong.first_offset, wrong.last_offset)
+        )
 
     def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
         """The first and last offset that are lost in damage: those between the batches around it, None for none.

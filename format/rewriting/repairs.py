@@ -77,7 +77,9 @@ def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) ->
     end = bad.position + bad.length
     wrong = wrong_field(source, search, bad.position, end)
     if wrong is None:  # more than one damaged batch
-        _, length = LOG_ENTRY.struct.unpack(source.read_at(bad.position, LOG_ENTRY.size_bytes).ljust(LOG_ENTRY.size_bytes))
+        _, length = LOG_ENTRY.struct.unpack(
+            source.read_at(bad.position, LOG_ENTRY.size_bytes).ljust(LOG_ENTRY.size_bytes)
+        )
         own_end = bad.position + LOG_ENTRY.size_bytes + length
         if bad.position < own_end < end:
             end, wrong = own_end, wrong_field(source, search, bad.position, own_end)
@@ -85,7 +87,9 @@ def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) ->
         return None
     proof = "with it the CRC is right"
     if wrong.field == "length":
-        proof += ", and the batch ends " + ("with the file" if end >= source.size_bytes else "where the next one starts")
+        proof += ", and the batch ends " + (
+            "with the file" if end >= source.size_bytes else "where the next one starts"
+        )
     size_bytes = end - bad.position
     return Repair(
         bad.position, size_bytes, wrong.field, wrong.wrong, wrong.right, proof, wrong.first_offset, wrong.last_offset

@@ -152,7 +152,9 @@ class SegmentRewriting:
             items = made_here(file, log, self._rewriter, result.last_offset)
         written = Written()
         position = 0
-        is_after_gap = False  # the last batch, whose base offset may then be false: only a scan of all batches shows that
+        is_after_gap = (
+            False  # the last batch, whose base offset may then be false: only a scan of all batches shows that
+        )
         for item in items:
             if isinstance(item, MadeDigest):
                 written.digests[len(written.chunks) - 1] = item.digest

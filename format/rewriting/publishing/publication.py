@@ -105,7 +105,9 @@ class Publication:
         Nothing in it is changed before its journal is locked: another run may be writing it.
         """
         fitting = [path for path in partials_of(self.target) if self._steps_in(path) is not None]
-        found = [(path, journal) for path in fitting if (journal := lock_journal_to_resume(path, self._manifest)) is not None]
+        found = [
+            (path, journal) for path in fitting if (journal := lock_journal_to_resume(path, self._manifest)) is not None
+        ]
         try:
             if fitting and not found:
                 raise OutputError("another run is writing it", Location(str(fitting[0])))

@@ -140,7 +140,6 @@ class SegmentLosses:
             self.torn_end = Cause.of(found)
         done.add(found, not is_padding and not is_repeat)
 
-
     def _without(
         self, lost: tuple[int, int] | None, readable: list[Repair], start: int, end: int
     ) -> tuple[int, int] | None:

@@ -104,9 +104,7 @@ def test_it_reads_as_one_data_set(tmp_path: Path, data_dir: Path, run_kafkalog_m
     dataset = pytest.importorskip("pyarrow.dataset", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
     source = data_dir / "kafka-4.3-single" / "node-1"
     extracted(run_kafkalog_many, source, "--output", tmp_path / "out").check(0)
-    table = dataset.dataset(
-        tmp_path / "out", format="parquet", partitioning="hive"
-    ).to_table()
+    table = dataset.dataset(tmp_path / "out", format="parquet", partitioning="hive").to_table()
     assert len(table) == len(rows_of(source))
     assert set(table.column_names) == set(RECORD.names)
     orders = table.filter(dataset.field("topic") == "orders").filter(dataset.field("partition") == 1)
