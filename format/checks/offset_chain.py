@@ -129,7 +129,7 @@ class OffsetChain:
 
     @property
     def end_after_gap(self) -> BatchTable | None:
-        """The last batch after the one before it, if it is all that waits: it comes after a gap, and none follows it."""
+        """The last batch after the one before it, if only it waits: it comes after a gap, and none follows it."""
         if self._held is None or len(self._held) > 1 or self._last_batch is None or self._is_first_of_segment:
             return None
         return BatchTable.concatenated([self._last_batch, self._held])
@@ -227,8 +227,8 @@ class OffsetChain:
             if room_before >= 0 and (room_here < 0 or (room_before == 0) > (room_here == 0)):
                 false_row, expected = row - 1, before + 1
                 message = (
-                    f"the batch has {offset_range(int(base[row - 1]), previous)}, but the one before it ends at {before} "
-                    f"and the one after it starts at {base[row]}"
+                    f"the batch has {offset_range(int(base[row - 1]), previous)}, but the one before it ends at {before}"
+                    f" and the one after it starts at {base[row]}"
                 )
             elif room_before >= 0 and room_here >= 0 and (room_before == 0) == (room_here == 0):
                 doubt = (

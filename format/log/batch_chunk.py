@@ -51,9 +51,9 @@ class Damage:
     ``code`` is the code of the finding; it is ``limit-exceeded`` for a whole batch that was left out because of a
     limit. ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
     ``after_offset`` is the last offset before it. ``lost_offsets`` are the first and last of the offsets that are
-    missing because of it, None if unknown. ``readable`` are the first and last offset of a batch in it whose records are
-    proven to be intact, since only a field outside its CRC is wrong. If it reaches the end of the file, ``lost_from`` is the first offset that
-    may be missing, None if unknown.
+    missing because of it, None if unknown. ``readable`` are the first and last offset of a batch in it whose records
+    are proven to be intact, since only a field outside its CRC is wrong. If it reaches the end of the file,
+    ``lost_from`` is the first offset that may be missing, None if unknown.
     """
 
     code: str

@@ -32,9 +32,9 @@ _PORTION_BYTES = 1024 * 1024
 class MadeChunk:
     """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
 
-    ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before that
-    one, None if that is in another chunk. ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those, and
-    ``plain_producers`` the producers of the others.
+    ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before
+    that one, None if that is in another chunk. ``transactional`` are its transactional and control batches, ``markers``
+    the control records by row of those, and ``plain_producers`` the producers of the others.
     """
 
     start: int

@@ -317,9 +317,8 @@ def main() -> int:
                     print(f"{len(done)}/{len(numbers)}", file=sys.stderr, flush=True)
     print(table(done))
     if options.fields:
-        print(
-            f"\n{sum(each.restored for each in done)} of {sum(each.wounded for each in done)} logs came out as they were"
-        )
+        restored, wounded = sum(each.restored for each in done), sum(each.wounded for each in done)
+        print(f"\n{restored} of {wounded} logs came out as they were")
     return 0 if all(each.is_right for each in done) else 1
 
 

@@ -48,7 +48,7 @@ def chosen_chain(
 ) -> ChosenChain:
     """The chain of the most batches; of equally long ones, the one with the most room for the other batches.
 
-    An item is one batch, or ``count`` batches that are in the chain together or not at all; items are in file order, and
+    An item is one batch, or ``count`` batches that are in the chain together or not at all. Items are in file order;
     ``last_offset`` must not be below ``base_offset``. Fewer doubtful batches come before more room. The chain and the
     other items have offsets from ``first`` to before ``end``, as far as these are known.
     """

@@ -40,8 +40,9 @@ class Publication:
     """The context manager in which a target directory is written; nothing is there before ``finish`` returns.
 
     ``job`` describes the work in JSON values; it goes into the manifest, and only a partial directory of the same job
-    is resumed. ``manifest`` is the name of that file. Work is divided into steps: files made since the last ``finish_step`` belong to the next one, and a
-    resumed run skips a step whose files all have the size and SHA-256 in the journal.
+    is resumed. ``manifest`` is the name of that file. Work is divided into steps: files made since the last
+    ``finish_step`` belong to the next one, and a resumed run skips a step whose files all have the size and SHA-256 in
+    the journal.
     """
 
     def __init__(
