@@ -227,8 +227,8 @@ class OffsetChain:
             if room_before >= 0 and (room_here < 0 or (room_before == 0) > (room_here == 0)):
                 false_row, expected = row - 1, before + 1
                 message = (
-                    f"the batch has {offset_range(int(base[row - 1]), previous)}, but the one before it ends at {before}"
-                    f" and the one after it starts at {base[row]}"
+                    f"the batch has {offset_range(int(base[row - 1]), previous)}, but the one before it ends at "
+                    f"{before} and the one after it starts at {base[row]}"
                 )
             elif room_before >= 0 and room_here >= 0 and (room_before == 0) == (room_here == 0):
                 doubt = (

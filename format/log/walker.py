@@ -321,7 +321,8 @@ class _Walker:
                 reason = f"{reason}; {found.proof}"
             first = self._first_offset_at(found.position)
             length, lost = found.position - position, self._lost_offsets(position, first)
-            readable = self._readable(position, found.position) if found.proof else None
+            wrong = self._wrong_field(position, found.position) if found.proof else None
+            readable = None if wrong is None else wrong.readable
             if lost is not None and readable is not None:
                 lost = next(iter(without([lost], [readable])), None)
             return Damage(
@@ -333,9 +334,9 @@ class _Walker:
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
             code, reason = "tail-zeros", "only zero bytes up to the end of the file"
         lost_from, readable = self._lost_from(position), None
-        proof = "" if code == "tail-zeros" else self._proof_of_end(position)
-        if proof:
-            code, reason, readable = "log-framing-broken", f"{reason}; {proof}", self._readable(position, self.end)
+        wrong = None if code == "tail-zeros" else self._wrong_field(position, self.end)
+        if wrong is not None:
+            code, reason, readable = "log-framing-broken", f"{reason}; {wrong.words}", wrong.readable
             if lost_from is not None and readable is not None and readable[0] <= lost_from:
                 lost_from = max(lost_from, readable[1] + 1)
         return Damage(
@@ -343,23 +344,11 @@ class _Walker:
         )
 
     def _wrong_field(self, position: int, end: int) -> WrongField | None:
+        """The only wrong field of the damaged batch from ``position`` to ``end``, if that is proven."""
         from format.log.after_damage.proofs import wrong_field
 
-        return wrong_field(self.source, self._after_damage[2], position, end)
-
-    def _proof_of_end(self, position: int) -> str:
-        """The proof that the damaged batch at a position ends with the file; empty for none."""
-        if self.end - position > self._after_damage[2].most_bytes:
-            return ""
-        wrong = self._wrong_field(position, self.end)
-        return "" if wrong is None else wrong.words
-
-    def _readable(self, position: int, end: int) -> tuple[int, int] | None:
-        """The offsets of a damaged batch whose records are proven to be intact; None for none."""
-        wrong = self._wrong_field(position, end)
-        return (
-            None if wrong is None or wrong.last_offset < wrong.first_offset else (wrong.first_offset, wrong.last_offset)
-        )
+        search = self._after_damage[2]
+        return wrong_field(self.source, search, position, end) if end - position <= search.most_bytes else None
 
     def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
         """The first and last offset that are lost in damage: those between the batches around it, None for none.

@@ -125,8 +125,8 @@ def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | No
     """The proof that the last batch of a log must start at ``first`` and not where it says; empty for none.
 
     ``end`` is that batch, after the one before it, which it adjoins. ``is_whole``: no offset is missing before them,
-    and a record without a key shows that the log was never compacted. Otherwise the batch of another producer may have been
-    removed between the two, and the sequence proves nothing.
+    and a record without a key shows that the log was never compacted. Otherwise the batch of another producer may have
+    been removed between the two, and the sequence proves nothing.
     """
     base, width = int(end.base_offset[-1]), int(end.last_offset_delta[-1]) + 1
     if base == first:

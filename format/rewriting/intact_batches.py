@@ -176,10 +176,8 @@ def scan_segment(
         repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
         has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
-            position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-            bad.append(
-                BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC of the batch does not match its bytes")
-            )
+            place = int(table.position[row]), int(table.size_bytes[row])
+            bad.append(BadBytes(*place, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"))
         if chunk.damage is not None:
             damage = chunk.damage
             bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))

@@ -86,6 +86,11 @@ class WrongField:
         how = f"for a length of {self.right}" if self.field == "length" else f"for a magic of {self.right}"
         return f"only its {self.field} is wrong: its CRC is right {how}"
 
+    @property
+    def readable(self) -> tuple[int, int] | None:
+        """The offsets of the batch, whose records are intact; None if its header contradicts itself."""
+        return None if self.last_offset < self.first_offset else (self.first_offset, self.last_offset)
+
 
 def wrong_field(source: Source, search: CandidateSearch, position: int, end: int) -> WrongField | None:
     """The one wrong field of a damaged batch from ``position`` to ``end``, proven by its CRC; None for no proof."""
