@@ -17,6 +17,9 @@ from format.value_class import state_class
 from format.wording import are, counted_plainly, offsets_are
 from format.wording import offset_range as range_words
 
+#: Codes of intact batches, which are put aside.
+_PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
+
 
 @state_class
 class SegmentLosses:
@@ -129,7 +132,12 @@ class SegmentLosses:
         elif lost is not None:
             message += f"; {offsets_are(*lost)} lost"
         elif until is None and not is_padding:
-            message += f"; the records in it, from offset {first_lost} on, are lost"
+            is_put_aside = len(reasons) == 1 and worst.length == end - start and worst.code in _PUT_ASIDE
+            message += (
+                "; its records are in the quarantine file"
+                if is_put_aside
+                else f"; the records in it, from offset {first_lost} on, are lost"
+            )
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
         if readable and gone is None:

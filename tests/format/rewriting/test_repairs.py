@@ -134,3 +134,13 @@ def test_a_sound_log_stays_as_it_is(tmp_path: Path) -> None:
     path = write_segment(tmp_path / "t-0", 0, sound_log()).parent
     assert not codes(salvaged(path, tmp_path / "out", repairs=True).findings)
     assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(sound_log())
+
+
+def test_a_batch_that_is_put_aside_is_not_called_lost(tmp_path: Path) -> None:
+    """It is the last one, and starts too low: where it belongs is not proven."""
+    log = sound_log()
+    log[7] = with_field(log[7], "base_offset", 5)
+    result = salvaged(write_segment(tmp_path / "t-0", 0, log).parent, tmp_path / "out", repairs=True)
+    [loss] = result.losses
+    assert loss.message.endswith("its records are in the quarantine file")
+    assert (tmp_path / "out" / f"t-0.{0:020d}.quarantine").read_bytes() == log[7]
