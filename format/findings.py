@@ -224,6 +224,8 @@ _CODES = (
     FindingCode("batch-crc-mismatch", _F, "crc", "The CRC does not match the bytes of the batch.",
                 "Serves it, and consumers fail on it. After an unclean stop, recovery truncates the log here if the segment is past the recovery point, with the intact batches after it.",
                 "Compare with another replica; run salvage to keep the batches after it."),
+    FindingCode("batch-repaired", _W, "any", "salvage wrote a batch with another header field, whose right value is proven and which no CRC covers.",
+                "Serves the batch.", "Nothing."),
     FindingCode("data-truncated", _E, "records", "The data end in the middle of a structure.",
                 "Fails the fetch.", "Run salvage."),
     FindingCode("data-corrupt", _E, "any", "Bytes that contradict the format.", "Depends on the file.", "Compare with another replica."),

@@ -87,9 +87,21 @@ RECORD_BATCH = Layout(
         Field("leader_epoch", "i32", "partitionLeaderEpoch", "set by the broker that appended it; outside the CRC"),
         Field("magic", "i8", "magic", "2; outside the CRC"),
         Field("crc", "u32", "crc", "CRC-32C of everything from the attributes to the end of the batch"),
-        Field("attributes", "i16", "attributes", "bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon"),
-        Field("last_offset_delta", "i32", "lastOffsetDelta", "last offset minus base offset; kept when compaction drops the last record"),
-        Field("base_timestamp", "i64", "baseTimestamp", "ms; the first record's, or the delete horizon when bit 6 is set"),
+        Field(
+            "attributes",
+            "i16",
+            "attributes",
+            "bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon",
+        ),
+        Field(
+            "last_offset_delta",
+            "i32",
+            "lastOffsetDelta",
+            "last offset minus base offset; kept when compaction drops the last record",
+        ),
+        Field(
+            "base_timestamp", "i64", "baseTimestamp", "ms; the first record's, or the delete horizon when bit 6 is set"
+        ),
         Field("max_timestamp", "i64", "maxTimestamp", "ms; the records' largest, or the append time for LogAppendTime"),
         Field("producer_id", "i64", "producerId", "-1 without idempotence"),
         Field("producer_epoch", "i16", "producerEpoch", "-1 without idempotence"),
@@ -103,7 +115,12 @@ MESSAGE_V0 = Layout(
     "message, magic 0",
     "clients record/internal/LegacyRecord",
     (
-        Field("base_offset", "i64", "offset", "offset of the message; for a compressed wrapper, the offset of its last inner message"),
+        Field(
+            "base_offset",
+            "i64",
+            "offset",
+            "offset of the message; for a compressed wrapper, the offset of its last inner message",
+        ),
         Field("length", "i32", "size", "bytes that follow this field"),
         Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
         Field("magic", "i8", "magic", "0"),
@@ -116,7 +133,12 @@ MESSAGE_V1 = Layout(
     "message, magic 1",
     "clients record/internal/LegacyRecord (KIP-31, KIP-32)",
     (
-        Field("base_offset", "i64", "offset", "offset of the message; for a compressed wrapper, the offset of its last inner message"),
+        Field(
+            "base_offset",
+            "i64",
+            "offset",
+            "offset of the message; for a compressed wrapper, the offset of its last inner message",
+        ),
         Field("length", "i32", "size", "bytes that follow this field"),
         Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
         Field("magic", "i8", "magic", "1"),
@@ -170,11 +192,21 @@ END_TRANSACTION_MARKER = Layout(
     "clients record/internal/EndTransactionMarker",
     (
         Field("version", "i16", "version", "0 or higher"),
-        Field("coordinator_epoch", "i32", "coordinatorEpoch", "epoch of the transaction coordinator that wrote the marker"),
+        Field(
+            "coordinator_epoch", "i32", "coordinatorEpoch", "epoch of the transaction coordinator that wrote the marker"
+        ),
     ),
 )
 #: Control record types by their number (ControlRecordType).
-CONTROL_TYPES = ("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
+CONTROL_TYPES = (
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+)
 
 # -- indexes -------------------------------------------------------------------------------------------------
 
@@ -182,7 +214,12 @@ OFFSET_INDEX_ENTRY = Layout(
     "offset index entry",
     "storage internals/log/OffsetIndex",
     (
-        Field("relative_offset", "i32", "relativeOffset", "an offset of the batch at that position, minus the segment's base offset"),
+        Field(
+            "relative_offset",
+            "i32",
+            "relativeOffset",
+            "an offset of the batch at that position, minus the segment's base offset",
+        ),
         Field("position", "i32", "position", "byte position of a batch in the segment"),
     ),
     "the file is preallocated with zeros while its segment is active and trimmed when it is closed",
@@ -192,7 +229,12 @@ TIME_INDEX_ENTRY = Layout(
     "storage internals/log/TimeIndex (KIP-33)",
     (
         Field("timestamp", "i64", "timestamp", "ms; the largest seen in the segment up to that offset"),
-        Field("relative_offset", "i32", "relativeOffset", "offset of a batch that has that timestamp, minus the segment's base offset"),
+        Field(
+            "relative_offset",
+            "i32",
+            "relativeOffset",
+            "offset of a batch that has that timestamp, minus the segment's base offset",
+        ),
     ),
     "the file is preallocated with zeros while its segment is active and trimmed when it is closed",
 )
@@ -231,7 +273,12 @@ PRODUCER_SNAPSHOT_ENTRY = Layout(
         Field("offset_delta", "i32", "offset_delta", "last offset minus first offset of its last batch"),
         Field("timestamp", "i64", "timestamp", "ms; of its last batch or marker"),
         Field("coordinator_epoch", "i32", "coordinator_epoch", "of the last transaction marker, -1 for none"),
-        Field("current_txn_first_offset", "i64", "current_txn_first_offset", "first offset of its open transaction, -1 for none"),
+        Field(
+            "current_txn_first_offset",
+            "i64",
+            "current_txn_first_offset",
+            "first offset of its open transaction, -1 for none",
+        ),
     ),
 )
 
@@ -253,6 +300,8 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_PROPERTIES = "meta.properties"
 #: The manifest of a directory that kafkalog wrote.
 MANIFEST = "manifest.json"
+#: The manifest of a directory that is a data set: readers of data sets pass over names that begin with an underscore.
+DATA_SET_MANIFEST = "_manifest.json"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"

@@ -37,10 +37,10 @@ class Rows:
         raises: bool,
     ) -> None:
         _require_arrow()
-        from format.rows.arrow_columns import arrow_schema
+        from format.rows.arrow_columns import schema_with_times
 
         try:
-            self.schema: pa.Schema = arrow_schema(schema, columns)
+            self.schema: pa.Schema = schema_with_times(schema, columns)
         except KeyError as error:
             raise ValueError(f"{error} is not a column of {schema.type}; there are {', '.join(schema.names)}") from None
         self.findings: list[Finding] = []
@@ -51,7 +51,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """One pass over the rows. Raises DamageFound where that was asked for."""
-        from format.rows.arrow_columns import batch_table_batch, record_batches_of
+        from format.rows.arrow_columns import batch_table_batch, batch_with_times, record_batches_of
 
         self.findings, self.finding_count, self.is_complete = [], 0, False
         is_whole = True
@@ -60,9 +60,11 @@ class Rows:
                 is_whole = is_whole and block.severity < Severity.ERROR and not block.is_incomplete
                 self._note(block)
             elif block.records is not None and block.location is not None:
-                yield from record_batches_of(block.records, block.location, self.schema.names)
+                for batch in record_batches_of(block.records, block.location, self.schema.names):
+                    yield batch_with_times(batch, self.schema)
             elif block.batches is not None and block.location is not None:
-                yield batch_table_batch(block.batches, block.location).select(self.schema.names)
+                batch = batch_table_batch(block.batches, block.location).select(self.schema.names)
+                yield batch_with_times(batch, self.schema)
         self.is_complete = is_whole
 
     def reader(self) -> pa.RecordBatchReader:

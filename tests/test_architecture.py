@@ -71,6 +71,7 @@ CROWDED = {
         "the noun that everything is about; its parts fall into no groups that have a name",
     ),
     "format/verbs/dump_log": (20, "a module for each release and each of Kafka's own topics that the tool decodes"),
+    "format/rewriting": (17, "the skeleton of all verbs that rewrite a partition, a module for each step of it"),
     "kafkalog_cli": (16, "the program from its start to its exit code, each step of it a module"),
     "kafkalog_cli/options": (17, "one module for each group of options"),
     "kafkalog_cli/commands": (30, "one module for each command"),
@@ -79,6 +80,7 @@ MOST_LINES = 400
 #: Modules with more lines than that, and why.
 LONG = {
     "format.kernel.text": "one compiled unit: its functions call each other for every byte",
+    "format.log.walker": "one walk, with bodies or without, and what is said of the damage on its way",
 }
 MOST_PARAMETERS = 7
 #: Functions with more parameters than that, all of the compiled kernel: they are called for each record or each block

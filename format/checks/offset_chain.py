@@ -14,7 +14,7 @@ from format.location import Location
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.state.epochs import LeaderEpochs
-from format.wording import offsets_are
+from format.wording import offset_range, offsets_are
 
 _NEVER = 2**63
 _NO_GAPS = np.empty(0, np.int64)
@@ -27,6 +27,9 @@ class OffsetChain:
     after the first batch with fewer records than offsets. Otherwise the log may have been compacted too: in the replica
     from which it was fetched, in batches of one record each, or before the configuration was changed. But compaction
     removes every record without a key, and starts at the start of a log, so that a gap after such a record is a loss.
+
+    Where two batches contradict each other, one has a false base offset: the one for which there is room between the
+    batches around it. So a batch after a gap is judged with the two after it; ``end_segment`` ends the wait for these.
     """
 
     def __init__(self, *, is_compacted: bool = False) -> None:
@@ -38,6 +41,9 @@ class OffsetChain:
         self.last_gap_count = 0  # the offsets that are missing before the batch after the last gap
         self.first_offset: int | None = None
         self.last_offset: int | None = None
+        self._held: BatchTable | None = None  # the last batches, which are judged with those after them
+        self._after_false = _NEVER - 1  # where the batch before the next one must end, if its base offset is false
+        self._last_batch: BatchTable | None = None
         self._epochs = LeaderEpochs()
         self._greatest_offset = -1
         self._previous: int | None = None  # the last offset of the previous batch, which may be below the log's
@@ -86,6 +92,8 @@ class OffsetChain:
         """Whether there is a gap between a batch that ends at ``after`` and one of the last table at ``upto``."""
         if self._last_gap is not None and self._last_gap > after:
             return True
+        if self._held is not None and after < int(self._held.base_offset[0]) <= upto:
+            return True
         return bool(((self._gaps > after) & (self._gaps <= upto)).any())
 
     def feed(self, table: BatchTable, location: Location, *, keyless_offset: int | None = None) -> Iterator[Finding]:
@@ -99,10 +107,63 @@ class OffsetChain:
             self._keyless_offset = keyless_offset
         if self.first_offset is None:
             self.first_offset = int(table.base_offset[0])
-        end = self._plain_end(table)
+        end = None if self._held is not None else self._plain_end(table)
         if end is not None:
+            self._after_false = _NEVER - 1
             self._move_to(end, _NO_GAPS)
+            self._last_batch = table.rows(slice(len(table) - 1, None))
             return
+        if self._held is not None:
+            table, self._held = BatchTable.concatenated([self._held, table]), None
+        held = len(table) - self._waiting(table)
+        self._held = table.rows(slice(held, None)) if held < len(table) else None
+        table = table.rows(slice(0, held))
+        if len(table):
+            yield from self._checked(table, location)
+
+    def end_segment(self, location: Location) -> Iterator[Finding]:
+        """Findings for the batches that wait for one after them: the segment ends here, or bytes are damaged."""
+        if self._held is not None:
+            table, self._held = self._held, None
+            yield from self._checked(table, location)
+
+    @property
+    def end_after_gap(self) -> BatchTable | None:
+        """The last batch after the one before it, if only it waits: it comes after a gap, and none follows it."""
+        if self._held is None or len(self._held) > 1 or self._last_batch is None or self._is_first_of_segment:
+            return None
+        return BatchTable.concatenated([self._last_batch, self._held])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no offset is missing before what waits, and a record without a key shows that none was removed."""
+        has_gap = self._last_gap is not None or len(self._gaps) > 0
+        return not has_gap and not self.may_be_compacted() and self._keyless_offset is not None
+
+    def place_waiting(self, last_offset: int) -> None:
+        """Take the batch that waits for one that ends at ``last_offset``: its own base offset is false."""
+        if self._held is not None:
+            self._held = None
+            self._move_to(last_offset, _NO_GAPS)
+
+    def _waiting(self, table: BatchTable) -> int:
+        """How many of the last batches must wait: one after a gap, and one that starts before that one ends."""
+        count = len(table)
+        if int(table.base_offset[-1]) > self._end_before(table, count - 1) + 1:
+            return 1
+        if count > 1 and int(table.base_offset[-1]) <= table.last_offset_of(count - 2):
+            return 2 if int(table.base_offset[-2]) > self._end_before(table, count - 2) + 1 else 0
+        return 0
+
+    def _end_before(self, table: BatchTable, row: int) -> int:
+        """The last offset before a batch of the next table; no offset is above it if it is unknown."""
+        if row:
+            return table.last_offset_of(row - 1)
+        if self._previous is not None:
+            return self._previous
+        return _NEVER if self._base_offset is None else self._base_offset - 1
+
+    def _checked(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         base, last = table.base_offset, table.last_offset
         sparse = table.is_sparse & (table.crc_valid != 0)
         if self._compacted_from == _NEVER and sparse.any():
@@ -113,18 +174,20 @@ class OffsetChain:
         previous[0] = -1 if self._previous is None else self._previous
         known = np.ones(len(table), bool)
         known[0] = self._previous is not None
-        for row in np.flatnonzero(known & (base <= previous)).tolist():
-            yield finding(
-                "offset-not-increasing",
-                batch_location(location, table, row),
-                f"the batch starts at offset {base[row]}, but the one before it ends at {previous[row]}",
-                expected=int(previous[row]) + 1,
-                actual=int(base[row]),
-            )
+        falls = np.flatnonzero(known & (base <= previous))
+        is_false = np.zeros(len(table), bool)  # single batches with a false base offset
+        for row in falls.tolist():
+            false_row, found = self._fall(table, location, row, int(previous[row]))
+            is_false[false_row] = True
+            yield found
         # The base offset of a compressed v0/v1 message is known only after it was decompressed.
         gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
         # After a batch that is repeated, the next one goes on where the log was before.
         gaps &= base - 1 != np.maximum(np.maximum.accumulate(previous), self._greatest_offset)
+        # The offsets of a batch with a false base offset are in the gap around it.
+        right_ends = np.where(is_false, previous + last - base + 1, _NEVER - 1)
+        gaps &= ~is_false & (base - 1 < np.concatenate(([self._after_false], right_ends[:-1])))
+        self._after_false = int(right_ends[-1])
         after_gaps = base[gaps]
         if len(after_gaps):
             self.last_gap_count = int(after_gaps[-1]) - int(previous[gaps][-1]) - 1
@@ -144,7 +207,36 @@ class OffsetChain:
                 actual=event.leader_epoch,
                 judgement=Judgement(severity=None if event.leader_epoch >= 0 else Severity.WARNING),
             )
+        self._last_batch = table.rows(slice(len(table) - 1, None))
         self._move_to(int(last[-1]), after_gaps)
+
+    def _fall(self, table: BatchTable, location: Location, row: int, previous: int) -> tuple[int, Finding]:
+        """The batch with the false base offset where offsets do not rise to the batch in ``row``, and the finding."""
+        base, last = table.base_offset, table.last_offset
+        false_row, expected, doubt = row, previous + 1, ""
+        message = f"the batch starts at offset {base[row]}, but the one before it ends at {previous}"
+        if row:
+            before = self._end_before(table, row - 1)
+            room_before = int(base[row]) - before - 1 - (previous - int(base[row - 1]) + 1)
+            following = int(base[row + 1]) if row + 1 < len(table) else self._next_base_offset
+            if row + 1 == len(table) and self._held is not None:
+                following = int(self._held.base_offset[0])
+            room_here = 1  # unknown
+            if following is not None:
+                room_here = following - previous - 1 - (int(last[row]) - int(base[row]) + 1)
+            if room_before >= 0 and (room_here < 0 or (room_before == 0) > (room_here == 0)):
+                false_row, expected = row - 1, before + 1
+                message = (
+                    f"the batch has {offset_range(int(base[row - 1]), previous)}, but the one before it ends at "
+                    f"{before} and the one after it starts at {base[row]}"
+                )
+            elif room_before >= 0 and room_here >= 0 and (room_before == 0) == (room_here == 0):
+                doubt = (
+                    f"; this one or that at position {table.position[row - 1]} has a false offset, which is not known"
+                )
+        place = batch_location(location, table, false_row)
+        actual = int(base[false_row])
+        return false_row, finding("offset-not-increasing", place, message + doubt, expected=expected, actual=actual)
 
     def _plain_end(self, table: BatchTable) -> int | None:
         """The last offset of a table in which the compiled kernel finds nothing wrong, else None."""

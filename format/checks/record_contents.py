@@ -71,6 +71,34 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
     return SoundRecords(count, None if keyless_offset < 0 else keyless_offset)
 
 
+def reading_findings(table: RecordTable, location: Location) -> Iterator[Finding]:
+    """Findings that every reader of records gives: records that cannot be read, or whose offsets are wrong."""
+    for problem in table.problems:
+        yield finding_of(problem.error, location)
+    if len(table):
+        yield from check_record_offsets(table, location)
+
+
+def check_record_offsets(table: RecordTable, location: Location, before: int = -1) -> Iterator[Finding]:
+    """A finding for each batch with records whose offsets do not rise, or are not those of the batch.
+
+    ``before`` is the offset of the last record of the table before, for a batch that continues from there.
+    """
+    batches = table.batches
+    batch, offset = table.batch, table.offset
+    falls = np.zeros(len(table), bool)
+    falls[1:] = (offset[1:] <= offset[:-1]) & (batch[1:] == batch[:-1])
+    if table.is_continued:
+        falls[0] = offset[0] <= before
+    outside = (offset < batches.base_offset[batch]) | (offset > batches.last_offset[batch])
+    wrong = falls | (outside & (batches.magic[batch] == 2)) | (offset < 0)
+    yield from _per_batch(
+        table, location, wrong, "record-offset-invalid",
+        lambda row, of: f"record offset {offset[row]} is out of order or outside the batch's offsets "
+                        f"{batches.base_offset[of]} to {batches.last_offset[of]}",
+    )  # fmt: skip
+
+
 class RecordCheck:
     """Checks the record tables of one log, in log order; a batch may span several tables."""
 
@@ -130,23 +158,9 @@ class RecordCheck:
 
     def _full_check(self, table: RecordTable) -> Iterator[Finding]:
         location = self._location
-        batches = table.batches
-        batch, offset = table.batch, table.offset
-        starts = np.flatnonzero(np.concatenate(([True], batch[1:] != batch[:-1])))
-        is_first = np.zeros(len(table), bool)
-        is_first[starts] = True
-        falls = np.zeros(len(table), bool)
-        falls[1:] = offset[1:] <= offset[:-1]
-        if table.is_continued:
-            is_first[0], falls[0] = False, offset[0] <= self._last_offset
-        self._last_offset = int(offset[-1])
-        outside = (offset < batches.base_offset[batch]) | (offset > batches.last_offset[batch])
-        wrong = (falls & ~is_first) | (outside & (batches.magic[batch] == 2)) | (offset < 0)
-        yield from _per_batch(
-            table, location, wrong, "record-offset-invalid",
-            lambda row, of: f"record offset {offset[row]} is out of order or outside the batch's offsets "
-                            f"{batches.base_offset[of]} to {batches.last_offset[of]}",
-        )  # fmt: skip
+        starts = np.flatnonzero(np.concatenate(([True], table.batch[1:] != table.batch[:-1])))
+        yield from check_record_offsets(table, location, self._last_offset)
+        self._last_offset = int(table.offset[-1])
         yield from self._max_timestamps(table, starts)
         yield from _check_fields(table, location, self._limits)
 

@@ -51,8 +51,9 @@ class Damage:
     ``code`` is the code of the finding; it is ``limit-exceeded`` for a whole batch that was left out because of a
     limit. ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
     ``after_offset`` is the last offset before it. ``lost_offsets`` are the first and last of the offsets that are
-    missing because of it, None if unknown. If it reaches the end of the file, ``lost_from`` is the first offset that
-    may be missing, None if unknown.
+    missing because of it, None if unknown. ``readable`` are the first and last offset of a batch in it whose records
+    are proven to be intact, since only a field outside its CRC is wrong. If it reaches the end of the file,
+    ``lost_from`` is the first offset that may be missing, None if unknown.
     """
 
     code: str
@@ -64,6 +65,7 @@ class Damage:
     reaches_end: bool = False
     lost_offsets: tuple[int, int] | None = None
     lost_from: int | None = None
+    readable: tuple[int, int] | None = None
 
 
 @value_class
@@ -94,6 +96,13 @@ class BatchChunk:
         if self.buffer is None:
             raise ValueError("the chunk was read without bodies")
         return self.buffer
+
+    def is_sound_after(self, offset: int | None) -> bool:
+        """Whether no byte is damaged, no CRC is wrong, and the offsets rise from ``offset``, the last one before.
+
+        It is the one rule by which a chunk may be read alone. What is not sound depends on all that is before it.
+        """
+        return self.damage is None and bool(self.table.crc_valid.all()) and self.table.rises_from(offset)
 
     @property
     def covered_bytes(self) -> int:

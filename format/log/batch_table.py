@@ -233,9 +233,13 @@ class BatchTable:
         return [0] if is_one else new_highest(self.leader_epoch, highest)
 
     def rises_from(self, offset: int | None) -> bool:
-        """Whether each batch starts after the last offset of the previous one, and the first one after ``offset``."""
+        """Whether each batch starts after the last offset of the previous one, and the first one after ``offset``.
+
+        No batch may end before it starts.
+        """
         base, last = self.base_offset, self.last_offset
-        return bool((base[1:] > last[:-1]).all()) and (offset is None or not len(base) or int(base[0]) > offset)
+        rises = bool((base[1:] > last[:-1]).all()) and bool((last >= base).all())
+        return rises and (offset is None or not len(base) or int(base[0]) > offset)
 
     @property
     def is_sparse(self) -> NDArray[np.bool_]:

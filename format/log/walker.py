@@ -25,9 +25,12 @@ from format.log.batch_ranges import WHOLE_LOG, BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
 from format.log.repeated_batches import RepeatedBatches
+from format.offset_ranges import without
 
 if TYPE_CHECKING:
+    from format.log.after_damage.candidates import CandidateSearch
     from format.log.after_damage.chain_trust import ChainTrust
+    from format.log.after_damage.proofs import WrongField
     from format.log.after_damage.survey import Survey
 
 _COLUMN = BATCH_COLUMN
@@ -94,7 +97,7 @@ class _Walker:
         self._scratch = np.empty((0, len(_COLUMN)), np.int64)
 
     @cached_property
-    def _after_damage(self) -> tuple[ChainTrust, Survey]:
+    def _after_damage(self) -> tuple[ChainTrust, Survey, CandidateSearch]:
         """The classes that search after damage; their modules are imported at the first damage."""
         from format.log.after_damage.candidates import CandidateSearch
         from format.log.after_damage.chain_trust import ChainTrust
@@ -102,7 +105,7 @@ class _Walker:
 
         search = CandidateSearch(self.source, self.end, self.limits)
         trust = ChainTrust(self.source, self.end, search)
-        return trust, Survey(self.source, self.end, self.limits, search, self._offsets)
+        return trust, Survey(self.source, self.end, self.limits, search, self._offsets), search
 
     def _hop(self, buffer: memoryview, position: int) -> tuple[Int64Column, str, int]:
         """Rows of the headers in the buffer, why the hop stopped (HOP_STOPS), and the position of the next header."""
@@ -283,7 +286,7 @@ class _Walker:
         """Whether the length of a batch with a wrong CRC is right: the next batch starts there, and none before."""
         from format.log.after_damage.chain_trust import Trust
 
-        chain_trust, survey = self._after_damage
+        chain_trust, survey, _ = self._after_damage
         trust = chain_trust.trust_in(position)
         if trust is not Trust.OPEN:
             return trust is Trust.YES
@@ -318,14 +321,34 @@ class _Walker:
                 reason = f"{reason}; {found.proof}"
             first = self._first_offset_at(found.position)
             length, lost = found.position - position, self._lost_offsets(position, first)
-            return Damage("log-framing-broken", position, length, reason, after, first, lost_offsets=lost)
+            wrong = self._wrong_field(position, found.position) if found.proof else None
+            readable = None if wrong is None else wrong.readable
+            if lost is not None and readable is not None:
+                lost = next(iter(without([lost], [readable])), None)
+            return Damage(
+                "log-framing-broken", position, length, reason, after, first, lost_offsets=lost, readable=readable
+            )
         is_torn = is_beginning_of_batch(self.source, position, self.end, self.last_offset)
         code = "tail-torn" if is_torn else "log-framing-broken"
         # Fewer zeros may be the start of a torn batch: of its base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
             code, reason = "tail-zeros", "only zero bytes up to the end of the file"
-        lost_from = self._lost_from(position)
-        return Damage(code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from)
+        lost_from, readable = self._lost_from(position), None
+        wrong = None if code == "tail-zeros" else self._wrong_field(position, self.end)
+        if wrong is not None:
+            code, reason, readable = "log-framing-broken", f"{reason}; {wrong.words}", wrong.readable
+            if lost_from is not None and readable is not None and readable[0] <= lost_from:
+                lost_from = max(lost_from, readable[1] + 1)
+        return Damage(
+            code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from, readable=readable
+        )
+
+    def _wrong_field(self, position: int, end: int) -> WrongField | None:
+        """The only wrong field of the damaged batch from ``position`` to ``end``, if that is proven."""
+        from format.log.after_damage.proofs import wrong_field
+
+        search = self._after_damage[2]
+        return wrong_field(self.source, search, position, end) if end - position <= search.most_bytes else None
 
     def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
         """The first and last offset that are lost in damage: those between the batches around it, None for none.

@@ -196,12 +196,22 @@ class IndexedOffsets:
                 return int(offsets[at])
         return None
 
+    def names(self, position: Int64Column, first: Int64Column, last: Int64Column) -> NDArray[np.bool_]:
+        """Which batches the offset index names: an entry has the position of the batch, and one of its offsets."""
+        named = np.zeros(len(position), bool)
+        if len(self._by_index) and len(self._positions):
+            at = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
+            offsets = self._by_index[0][at]
+            named = (self._positions[at] == position) & (first <= offsets) & (offsets <= last)
+        return named
+
     @cached_property
     def _by_index(self) -> list[Int64Column]:
         """The sorted offsets of the offset index, then of the time index; without those that are invalid."""
         if self._location.base_offset is None:
             return []
         found = []
+        self._positions = np.empty(0, np.int64)
         log = Path(self._location.path)
         for suffix, read in (
             (layout.OFFSET_INDEX_SUFFIX, offset_index.read),
@@ -216,4 +226,6 @@ class IndexedOffsets:
                 continue  # another finding reports it
             if not index.problems:
                 found.append(np.sort(index.offsets))
+                if isinstance(index, offset_index.OffsetIndex):
+                    self._positions = index.positions
         return found

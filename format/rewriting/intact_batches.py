@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,17 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.log.after_damage.longest_chain import longest_chain
+from format.log.after_damage.longest_chain import Rival
 from format.log.after_damage.offset_range import OffsetRange
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
+from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
+from format.rewriting.false_offsets import Placement, placed
+from format.rewriting.index_builder import IndexedOffsets
 from format.value_class import state_class, value_class
 
 Int64Column = NDArray[np.int64]
@@ -61,6 +65,7 @@ class SegmentScan:
     fewer records than offsets, as after compaction.
     """
 
+    table: BatchTable
     position: Int64Column
     end_position: Int64Column
     base_offset: Int64Column
@@ -70,6 +75,7 @@ class SegmentScan:
     is_opened: NDArray[np.bool_]
     offsets: OffsetRange
     has_sparse: bool
+    placement: Placement
     bad: list[BadBytes] = field(default_factory=list)
 
 
@@ -142,16 +148,17 @@ def scan_segment(
     base_offset: int,
     limits: Limits,
     producers: ProducerBatches | None = None,
+    indexed: IndexedOffsets | None = None,
 ) -> SegmentScan:
     """Scan all batches of a segment, and keep those with a right CRC whose offsets fit.
 
     With ``producers``, those at which a broker stops are left out.
 
     The CRC does not cover the base offset. So the offsets must lie between ``first_possible`` and the next segment, and
-    of the batches with such offsets the longest chain of rising offsets is kept.
+    of the batches with such offsets the longest chain of rising offsets is kept. ``indexed`` are the offsets that the
+    indexes of the source name.
     """
-    columns: list[Int64Column] = []
-    intact: list[NDArray[np.bool_]] = []
+    tables: list[BatchTable] = []
     agree: list[NDArray[np.bool_]] = []
     opened: list[NDArray[np.bool_]] = []
     repeated: list[NDArray[np.bool_]] = []
@@ -161,10 +168,7 @@ def scan_segment(
     offsets = OffsetRange(first_possible, min(most, _MAX_INT64 - 1))
     for chunk in salvage_chunks(source, limits, offsets=offsets):
         table = chunk.table
-        columns.append(
-            np.column_stack((table.position, table.end_position, table.base_offset, table.last_offset_delta))
-        )
-        intact.append(table.crc_valid == 1)
+        tables.append(table)
         agree.append(offsets_agree(chunk))
         opened.append(table.record_count >= 0)
         if producers is not None:
@@ -172,22 +176,22 @@ def scan_segment(
         repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
         has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
-            position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-            bad.append(
-                BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC of the batch does not match its bytes")
-            )
+            place = int(table.position[row]), int(table.size_bytes[row])
+            bad.append(BadBytes(*place, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"))
         if chunk.damage is not None:
             damage = chunk.damage
             bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))
-    joined = np.concatenate([np.empty((0, 4), np.int64), *columns])
-    position, end_position, base, delta = joined.T
-    is_intact = np.concatenate([np.empty(0, bool), *intact])
+    joined = BatchTable.concatenated(tables)
+    position, end_position = joined.position, joined.end_position
+    base, delta = joined.base_offset, joined.last_offset_delta
+    is_intact = joined.crc_valid == 1
     is_opened = np.concatenate([np.empty(0, bool), *opened])
     is_possible = offsets.holds(base, delta) & np.concatenate([np.empty(0, bool), *agree])
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
-    is_kept = is_intact & is_possible
-    rows = np.flatnonzero(is_kept)
-    is_kept[rows] = longest_chain(base[rows], last[rows])
+    placement = placed(
+        joined, last, is_intact & is_possible, offsets, indexed, partial(_has_keyless, source, joined, limits)
+    )
+    is_kept = placement.is_kept.copy()
     stopping = {} if producers is None else producers.stopping(is_kept)
     is_kept[list(stopping)] = False
     is_repeat = np.concatenate([np.empty(0, bool), *repeated])
@@ -202,10 +206,33 @@ def scan_segment(
             bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), *stopping[row]))
             continue
         code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
-        reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, do not fit its place"
+        reason = _misplaced_words(joined, row, placement)
         bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
     bad.sort(key=lambda each: each.position)
-    return SegmentScan(position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, bad)
+    return SegmentScan(
+        joined, position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
+    )
+
+
+def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:
+    """Whether a batch has a record without a key, which a compacted topic does not accept."""
+    chunks = salvage_chunks(source, limits, int(table.position[row]), int(table.end_position[row]))
+    return any((each.key_length < 0).any() for chunk in chunks for each in record_tables(chunk, limits=limits))
+
+
+def _misplaced_words(table: BatchTable, row: int, placement: Placement) -> str:
+    """Why an intact batch is not kept."""
+    base = int(table.base_offset[row])
+    right = int(placement.right_offset[row])
+    if right >= 0:
+        return (
+            f"only its base offset is wrong: it is {base}, and must be {right}, as {placement.proofs[row]}; its CRC is "
+            "right"
+        )
+    reason = f"the batch's bytes are intact, but its offsets, from {base} on, do not fit its place"
+    if placement.rival[row] != Rival.NONE:
+        reason += "; or those of a batch beside it are the false ones, which is not known"
+    return reason
 
 
 def salvage_chunks(

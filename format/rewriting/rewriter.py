@@ -25,6 +25,7 @@ from format.rewriting.carried_files import topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 from format.rewriting.intact_batches import KeptBatches, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
+from format.rewriting.repairs import Repair
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
@@ -94,7 +95,8 @@ class SourceLog:
 class FirstLook:
     """The scan of a log that is not plainly sound: all its batches, and which of them are kept.
 
-    ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end.
+    ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end. ``repairs`` were made
+    in the source that was scanned, ``repairable`` are others that could be.
     """
 
     log: SourceLog
@@ -102,6 +104,8 @@ class FirstLook:
     scan: SegmentScan
     after_offset: int | None
     is_live: bool
+    repairs: tuple[Repair, ...] = ()
+    repairable: tuple[Repair, ...] = ()
 
     @property
     def bytes_not_kept(self) -> int:
@@ -127,6 +131,8 @@ class Rewriter:
     wants_every_offset = False
     #: Whether blocks that the disk cannot read are passed over.
     reads_around_errors = True
+    #: Whether batches are repaired whose only wrong field no CRC covers, and is proven; such a log is read as a whole.
+    repairs = False
     #: Whether the other files get only what is known to be Kafka's, not the bytes of the source.
     knows_all = False
     #: Whether producer snapshots are made: not where batches are left out on request, as no snapshot would fit.
@@ -168,10 +174,6 @@ class Rewriter:
         Raises ReadBackMismatch, UnreadableFile.
         """
         compare_with_source(source, became, kept, self.terms.limits, self.chunk_bytes, location, advance)
-
-    def last_possible(self, log: SourceLog) -> int:
-        """The largest offset that a batch may have in a log that is plainly sound."""
-        return log.last_possible
 
     # -- what is reported of a segment -------------------------------------------------------------------------
 

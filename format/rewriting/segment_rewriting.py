@@ -15,11 +15,12 @@ from format.io.unreadable_ranges import PatchedSource
 from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.node.segment import Segment
-from format.rewriting.index_builder import TransactionIndexBuilder
+from format.rewriting.index_builder import IndexedOffsets, TransactionIndexBuilder
 from format.rewriting.intact_batches import KeptBatches, ProducerBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became
+from format.rewriting.repairs import Repair, proven_repairs
 from format.rewriting.rewriter import FirstLook, Rewriter, SourceLog
 from format.rewriting.segment_output import Mark, SegmentOutput
 from format.rewriting.sharing import SharedRewriting
@@ -122,6 +123,8 @@ class SegmentRewriting:
     def _write_sound(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> bool:
         """Write the whole log while it is read. Returns False and removes the output where it is not plainly sound."""
         after_offset, open_transactions = result.last_offset, self._transactions.open_transactions
+        if self._rewriter.repairs:
+            return False
         try:
             with self._output(file) as output:
                 became = self._put_sound(output, file, result, progress)
@@ -149,6 +152,9 @@ class SegmentRewriting:
             items = made_here(file, log, self._rewriter, result.last_offset)
         written = Written()
         position = 0
+        is_after_gap = (
+            False  # the last batch, whose base offset may then be false: only a scan of all batches shows that
+        )
         for item in items:
             if isinstance(item, MadeDigest):
                 written.digests[len(written.chunks) - 1] = item.digest
@@ -159,13 +165,17 @@ class SegmentRewriting:
             else:
                 written.begin(item.start, item.end, output.mark())
                 self._transactions.feed(item.transactional, item.markers)
+                before_last = item.end_before_last
+                if before_last is None:
+                    before_last = log.first_possible(result.last_offset) - 1
+                is_after_gap = item.last_base_offset > before_last + 1
                 result.last_offset = item.last_offset
                 result.record_count += item.record_count
                 progress.advance(item.end - position)
                 position = item.end
         ends_early = log.next_base_offset is not None and not self._follows(log.next_base_offset, result.last_offset)
         has_grown = position != file.size_bytes
-        if has_grown or ends_early:
+        if has_grown or ends_early or (is_after_gap and log.next_base_offset is None):
             raise NotSound
         return written.became(output)
 
@@ -230,16 +240,28 @@ class SegmentRewriting:
         log = self._log
         limits = self._rewriter.terms.limits
         is_left_out = self._rewriter.keeps_misplaced
-        scan = scan_segment(
-            source,
-            first_possible=log.first_possible(after_offset),
-            next_base_offset=log.next_base_offset,
-            base_offset=log.base_offset,
-            limits=limits,
-            producers=ProducerBatches(self._transactions.open_transactions, limits) if is_left_out else None,
-        )
+        indexed = IndexedOffsets(log.location, limits)
+        made: list[Repair] = []
+        while True:
+            scan = scan_segment(
+                source,
+                first_possible=log.first_possible(after_offset),
+                next_base_offset=log.next_base_offset,
+                base_offset=log.base_offset,
+                limits=limits,
+                producers=ProducerBatches(self._transactions.open_transactions, limits) if is_left_out else None,
+                indexed=indexed,
+            )
+            others = proven_repairs(source, scan, limits) if is_left_out and isinstance(source, PatchedSource) else []
+            known = {(each.position, each.field) for each in made}
+            new = [each for each in others if (each.position, each.field) not in known]
+            if not (self._rewriter.repairs and new and isinstance(source, PatchedSource)):
+                break
+            for each in new:
+                each.apply(source)
+            made += new
         is_live = log.next_base_offset is None and file.current_size_bytes() != file.size_bytes
-        return FirstLook(log, source, scan, after_offset, is_live)
+        return FirstLook(log, source, scan, after_offset, is_live, tuple(made), tuple(others))
 
     def _kept_chunks(self, look: FirstLook) -> Iterator[tuple[BatchChunk, NDArray[np.bool_], int]]:
         """The chunks, read again, with the mask of their kept batches and the number of their first batch."""

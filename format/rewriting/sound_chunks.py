@@ -32,14 +32,17 @@ _PORTION_BYTES = 1024 * 1024
 class MadeChunk:
     """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
 
-    ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those, and
-    ``plain_producers`` the producers of the others.
+    ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before
+    that one, None if that is in another chunk. ``transactional`` are its transactional and control batches, ``markers``
+    the control records by row of those, and ``plain_producers`` the producers of the others.
     """
 
     start: int
     end: int
     first_offset: int
     last_offset: int
+    last_base_offset: int
+    end_before_last: int | None
     record_count: int
     transactional: BatchTable
     markers: dict[int, ControlRecord]
@@ -75,7 +78,7 @@ def made_chunks(
     first_possible = log.first_possible(after_offset)
     for chunk in chunks:
         open_wrappers(chunk, limits=rewriter.terms.limits)
-        if not _is_sound(chunk, first_possible, rewriter.last_possible(log)):
+        if not _is_sound(chunk, first_possible, log.last_possible):
             raise NotSound
         if rewriter.wants_every_offset and (chunk.table.base_offset[1:] != chunk.table.last_offset[:-1] + 1).any():
             raise NotSound
@@ -96,21 +99,12 @@ def made_here(
         raise NotSound from error
 
 
-def out_of_order(table: BatchTable, first_possible: int) -> NDArray[np.bool_]:
-    """Which batches do not start after the one before them ends, the first of them at ``first_possible`` or later."""
-    previous = np.concatenate(([first_possible - 1], table.last_offset[:-1]))
-    is_wrong: NDArray[np.bool_] = (table.base_offset <= previous) | (table.last_offset_delta < 0)
-    return is_wrong
-
-
 def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
     """Whether no batch of the chunk has to be left out."""
     table = chunk.table
-    if chunk.damage is not None or chunk.buffer is None or not len(table) or not table.crc_valid.all():
+    if chunk.buffer is None or not len(table) or not chunk.is_sound_after(first_possible - 1):
         return False
-    if out_of_order(table, first_possible).any() or int(table.last_offset[-1]) > last_possible:
-        return False
-    return bool(offsets_agree(chunk).all())
+    return table.last_offset_of(len(table) - 1) <= last_possible and bool(offsets_agree(chunk).all())
 
 
 def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
@@ -121,7 +115,9 @@ def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
         int(table.position[0]),
         int(table.end_position[-1]),
         int(table.base_offset[0]),
-        int(table.last_offset[-1]),
+        table.last_offset_of(len(table) - 1),
+        int(table.base_offset[-1]),
+        table.last_offset_of(len(table) - 2) if len(table) > 1 else None,
         int(np.maximum(table.record_count, 0).sum()),
         table.rows(which),
         first_control_records(chunk, which, rewriter.terms.limits),

@@ -43,6 +43,8 @@ BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
 _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+#: The Arrow type of times in Parquet files of records, and in the Python API.
+TIME = pa.timestamp("ms", "UTC")
 #: The Arrow type for each column type of ``format.columns``; ``any`` is JSON text, a timestamp is epoch milliseconds.
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
@@ -59,6 +61,19 @@ def arrow_schema(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.
     """The Arrow schema of a row schema, or of some of its columns in the order given; KeyError for an unknown one."""
     fields = {column.name: _field(column) for column in schema.columns}
     return pa.schema([fields[name] for name in (schema.names if columns is None else columns)])
+
+
+def schema_with_times(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The schema of ``arrow_schema``, but with timestamps as times; KeyError for an unknown column."""
+    times = {column.name for column in schema.columns if column.type == "timestamp"}
+    fields = arrow_schema(schema, columns)
+    return pa.schema([field.with_type(TIME) if field.name in times else field for field in fields])
+
+
+def batch_with_times(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The record batch with the types of a schema that ``schema_with_times`` made; no value is copied."""
+    arrays = [array.cast(field.type) for array, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _field(column: Column) -> pa.Field:

@@ -50,7 +50,7 @@ class ColumnsDigest:
         elif pa.types.is_binary(kind) or pa.types.is_string(kind):
             self._take(f"{name} length", _numbers(pc.binary_length(array), -1))
             self._take(name, _content(array))
-        elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        elif pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
             self._take(f"{name} valid", np.ascontiguousarray(array.is_valid().to_numpy(zero_copy_only=False)))
             self._take(name, _numbers(array, 0))
         else:

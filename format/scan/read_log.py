@@ -20,7 +20,7 @@ from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
 from format.log.walker import batch_chunks
-from format.scan.damage_findings import RepeatFindings, damage_finding
+from format.scan.damage_findings import OverlapFindings, RepeatFindings, damage_finding
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import CommittedView, Selection
 from format.value_class import value_class
@@ -104,11 +104,12 @@ def opened_chunks(
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
     """Consecutive chunks of a log, with compressed v0/v1 messages decompressed, and findings for damage."""
-    repeats = RepeatFindings(log.location)
+    repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
     for chunk in chunks:
         if chunk.buffer is not None:
             open_wrappers(chunk, limits=limits)
         yield from repeats.before(chunk)
+        yield from overlaps.in_chunk(chunk)
         yield from crc_findings(chunk, log, source)
         yield LogChunk(chunk, log.location, selection.batches(chunk.table))
         if chunk.damage is not None:

@@ -90,6 +90,7 @@ def extract(
 
     from format.columns import EXTRACTED_FILE, record_schema
     from format.findings import Finding
+    from format.layout import DATA_SET_MANIFEST
     from format.node.target import targets_at
     from format.verbs.dump.empty_range import empty_range_words
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
@@ -131,7 +132,7 @@ def extract(
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
         )
-        with resumption.publication(extracted.output, sources, job) as publication:
+        with resumption.publication(extracted.output, sources, job, manifest=DATA_SET_MANIFEST) as publication:
             show_resumed(run, publication, resumption.resume)
             progress = run.progress(lambda: sum(each.bytes_to_read(terms.selection) for each in found))
             terms.advance = progress.advance

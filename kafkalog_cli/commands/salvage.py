@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -14,6 +18,7 @@ EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
     ("kafkalog salvage /mnt/broken/orders-0 --output saved", "one partition, into saved/orders-0"),
     ("kafkalog salvage 00000000000000170210.log --output saved", "one file by itself"),
+    ("kafkalog salvage /mnt/broken --output saved --repair", "also batches whose length or base offset alone is wrong"),
     ("kafkalog salvage /mnt/broken --output saved --format jsonl > lost.jsonl", "the list of losses, for a script"),
 )
 
@@ -24,6 +29,14 @@ class Salvaged:
 
     sources: Sources
     output: OutputDirectory
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Also write batches of which only the length, base offset, leader epoch or magic is wrong, with the "
+            "right value, where the bytes prove it; each is listed.",
+        ),
+    ] = False
 
 
 def salvage(
@@ -49,7 +62,8 @@ def salvage(
     with work.reading(), writing_run("salvage", output, judging) as run:
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
-        job = found.job("salvage", index_interval_bytes=indexing.interval_bytes)
+        repair = {"repair": True} if salvaged.repair else {}
+        job = found.job("salvage", index_interval_bytes=indexing.interval_bytes, **repair)
         result = RewritingResult()
         with resumption.publication(salvaged.output, paths, job) as publication:
             show_resumed(run, publication, resumption.resume)
@@ -59,7 +73,7 @@ def salvage(
                 jobs=work.process_count,
                 advance=run.progress(PASSES * found.size_bytes).advance,
             )
-            show_written(run, salvage_sources(found, publication, terms, result))
+            show_written(run, salvage_sources(found, publication, terms, result, repairs=salvaged.repair))
             run.count("losses", len(result.losses))
         if result.losses:
             run.condition(Condition.DAMAGE)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from format.io.remote_path import is_remote, path_of
+from format.layout import MANIFEST
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size, shown
 from kafkalog_cli.options.reading import check_paths, place_of
@@ -74,11 +75,15 @@ class Resumption:
         bool, typer.Option("--keep-partial", help="Keep what was written when the run fails, for --resume.")
     ] = False
 
-    def publication(self, output: str, sources: Sequence[Path], job: Mapping[str, Any]) -> Publication:
+    def publication(
+        self, output: str, sources: Sequence[Path], job: Mapping[str, Any], *, manifest: str = MANIFEST
+    ) -> Publication:
         """The publication of a new directory, not opened yet. The arguments are those of ``Publication``."""
         from format.rewriting.publishing.publication import Publication
 
-        return Publication(output, sources, job=job, resume=self.resume, keep_partial=self.keep_partial)
+        return Publication(
+            output, sources, job=job, manifest=manifest, resume=self.resume, keep_partial=self.keep_partial
+        )
 
 
 @value_class

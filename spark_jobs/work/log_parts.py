@@ -57,8 +57,7 @@ class _SoundChunks:
     def __iter__(self) -> Iterator[BatchChunk]:
         for chunk in self._chunks:
             table = chunk.table
-            is_damaged = chunk.damage is not None or not table.crc_valid.all()
-            if is_damaged or not table.rises_from(self.last_offset):
+            if not chunk.is_sound_after(self.last_offset):
                 self.is_plain = False
                 return
             if len(table):

@@ -48,7 +48,7 @@ def test_a_flip_in_the_crc_the_body_and_the_magic(tmp_path: Path, position: int,
     changed = bytearray(SECOND)
     changed[position] ^= 0x10
     (found,) = verdict(tmp_path, FIRST + bytes(changed) + THIRD)
-    assert (found.code, found.lost_offsets) == (reported, (3, 5))
+    assert (found.code, found.lost_offsets) == (reported, None if position == 16 else (3, 5))
     assert (found.location.position, found.location.length) == (len(FIRST), len(SECOND))
     assert offsets_read(tmp_path) == [0, 1, 2, 6, 7, 8]
 

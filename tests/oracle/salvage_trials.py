@@ -2,9 +2,11 @@
 
     python -m tests.oracle.salvage_trials [--count 200] [--first 0] [--kafka 4.3.1] [--work DIR]
     python -m tests.oracle.salvage_trials --only "^odd-batches/"
+    python -m tests.oracle.salvage_trials --fields --count 20
 
 runs them, one broker after the other, and prints a table: started of tried, and whether a consumer gets all records,
-field by field, and of transactions those that are committed.
+field by field, and of transactions those that are committed. With ``--fields`` the damage is one wrong header field,
+outside the CRC, in a batch of each log, and salvage runs with ``--repair``.
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ class SalvageTrial:
     identity_given: bool = False  # cluster and node id were lost, and written by hand before the start
     partitions: int = 0  # those that a consumer read
     records: int = 0
+    wounded: int = 0  # logs with a wrong header field
+    restored: int = 0  # of them, those that came out as they were
 
     @property
     def is_right(self) -> bool:
@@ -81,12 +85,15 @@ class SalvageTrials(Trials):
         super().__init__(lab, version, source, work)
         self._reader = reader
 
-    def trial(self, number: int, mutation: Mutation | None = None) -> SalvageTrial:
+    def trial(self, number: int, mutation: Mutation | None = None, *, fields: bool = False) -> SalvageTrial:
         """Damage a copy as the number or the mutation says, salvage it, start a broker on the output, and compare."""
         rng = random.Random(number)
         node = copied_node(self._source, self._work / "node")
         result = SalvageTrial(number)
-        if mutation is None:
+        originals: dict[str, bytes] = {}
+        if fields:
+            originals, result.damages = wrong_fields(node.first, rng)
+        elif mutation is None:
             result.damages = damage(node, rng, _CHOSEN)
         else:
             mutation.apply(node)
@@ -97,7 +104,7 @@ class SalvageTrials(Trials):
         try:
             sources = read_write_sources([node.first])
             with Publication(saved, [node.first], job=sources.job("salvage")) as publication:
-                items = list(salvage(sources, publication))
+                items = list(salvage(sources, publication, repairs=fields))
         except InputError as error:
             result.outcome, result.predicted = "no source", [error.message]
             return result
@@ -110,6 +117,8 @@ class SalvageTrials(Trials):
             # As the finding says: nothing but the operator knows what the cluster is called.
             (saved / META_PROPERTIES).write_bytes((self._source / META_PROPERTIES).read_bytes())
             result.identity_given = True
+        result.wounded = len(originals)
+        result.restored = sum((saved / name).read_bytes() == content for name, content in originals.items())
         before = files_of(copy)
         expected = _log_ends(saved)
         kept = kept_records(saved)
@@ -141,6 +150,32 @@ class SalvageTrials(Trials):
         elif not result.predicted:
             result.differences.append(f"the broker did not start: {last_words(text)}")
         return result
+
+
+#: The places of the header fields outside the CRC of a v2 batch, and their sizes.
+_FIELDS = {"length": (8, 4), "base offset": (0, 8), "leader epoch": (12, 4), "magic": (16, 1)}
+
+
+def wrong_fields(log_dir: Path, rng: random.Random) -> tuple[dict[str, bytes], list[str]]:
+    """Give one batch of each log of a node a wrong header field; returns the old logs, and what was done."""
+    originals, done = {}, []
+    for path in sorted(log_dir.glob("*-*/*.log")):
+        content = bytearray(path.read_bytes())
+        with FileSource(path) as source:
+            table = read_batch_table(source)
+        if not len(table) or path.parent.name == METADATA:
+            continue
+        row = rng.randrange(len(table))
+        name = rng.choice(list(_FIELDS))
+        at, width = _FIELDS[name]
+        at += int(table.position[row])
+        old = int.from_bytes(content[at : at + width], "big")
+        new = old ^ (1 << rng.randrange(8 * width)) if rng.random() < 0.7 else (old + rng.randrange(1, 9)) % 256**width
+        originals[f"{path.parent.name}/{path.name}"] = bytes(content)
+        content[at : at + width] = new.to_bytes(width, "big")
+        path.write_bytes(content)
+        done.append(f"{path.parent.name}/{path.name}: {name} of batch {row} of {len(table)}: {new} for {old}")
+    return originals, done
 
 
 def _log_ends(saved: Path) -> dict[str, int]:
@@ -258,6 +293,7 @@ def main() -> int:
     parser.add_argument("--kafka", default="4.3.1")
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
     parser.add_argument("--only", help="damage of these kinds and names, one in each trial: a regular expression")
+    parser.add_argument("--fields", action="store_true", help="one wrong header field in each log, and --repair")
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     lab = KafkaLab()
@@ -274,12 +310,15 @@ def main() -> int:
             for number in numbers:
                 if options.minutes and time.monotonic() > deadline:
                     break
-                done.append(trials.trial(number, only[number] if only else None))
+                done.append(trials.trial(number, only[number] if only else None, fields=options.fields))
                 if not done[-1].is_right or done[-1].outcome != "started":
                     print(done[-1], file=sys.stderr, flush=True)
                 if len(done) % 10 == 0:
                     print(f"{len(done)}/{len(numbers)}", file=sys.stderr, flush=True)
     print(table(done))
+    if options.fields:
+        restored, wounded = sum(each.restored for each in done), sum(each.wounded for each in done)
+        print(f"\n{restored} of {wounded} logs came out as they were")
     return 0 if all(each.is_right for each in done) else 1
 
 

@@ -19,7 +19,7 @@ from tests.running import Run, run_many
 
 OUTPUTS = Path("out")
 #: Files that are recorded as text, so that a difference shows what it is.
-RECORDED_AS_TEXT = ("manifest.json",)
+RECORDED_AS_TEXT = ("manifest.json", "_manifest.json")
 
 
 def main() -> None:

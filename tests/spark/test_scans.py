@@ -118,7 +118,7 @@ def _digests(root: Path) -> dict[str, str]:
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != "manifest.json"
+        if path.is_file() and not path.name.endswith("manifest.json")
     }
 
 

@@ -195,11 +195,12 @@ def _check_damage(bundle: Bundle, values: dict[str, Any]) -> None:
     for name in ("after_offset", "next_base_offset", "lost_from"):
         if not isinstance(values.get(name), (int, type(None))):
             raise InputError(f"its list of damage has a line with a wrong {name}")
-    lost = values.get("lost_offsets")
-    if lost is not None and not (
-        isinstance(lost, list) and len(lost) == 2 and all(isinstance(each, int) for each in lost)
-    ):
-        raise InputError("its list of damage has a line with wrong lost_offsets")
+    for name in ("lost_offsets", "readable"):
+        pair = values.get(name)
+        if pair is not None and not (
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(each, int) for each in pair)
+        ):
+            raise InputError(f"its list of damage has a line with wrong {name}")
 
 
 def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, tuple[list[int], list[int]]]]:

@@ -79,11 +79,14 @@ class CandidateSearch:
         self._looks_left -= header.size_bytes > DIRECT_BYTES
         return header.size_bytes <= self.most_bytes and self.is_crc_right(header.position, header.end_position)
 
-    def is_crc_right(self, start: int, stop: int) -> bool:
-        """Whether the stored CRC of the batch at ``start`` is right if the batch ends at ``stop``."""
+    def is_crc_right(self, start: int, stop: int, *, is_v2: bool = False) -> bool:
+        """Whether the stored CRC of the batch at ``start`` is right if the batch ends at ``stop``.
+
+        The format is that of its magic, or v2 for any magic if ``is_v2``.
+        """
         header = self._source.read_at(start, HEADER_BYTES)
         if len(header) <= MAGIC_AT:
             return False
-        stored_at, covered_from, is_v2 = crc_fields(header[MAGIC_AT])
+        stored_at, covered_from, is_v2 = crc_fields(2 if is_v2 else header[MAGIC_AT])
         stored = int.from_bytes(header[stored_at : stored_at + CRC_BYTES], "big")
         return stop > start + covered_from and self._crcs[is_v2].crc(start + covered_from, stop) == stored

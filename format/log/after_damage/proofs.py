@@ -10,11 +10,13 @@ from format.io.source import Source
 from format.kernel.records import index_records
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.log.after_damage.candidates import CandidateSearch
-from format.log.batch_header import HEADER_BYTES
+from format.log.batch_header import HEADER_BYTES, MAGIC_AT
+from format.value_class import value_class
 
 #: Damaged records are decoded, to find their ends, in at most this many bytes.
 _DECODED_BYTES = 1024 * 1024
 _LENGTH_BYTES = 4
+_LAST_DELTA_AT = layout.RECORD_BATCH.offset_of("last_offset_delta")
 #: The sizes of varints that prove a length; one byte may have the right value by chance.
 _VARINT_BYTES = range(2, 6)
 
@@ -38,9 +40,9 @@ class DamagedBatch:
 
     def proof_of_end(self, position: int) -> str:
         """The proof that the batch ends at ``position``, for a message; empty for none."""
-        if self._search.is_crc_right(self._position, position):
-            length = position - self._position - layout.LOG_ENTRY.size_bytes
-            return f"only its length is wrong: its CRC is right for a length of {length}"
+        wrong = wrong_field(self._source, self._search, self._position, position)
+        if wrong is not None:
+            return wrong.words
         if position in self._ends:
             return "its header is damaged; its records end where the next batch starts"
         return ""
@@ -63,6 +65,50 @@ class DamagedBatch:
         if value_end_in_message(self._source, self._position, start) == end:
             return True
         return start - self._position >= _VALUE_OF_RECORD_AT and _is_value_of_record(self._source, start, end)
+
+
+@value_class
+class WrongField:
+    """The length or the magic of a batch whose CRC is right with another value, and the offsets of the batch.
+
+    For a compressed v0 or v1 message both offsets are its last one.
+    """
+
+    field: str
+    wrong: int
+    right: int
+    first_offset: int
+    last_offset: int
+
+    @property
+    def words(self) -> str:
+        """The proof for a message."""
+        how = f"for a length of {self.right}" if self.field == "length" else f"for a magic of {self.right}"
+        return f"only its {self.field} is wrong: its CRC is right {how}"
+
+    @property
+    def readable(self) -> tuple[int, int] | None:
+        """The offsets of the batch, whose records are intact; None if its header contradicts itself."""
+        return None if self.last_offset < self.first_offset else (self.first_offset, self.last_offset)
+
+
+def wrong_field(source: Source, search: CandidateSearch, position: int, end: int) -> WrongField | None:
+    """The one wrong field of a damaged batch from ``position`` to ``end``, proven by its CRC; None for no proof."""
+    header = source.read_at(position, HEADER_BYTES)
+    if len(header) <= MAGIC_AT:
+        return None
+    magic = int.from_bytes(header[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+    is_old = magic in (0, 1) and search.is_crc_right(position, end)  # which covers the magic
+    if not is_old and (len(header) < HEADER_BYTES or not search.is_crc_right(position, end, is_v2=True)):
+        return None
+    first, length = layout.LOG_ENTRY.struct.unpack_from(header)
+    right_length = end - position - layout.LOG_ENTRY.size_bytes
+    delta = 0 if is_old else int.from_bytes(header[_LAST_DELTA_AT : _LAST_DELTA_AT + _LENGTH_BYTES], "big", signed=True)
+    if (is_old or magic == 2) and length != right_length:
+        return WrongField("length", length, right_length, first, first + delta)
+    if not is_old and magic != 2 and length == right_length:
+        return WrongField("magic", magic, 2, first, first + delta)
+    return None  # both are wrong, or none is
 
 
 def _record_spans(source: Source, start: int, end: int) -> NDArray[np.int64]:

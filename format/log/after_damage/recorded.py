@@ -33,4 +33,5 @@ def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
         bool(found.get("reaches_end")),
         None if lost is None else (lost[0], lost[1]),
         found.get("lost_from"),
+        None if found.get("readable") is None else (found["readable"][0], found["readable"][1]),
     )

@@ -18,7 +18,6 @@ from typing import Any
 
 from format.errors import KafkaLogError, OutputError
 from format.io.source import os_reason, read_whole
-from format.layout import MANIFEST
 from format.limits import MIB
 from format.location import Location
 from format.value_class import value_class
@@ -116,12 +115,12 @@ def lock_journal(directory: Path) -> Journal:
     return Journal(fd, path)
 
 
-def lock_journal_to_resume(directory: Path) -> Journal | None:
+def lock_journal_to_resume(directory: Path, manifest: str) -> Journal | None:
     """Open the journal of a partial directory that an earlier run left; None where a run is still writing there.
 
-    A run that is about to publish has removed its journal and locked the manifest instead. Raises OutputError.
+    A run that is about to publish has removed its journal and locked the file ``manifest`` instead. Raises OutputError.
     """
-    for name in (JOURNAL, MANIFEST):
+    for name in (JOURNAL, manifest):
         path = directory / name
         try:
             fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
 """A new directory that appears whole or not at all: written beside its name, checked, then renamed.
 
-``.NAME.partial-RANDOM`` -> files, each flushed to the disk when it is closed -> read back -> ``manifest.json`` with
+``.NAME.partial-RANDOM`` -> files, each flushed to the disk when it is closed -> read back -> a manifest with the
 size and SHA-256 of every file, written last -> directories flushed -> renamed to NAME -> the parent flushed. An error
 at any step ends the work, and what was written so far is removed (or kept, to be resumed). A failed flush is never
 tried again: what the kernel dropped cannot be known.
@@ -40,8 +40,9 @@ class Publication:
     """The context manager in which a target directory is written; nothing is there before ``finish`` returns.
 
     ``job`` describes the work in JSON values; it goes into the manifest, and only a partial directory of the same job
-    is resumed. Work is divided into steps: files made since the last ``finish_step`` belong to the next one, and a
-    resumed run skips a step whose files all have the size and SHA-256 in the journal.
+    is resumed. ``manifest`` is the name of that file. Work is divided into steps: files made since the last
+    ``finish_step`` belong to the next one, and a resumed run skips a step whose files all have the size and SHA-256 in
+    the journal.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class Publication:
         sources: Iterable[str | os.PathLike[str]],
         *,
         job: Mapping[str, Any] | None = None,
+        manifest: str = MANIFEST,
         resume: bool = False,
         keep_partial: bool = False,
     ) -> None:
         self._asked_target = Path(target)
         self._sources = [Path(each) for each in sources]
         self._job: dict[str, Any] = json.loads(json.dumps(job or {}))
+        self._manifest = manifest
         self._resume = resume
         self._keep_partial = keep_partial
         self._journal: Journal | None = None
@@ -103,7 +106,9 @@ class Publication:
         Nothing in it is changed before its journal is locked: another run may be writing it.
         """
         fitting = [path for path in partials_of(self.target) if self._steps_in(path) is not None]
-        found = [(path, journal) for path in fitting if (journal := lock_journal_to_resume(path)) is not None]
+        found = [
+            (path, journal) for path in fitting if (journal := lock_journal_to_resume(path, self._manifest)) is not None
+        ]
         try:
             if fitting and not found:
                 raise OutputError("another run is writing it", Location(str(fitting[0])))
@@ -120,7 +125,7 @@ class Publication:
 
     def _steps_in(self, path: Path) -> dict[str, Step] | None:
         """The finished steps of a partial directory; None where it is of another job."""
-        content = read_journal(path / JOURNAL, path / MANIFEST)
+        content = read_journal(path / JOURNAL, path / self._manifest)
         return content.steps if content is not None and content.job == self._job else None
 
     def _resume_from(self, path: Path, journal: Journal) -> None:
@@ -162,7 +167,7 @@ class Publication:
         """
         relative = PurePosixPath(os.fspath(relative_path))
         name = relative.as_posix()
-        if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (MANIFEST, JOURNAL):
+        if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (self._manifest, JOURNAL):
             raise ValueError(f"no file of a publication: {name!r}")
         if name in self._files:
             raise ValueError(f"made before: {name!r}")
@@ -268,10 +273,10 @@ class Publication:
             **(manifest_extra or {}),
             "files": [self._files[name].as_json() for name in sorted(self._files)],
         }
-        path = self.path / MANIFEST
-        with NewFile(MANIFEST, path, self._enter) as file:
+        path = self.path / self._manifest
+        with NewFile(self._manifest, path, self._enter) as file:
             file.write(json.dumps(manifest, indent=1, ensure_ascii=True).encode("ascii") + b"\n")
-        if not self._is_on_disk(self._files[MANIFEST]):
+        if not self._is_on_disk(self._files[self._manifest]):
             raise OutputError("what was read back is not what was written", Location(str(path)))
         try:
             with held(path):

@@ -178,8 +178,7 @@ def sound_chunks(
         limits=limits,
         chunk_bytes=chunk_bytes,
     ):
-        is_damaged = chunk.damage is not None or not chunk.table.crc_valid.all()
-        if is_damaged or not chunk.table.rises_from(after_offset):
+        if not chunk.is_sound_after(after_offset):
             outbox.send(Unsound(batch_range))  # damage may extend to the end of the log, so no more is read
             return None
         after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)

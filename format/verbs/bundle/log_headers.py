@@ -140,6 +140,7 @@ class HeaderWriter:
                                 "reaches_end": found.reaches_end,
                                 "lost_from": found.lost_from,
                                 "lost_offsets": found.lost_offsets,
+                                "readable": found.readable,
                             }
                         )
                     )

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from format.checks.record_contents import reading_findings
 from format.columns import record_schema
-from format.findings import Finding, finding_of
+from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log.read_records import record_tables
 from format.node.target import Target, target_at
@@ -122,8 +123,7 @@ def blocks_of_chunks(
 def _record_blocks(item: LogChunk, log_start_offset: int | None, terms: DumpTerms) -> Iterator[RowBlock | Finding]:
     schema, selection = record_schema(terms.extra_columns), terms.selection
     for table in record_tables(item.chunk, which=item.readable, limits=terms.limits, location=item.location):
-        for problem in table.problems:
-            yield finding_of(problem.error, item.location)
+        yield from reading_findings(table, item.location)
         kept = table
         if not selection.is_everything:
             kept = table.rows(np.flatnonzero(selection.records(table) & (table.offset >= item.least_offset)))

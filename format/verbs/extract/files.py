@@ -191,10 +191,12 @@ class ParquetFormat:
     schema: RowSchema = RECORD
 
     def portions(self, block: RowBlock) -> Iterator[pa.RecordBatch]:
-        from format.rows.arrow_columns import BATCH_BYTES, block_batches
+        from format.rows.arrow_columns import BATCH_BYTES, batch_with_times, block_batches, schema_with_times
 
         columns = _parquet_columns(self.schema)
-        yield from block_batches(block, columns, batch_bytes=min(BATCH_BYTES, self.row_group_bytes))
+        schema = schema_with_times(self.schema, columns)
+        for batch in block_batches(block, columns, batch_bytes=min(BATCH_BYTES, self.row_group_bytes)):
+            yield batch_with_times(batch, schema)
 
     def split(self, portion: pa.RecordBatch, records: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         return portion.slice(0, records), portion.slice(records)
@@ -210,7 +212,7 @@ class _ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from format.rows.arrow_columns import arrow_schema
+        from format.rows.arrow_columns import schema_with_times
         from format.rows.arrow_digest import ColumnsDigest
 
         self.file = file
@@ -219,7 +221,7 @@ class _ParquetFile:
         marks = {name: str(getattr(file, name)) for name in PARTITION_COLUMNS if getattr(file, name) is not None}
         metadata = {f"kafkalog.{name}": value for name, value in marks.items()}
         columns = _parquet_columns(terms.schema)
-        self._schema = arrow_schema(terms.schema, columns).with_metadata(metadata)
+        self._schema = schema_with_times(terms.schema, columns).with_metadata(metadata)
         self._sink = _Sink(self._new)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from format.checks.record_contents import reading_findings
 from format.columns import IS_MATCH, RowSchema, record_schema
-from format.findings import Finding, finding_of
+from format.findings import Finding
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target
@@ -82,8 +83,7 @@ class ContextScan:
                 yield item
                 continue
             for table in record_tables(item.chunk, which=item.readable, limits=limits, location=item.location):
-                for problem in table.problems:
-                    yield finding_of(problem.error, item.location)
+                yield from reading_findings(table, item.location)
                 keep = criteria.selection.records(table) & (table.offset >= item.least_offset)
                 records = table.rows(np.flatnonzero(keep))
                 if len(records):

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from format.checks.record_contents import reading_findings
 from format.errors import NotALogDir
-from format.findings import Finding, finding_of
+from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
@@ -149,8 +150,7 @@ def found_in(
 
 def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[FoundRecords | Finding]:
     for table in record_tables(item.chunk, which=_batches(item, criteria), limits=limits, location=item.location):
-        for problem in table.problems:
-            yield finding_of(problem.error, item.location)
+        yield from reading_findings(table, item.location)
         candidates = _candidates(table, criteria, item.least_offset)
         hits = _hits(candidates, criteria)
         if hits is not None:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import Refused, UnreadableFile
-from format.files.side_file import INT64_RANGE
 from format.findings import Finding, Severity, finding, finding_of
 from format.io.source import FileSource
 from format.layout import CODEC_NAMES
@@ -84,12 +83,6 @@ class Recompressor(Rewriter):
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         return portions(chunk, is_kept, self._plan, self.terms.limits, location)
-
-    def last_possible(self, log: SourceLog) -> int:
-        """Offsets past what one segment can hold go into another segment."""
-        if log.next_base_offset is None and not self._skips_damaged:
-            return INT64_RANGE[1]
-        return super().last_possible(log)
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
         result.add(finding_of(error), True)

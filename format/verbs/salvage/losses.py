@@ -11,9 +11,14 @@ from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, SegmentScan
+from format.rewriting.repairs import Repair
 from format.rewriting.written_segments import SegmentResult
 from format.value_class import state_class
 from format.wording import are, counted_plainly, offsets_are
+from format.wording import offset_range as range_words
+
+#: Codes of intact batches, which are put aside.
+_PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
 
 
 @state_class
@@ -30,6 +35,7 @@ class SegmentLosses:
     is_live: bool
     is_compacted: bool
     indexed: IndexedOffsets
+    repairable: tuple[Repair, ...] = ()
     lost_bytes: int = 0
     torn_end: Cause | None = None  # the damage after the last kept batch of the last segment
 
@@ -48,7 +54,8 @@ class SegmentLosses:
             if ends[gap] > starts[gap]:
                 self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
             else:
-                found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap])
+                is_before_last = self.next_base_offset is None and gap == len(kept) - 1
+                found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap], is_before_last)
                 done.add(found, found.severity >= Severity.ERROR)
         if len(kept):
             done.last_offset = int(scan.last_offset[kept[-1]])
@@ -63,8 +70,8 @@ class SegmentLosses:
         base_offset = self.location.base_offset or 0
         return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
 
-    def _offset_gap(self, position: int, first: int, until: int) -> Finding:
-        """A finding about offsets between adjoining batches.
+    def _offset_gap(self, position: int, first: int, until: int, is_before_last: bool) -> Finding:
+        """A finding about offsets between adjoining batches, the second of which may be the last one of the log.
 
         Compaction may have removed them: the loss is likely. It is proven where an index of the source names one.
         """
@@ -74,6 +81,8 @@ class SegmentLosses:
         if named is not None:
             message = f"{offsets_are(first, until - 1)} in no batch, and an index of the source names offset {named}"
             judgement = Judgement(severity=Severity.ERROR, next_step=LOOK_ELSEWHERE)
+        elif is_before_last:
+            message += ": compaction removed them, they are lost, or the base offset of the last batch is wrong"
         place = self.location.at(position=position, offset=first)
         return finding("offset-gap", place, message, lost_offsets=(first, until - 1), judgement=judgement)
 
@@ -110,21 +119,55 @@ class SegmentLosses:
         if len(reasons) > 1:
             message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
+        readable = [each for each in self.repairable if start <= each.position and each.end_position <= end]
+        gone = lost
         is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
         is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
         if is_repeat:
             message += "; nothing is lost"
+        elif readable:
+            gone = self._without(lost, readable, start, end)
+            message += "".join(f"; {_readable_words(each)}" for each in readable)
+            message += f"; {offsets_are(*gone)} lost" if gone is not None else ""
         elif lost is not None:
             message += f"; {offsets_are(*lost)} lost"
         elif until is None and not is_padding:
-            message += f"; the records in it, from offset {first_lost} on, are lost"
+            is_put_aside = len(reasons) == 1 and worst.length == end - start and worst.code in _PUT_ASIDE
+            message += (
+                "; its records are in the quarantine file"
+                if is_put_aside
+                else f"; the records in it, from offset {first_lost} on, are lost"
+            )
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
+        if readable and gone is None:
+            next_step = "Run salvage with --repair, which writes the batch with the right field."
         judgement = Judgement(severity=Severity.WARNING if is_repeat else None, next_step=next_step)
         found = finding(code, place, message, lost_offsets=lost, judgement=judgement)
         if until is None and not is_repeat:
             self.torn_end = Cause.of(found)
         done.add(found, not is_padding and not is_repeat)
+
+    def _without(
+        self, lost: tuple[int, int] | None, readable: list[Repair], start: int, end: int
+    ) -> tuple[int, int] | None:
+        """The lost offsets without those that can be read at the start or the end of a gap; None if none is left."""
+        if lost is None or sum(each.size_bytes for each in readable) == end - start:
+            return None
+        first, last = lost
+        for each in readable:
+            if each.first_offset <= first <= each.last_offset:
+                first = each.last_offset + 1
+        for each in reversed(readable):
+            if each.first_offset <= last <= each.last_offset:
+                last = each.first_offset - 1
+        return (first, last) if first <= last else None
+
+
+def _readable_words(repair: Repair) -> str:
+    """What can be read of a batch that is not kept."""
+    offsets = range_words(repair.first_offset, repair.last_offset)
+    return f"{offsets} can be read at position {repair.position}, and --repair keeps them: {repair.words}"
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:

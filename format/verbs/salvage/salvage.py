@@ -53,13 +53,17 @@ def salvage(
     publication: Publication,
     terms: WriteTerms | None = None,
     result: RewritingResult | None = None,
+    *,
+    repairs: bool = False,
 ) -> Iterator[Finding | WrittenSegment]:
     """Write the intact batches into the open publication and finish it; yields each segment, and findings on the way.
 
+    With ``repairs``, batches of which only a field outside the CRC is wrong are written with the right one, if that is
+    proven.
     Raises OutputError and FileChanged; a source that cannot be read is a finding.
     """
     result = result or RewritingResult()
-    salvager = Salvager(terms or WriteTerms(), sources.log_dir)
+    salvager = Salvager(terms or WriteTerms(), sources.log_dir, repairs=repairs)
     for found in salvager.missing_replicas(sources):
         result.findings.append(found)
         result.losses.append(found)
@@ -76,8 +80,9 @@ class Salvager(Rewriter):
     keeps_misplaced = True
     wants_every_offset = True
 
-    def __init__(self, terms: WriteTerms, log_dir: LogDir | None) -> None:
+    def __init__(self, terms: WriteTerms, log_dir: LogDir | None, *, repairs: bool = False) -> None:
         super().__init__(terms)
+        self.repairs = repairs
         self._log_dir = log_dir
         self._checkpoints_of: dict[Path, Checkpoints] = {}  # by log directory
         self._checkpoints = Checkpoints()
@@ -104,7 +109,12 @@ class Salvager(Rewriter):
             look.is_live,
             self._is_compacted,
             IndexedOffsets(look.log.location, self.terms.limits),
+            look.repairable,
         )
+        for each in look.repairs:
+            place = look.log.location.at(each.position, each.size_bytes, each.first_offset)
+            message = f"the batch is written with another {each.field.replace('_', ' ')}: {each.words}"
+            result.add(finding("batch-repaired", place, message, expected=each.right, actual=each.wrong), False)
         losses.report(result)
         self._torn_end = losses.torn_end
         result.lost_bytes = losses.lost_bytes
@@ -199,6 +209,7 @@ class Salvager(Rewriter):
             "segments": [each.as_json() for each in result.segments],
             "lost_bytes": result.lost_bytes,
             "losses": [finding_as_json(each) for each in result.losses],
+            "repaired": [finding_as_json(each) for each in result.findings if each.code == "batch-repaired"],
         }
 
 

@@ -15,9 +15,11 @@ from format.checks.offset_chain import OffsetChain
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Cause, Finding, Judgement, Severity, finding, finding_of
 from format.log.batch_chunk import Damage
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.file_location import location_of_file
+from format.rewriting.false_offsets import proof_of_false_end
+from format.rewriting.index_builder import IndexedOffsets
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
 from format.value_class import state_class, value_class
@@ -90,6 +92,7 @@ def verify_log_file(
             if across is not None:
                 yield from across(SoundBatches(sound_batches(walked.table), walked.markers))
             if walked.damage is not None:
+                yield from chain.end_segment(log.location)
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
@@ -99,6 +102,8 @@ def verify_log_file(
                 if is_end and not walked.tail_finding.is_incomplete:  # what is still being written is no damage
                     outcome.torn_end = Cause.of(walked.tail_finding)
                 yield walked.tail_finding
+        yield from _false_end(log, chain, terms)
+        yield from chain.end_segment(log.location)
     except WorkerDied:
         raise
     except KafkaLogError as error:
@@ -113,6 +118,25 @@ def verify_log_file(
         if parts.state is not None:
             terms.coverage.segments += 1
             terms.coverage.bytes += parts.state.size_bytes
+
+
+def _false_end(log: LogUnit, chain: OffsetChain, terms: Verification) -> Iterator[Finding]:
+    """The finding for a last batch whose base offset is too high, if that is proven; it contradicts no other batch."""
+    end = chain.end_after_gap
+    if end is None or int(end.position[1]) != int(end.end_position[0]) or int(end.last_offset_delta[1]) < 0:
+        return
+    right = end.last_offset_of(0) + 1
+    indexed = IndexedOffsets(log.location, terms.walk.limits) if terms.level is Level.FULL else None
+    proof = proof_of_false_end(end, right, indexed, is_whole=chain.is_whole)
+    if proof:
+        yield finding(
+            "batch-invalid",
+            batch_location(log.location, end, 1),
+            f"the base offset of the batch is {end.base_offset[1]}, and must be {right}: {proof}",
+            expected=right,
+            actual=int(end.base_offset[1]),
+        )
+        chain.place_waiting(right + int(end.last_offset_delta[1]))
 
 
 def group_replay(topic: str | None, base_offset: int | None) -> GroupReplay | None:

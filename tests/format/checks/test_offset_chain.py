@@ -36,6 +36,7 @@ def fed(segments: list[Rows], cuts: random.Random | None = None) -> tuple[list[F
             last = len(rows) if cuts is None else min(len(rows), first + cuts.randrange(1, 5))
             found += list(chain.feed(table_of(rows[first:last], first), Location("t-0/0.log")))
             first = last
+        found += chain.end_segment(Location("t-0/0.log"))
     return found, chain
 
 
@@ -56,6 +57,7 @@ def test_the_size_of_the_last_gap() -> None:
     chain = OffsetChain()
     chain.start_segment(0, None)
     list(chain.feed(table_of([(3, 4)], 0), Location("t-0/0.log")))
+    list(chain.end_segment(Location("t-0/0.log")))
     assert chain.last_gap_count == 3
 
 
@@ -97,6 +99,7 @@ def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: py
         chain, found = OffsetChain(), list[object]()
         for number, table in enumerate(tables):
             if number % 4 == 0:
+                found += chain.end_segment(Location("t-0/0.log"))
                 chain.start_segment(int(table.base_offset[0]) - (seed + number) % 3, number * 40 if number else None)
             found += chain.feed(table, Location("t-0/0.log"), keyless_offset=2 if seed % 2 else None)
             found += [chain.last_offset, chain.first_offset, chain.has_gap(1, 9), chain.may_be_compacted(9)]
@@ -111,7 +114,8 @@ def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: py
 def test_a_gap_is_counted_in_its_message(last: int, words: str) -> None:
     chain = OffsetChain()
     chain.start_segment(0, None)
-    [found] = chain.feed(table_of([(0, 2), (last + 1, 8)], 0), Location("t-0/0.log"), keyless_offset=0)
+    assert not [*chain.feed(table_of([(0, 2), (last + 1, 8)], 0), Location("t-0/0.log"), keyless_offset=0)]
+    [found] = chain.end_segment(Location("t-0/0.log"))
     assert found.message.startswith(words)
 
 
@@ -121,7 +125,9 @@ def test_a_gap_is_counted_in_its_message(last: int, words: str) -> None:
 def test_a_gap_is_a_loss_only_after_a_record_without_a_key(keyless_offset: int | None, severity: Severity) -> None:
     chain = OffsetChain()
     chain.start_segment(0, None)
-    found = list(chain.feed(table_of([(0, 2), (6, 8)], 0), Location("t-0/0.log"), keyless_offset=keyless_offset))
+    assert not [*chain.feed(table_of([(0, 2), (6, 8)], 0), Location("t-0/0.log"), keyless_offset=keyless_offset)]
+    assert (chain.has_gap(2, 6), chain.has_gap(6, 8), chain.has_gap(0, 2)) == (True, False, False)
+    found = list(chain.end_segment(Location("t-0/0.log")))
     assert [(each.code, each.severity, each.lost_offsets) for each in found] == [
         ("offset-gap", severity, (3, 5) if severity > Severity.INFO else None)
     ]
