@@ -26,8 +26,6 @@ from format.files.offset_index import OffsetIndex
 from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
 from format.findings import Cause, Finding, Judgement, finding, finding_of
-from format.io.live_broker import comes_true
-from format.io.remote_path import is_there
 from format.limits import Limits
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
@@ -91,7 +89,7 @@ class _PartitionRun:
             partition.location(partition.leader_epoch_checkpoint),
             terms.limits,
             first_offset=self._certain_start(),
-            read=partition.read_epochs,
+            read=partition.epochs_file,
         )
         self.causes = CauseAccount()
         self.log_is_whole = True
@@ -111,15 +109,9 @@ class _PartitionRun:
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
             is_last = number == len(segments) - 1
-            next_segment = None if is_last else segments[number + 1]
-            is_merge_reported = False
-            for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
+            for each in self._segment(segment, None if is_last else segments[number + 1].base_offset):
                 self.causes.note(each)
-                if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
-                    yield each
-                elif not is_merge_reported:
-                    is_merge_reported = True
-                    yield _merged(each)
+                yield each
         self._pass_unread_logs(None)
         if not self.is_full:
             return
@@ -231,33 +223,11 @@ class _PartitionRun:
         location = self.partition.location(path, segment.base_offset)
         self.terms.coverage.side_files += 1
         try:
-            index = self._whole_index(segment, lambda: read(path, segment.base_offset, self.terms.limits))
+            index = read(path, segment.base_offset, self.terms.limits)
         except KafkaLogError as error:
             found.append(finding_of(error, location))
             return None
         found.extend(problem_findings(index.problems, location))
-        return index
-
-    def _whole_index(self, segment: Segment, read: Callable[[], _Index]) -> _Index:
-        """Read an index so that no entry is half written: a broker writes the two fields of an entry one by one.
-
-        The index of a running broker's last segment is read until two readings agree. Any other index that has problems
-        is read once more.
-        """
-        index = read()
-        is_last = self.partition.next_base_offset(segment) is None
-        if not index.problems and not (is_last and self.is_broker_running):
-            return index
-
-        def agrees_with_last_reading() -> bool:
-            nonlocal index
-            before, index = index, read()
-            return not index.problems and index.has_entries_of(before)
-
-        if is_last:
-            comes_true(agrees_with_last_reading, self.partition.path)
-        else:
-            agrees_with_last_reading()
         return index
 
     def _producers(self, sound: SoundBatches, segment: Segment) -> Iterator[Finding]:
@@ -319,18 +289,3 @@ def _part(
     if first == 0 and last >= len(table):
         return table, markers
     return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
-
-
-def _is_gone(segment: Segment | None) -> bool:
-    """Whether a segment's log that was listed is no longer there."""
-    return segment is not None and segment.log is not None and not is_there(segment.log)
-
-
-def _merged(found: Finding) -> Finding:
-    """The finding in place of ``offset-out-of-segment`` where compaction merges a segment with the next one meanwhile.
-
-    The broker renames the old files before the new one gets its name (storage LocalLog.replaceSegments), so a reader of
-    the new file finds the next segment gone.
-    """
-    words = "the next segment disappeared while this one was read: compaction has merged both into one file"
-    return finding("file-changed", found.location, words)

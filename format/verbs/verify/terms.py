@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,18 @@ class Verification:
     def walk(self) -> LogWalk:
         """The scan of this run."""
         return LogWalk(self.level, self.limits, self.partition_count)
+
+    def looking_again(self) -> Verification:
+        """The terms of another reading of what was read before: it counts nothing, and no caller watches it."""
+        return replace(
+            self,
+            coverage=Coverage(),
+            driver=None,
+            jobs=1,
+            advance=no_progress,
+            watch=watch_nothing,
+            kept_start=None,
+        )
 
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
         """The parts of a log, from the driver."""

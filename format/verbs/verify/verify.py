@@ -11,8 +11,9 @@ from pathlib import Path
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir
+from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
 from format.node.target import Target, nothing_to_read, target_at
 from format.scan.cluster import Cluster, current_cluster
@@ -21,7 +22,13 @@ from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, partitions_below
 from format.verbs.verify.node_log_dirs import check_node_log_dirs, replicas_elsewhere
-from format.verbs.verify.places import limited, verify_file, verify_log_dir_files, verify_partition_dir
+from format.verbs.verify.places import (
+    limited,
+    looked_again,
+    verify_file,
+    verify_log_dir_files,
+    verify_partition_dir,
+)
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.walk import Level
@@ -103,7 +110,15 @@ def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Fin
     """Findings about the log directories of one node as a whole, after ``verify`` of each target."""
     if terms.level is Level.FULL:
         log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
-        yield from limited(check_node_log_dirs(log_dirs, terms.limits))
+        if not log_dirs:
+            return
+
+        def look(is_first: bool, own: Verification) -> Iterator[Finding]:
+            present = log_dirs if is_first else [read_log_dir(each.path) for each in log_dirs]
+            yield from limited(check_node_log_dirs(present, own.limits))
+
+        is_live = any(each.broker_lock.may_be_held for each in log_dirs)
+        yield from looked_again(is_live, Location(str(log_dirs[0].path)), terms, look)
 
 
 def findings_of_place(target: Target) -> Iterator[Finding]:
