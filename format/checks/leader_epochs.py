@@ -127,13 +127,18 @@ class LeaderEpochCheck:
                 actual=int(table.leader_epoch[row]),
             )
 
-    def end_findings(self, log_end_offset: int | None, torn_end: Cause | None = None) -> Iterator[Finding]:
+    def end_findings(
+        self,
+        log_end_offset: int | None,
+        torn_end: Cause | None = None,
+        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+    ) -> Iterator[Finding]:
         """Findings for entries that start past the end of the log; the damage at the end, if any, is their cause."""
         yield from self._settled_early()
         if log_end_offset is None:
             return
         for number in np.flatnonzero(self._starts > log_end_offset).tolist():
-            yield finding(
+            found = finding(
                 "leader-epoch-checkpoint-mismatch",
                 self._location.at(offset=int(self._starts[number])),
                 f"epoch {self._epochs[number]} starts at offset {self._starts[number]}, but the log ends at "
@@ -142,3 +147,4 @@ class LeaderEpochCheck:
                 actual=int(self._starts[number]),
                 judgement=Judgement(caused_by=torn_end),
             )
+            yield judged_at_end(found)

@@ -38,6 +38,7 @@ class LossAccount:
 
     def __init__(self, offsets: PartitionOffsets) -> None:
         self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
+        self._is_broker_running = offsets.is_broker_running
         self._high_watermark = offsets.high_watermark
         self._first = offsets.log_start_offset or 0
         self._end = offsets.high_watermark if offsets.is_clean_shutdown else None
@@ -46,14 +47,15 @@ class LossAccount:
     def counted(self, found: Finding) -> Finding:
         """The finding with the lost offsets that it adds, and, if they are fewer, the reason in its message.
 
-        A torn end is usual after a crash; it is an error if consumers could read the lost offsets, or after a clean
-        stop, which leaves a complete log.
+        A torn end is usual after a crash, and in a copy of a running broker's files, in which the high watermark may be
+        newer than the log. It is an error after a clean stop, which leaves a complete log, and beside a running broker
+        if consumers could read the lost offsets.
         """
         found = self._bounded(found)
         if found.lost_offsets is None or found.code not in _LOST_ENDS:
             return found
         was_served = self._high_watermark is not None and found.lost_offsets[0] < self._high_watermark
-        if was_served or self._is_clean_shutdown:
+        if self._is_clean_shutdown or (was_served and self._is_broker_running):
             return replace(found, severity=max(found.severity, Severity.ERROR))
         return found
 

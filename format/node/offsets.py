@@ -34,6 +34,7 @@ class PartitionOffsets:
     recovery_point: int | None = None
     cleaner_offset: int | None = None
     is_clean_shutdown: bool | None = None
+    is_broker_running: bool = False
     has_remote_storage: bool = False
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
@@ -141,6 +142,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
     return PartitionOffsets(
         local_start_offset=partition.first_base_offset,
         is_clean_shutdown=checkpoints.is_clean_shutdown,
+        is_broker_running=checkpoints.is_lock_held is True,
         has_remote_storage=checkpoints.has_remote_storage,
         newest_snapshot=max(partition.snapshots, default=None),
         unknown=unknown,

@@ -12,6 +12,7 @@ import numpy as np
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
+from format.checks.log_end import judged_at_end
 from format.checks.losses import CauseAccount, LossAccount, after_stop
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
@@ -19,7 +20,7 @@ from format.checks.partition_files import check_partition_files
 from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
 from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import SegmentTransactions, check_transaction_index
+from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
@@ -126,7 +127,7 @@ class _PartitionRun:
         yield from self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        yield from self.epochs.end_findings(log_end, self.torn_end)
+        yield from self.epochs.end_findings(log_end, self.torn_end, partial(judged_at_end, offsets=self.offsets))
         offsets = self.offsets.with_log_end(log_end)
         gap_count = self.chain.last_gap_count
         place = self.partition.location()
@@ -171,19 +172,23 @@ class _PartitionRun:
         transactions, self.transactions = self.transactions, SegmentTransactions()
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
+            is_active = log.is_last_segment
+            judged = partial(judged_at_end, offsets=self.offsets)
             if offset_check is not None:
-                yield from offset_check.findings(outcome.damaged_from, outcome.cause, is_active=log.is_last_segment)
+                yield from offset_check.findings(
+                    outcome.damaged_from, outcome.cause, is_active=is_active, judged_at_end=judged
+                )
             if time_check is not None:
-                yield from time_check.findings(outcome.damaged_after_offset, is_closed=not log.is_last_segment)
-            yield from check_transaction_index(
-                segment,
-                transactions,
-                location,
-                first_offset=self.chain.first_offset,
-                is_compacted=self.chain.may_be_compacted(),
-                log_is_whole=self.log_is_whole,
-                limits=self.terms.limits,
+                yield from time_check.findings(
+                    outcome.damaged_after_offset, is_closed=not is_active, judged_at_end=judged
+                )
+            around = LogAround(
+                self.chain.first_offset,
+                self.chain.may_be_compacted(),
+                self.log_is_whole,
+                self.offsets.with_log_end(self.chain.log_end_offset) if is_active else None,
             )
+            yield from check_transaction_index(segment, transactions, location, around, self.terms.limits)
 
     def _stop_replay(self) -> None:
         """A log is not read: what contradicts earlier records of a group is not known from here on."""
@@ -259,7 +264,7 @@ class _PartitionRun:
             is_known = self.log_is_whole and first_base is not None and snapshot_offset >= first_base
             is_past_end = base_offset is None and log_end is not None and snapshot_offset > log_end
             if is_past_end and self.end_is_known:
-                yield finding(
+                found = finding(
                     "snapshot-mismatch",
                     location,
                     f"the snapshot is for offset {snapshot_offset}, but the log ends at {log_end}: the log lost its "
@@ -268,6 +273,7 @@ class _PartitionRun:
                     actual=snapshot_offset,
                     judgement=Judgement(caused_by=self.torn_end),
                 )
+                yield judged_at_end(found, self.offsets)
                 is_known = False
             self.terms.coverage.side_files += 1
             starts = [each for each in (self.chain.first_offset, self.offsets.log_start_offset) if each is not None]
