@@ -153,8 +153,8 @@ class RecordCheck:
     def _max_timestamps(self, table: RecordTable, starts: NDArray[np.intp]) -> Iterator[Finding]:
         """Findings for batches whose max timestamp is not that of a record.
 
-        A broker takes the largest of the records and -1, "no timestamp" (storage LogValidator): it stores -1 for records
-        that are all older than 1970.
+        A broker takes the largest of the records and -1, "no timestamp" (storage LogValidator): it stores -1 for those
+        of batches whose records are all older than 1970.
         """
         batches = table.batches
         rows = table.batch[starts]

@@ -11,7 +11,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
 from format.value_class import value_class
-from format.wording import offsets_are
+from format.wording import counted, offsets_are
 
 #: The marks of directories to which checkpoints apply. Other directories are not replicas any longer, and the topic may
 #: have been created again.
@@ -126,6 +126,11 @@ def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Itera
     if head is not None and offsets.is_head_remote:
         message = f"{offsets_are(*head)} in remote storage, and not read"
         yield finding("log-head-remote", location.at(offset=head[0]), message)
+
+
+def unread_heads_words(count: int) -> str:
+    """What was not checked, in words, where the heads of so many logs are in remote storage."""
+    return f"the part of {counted(count, "log")} in remote storage: give its address with --remote"
 
 
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:

@@ -91,7 +91,7 @@ def verify(
     """
     from format.node.log_dir import Kind
     from format.verbs.verify.compacted_topics import compacted_topics_at
-    from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
+    from format.verbs.verify.terms import Coverage, Verification, not_checked
     from format.verbs.verify.verify import bytes_to_verify, opened_for, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
@@ -140,7 +140,7 @@ def verify(
                 run.findings(compared_with_local(tiered.tier, targets))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
-        for words in NOT_CHECKED[terms.level]:
+        for words in not_checked(terms):
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")

@@ -19,7 +19,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *
  * One client commits and aborts transactions in a log that rolls every second and whose head is deleted on request; one
  * does so in a log that is compacted, and is started again with every hundredth transaction, which raises its producer
- * epoch; a third topic is deleted and created again. Prints the number of transactions.
+ * epoch; in another compacted log all that is left of most epochs are aborted transactions, which the cleaner removes; and
+ * a topic is deleted and created again. Prints the number of transactions.
  */
 public class LiveWriter {
     private static String bootstrap;
@@ -36,12 +37,14 @@ public class LiveWriter {
                 "delete.retention.ms", "1", "min.compaction.lag.ms", "0"));
             if (!admin.listTopics().names().get().contains("payments"))
                 admin.createTopics(List.of(new NewTopic("payments", 1, (short) 1).configs(rolled),
-                    new NewTopic("accounts", 1, (short) 1).configs(compacted))).all().get();
+                    new NewTopic("accounts", 1, (short) 1).configs(compacted),
+                    new NewTopic("limits", 1, (short) 1).configs(compacted))).all().get();
             Thread accounts = started(() -> transactions("accounts", 100));
+            Thread limits = started(() -> restarts());
             Thread brief = started(() -> comeAndGo(admin));
             Thread head = started(() -> deleteHead(admin));
             transactions("payments", 100000);
-            for (Thread each : List.of(accounts, brief, head))
+            for (Thread each : List.of(accounts, limits, brief, head))
                 each.join();
         }
     }
@@ -98,6 +101,26 @@ public class LiveWriter {
             }
         }
         System.out.println(topic + "\t" + count);
+    }
+
+    /** One record that stays, then aborted transactions of later epochs, and time to compact them. */
+    private static void restarts() throws Exception {
+        for (int i = 0; !isOver(); i++) {
+            try (KafkaProducer<byte[], byte[]> client = producer("limits")) {
+                client.beginTransaction();
+                client.send(new ProducerRecord<>("limits", 0, ("limit-" + end + "-" + i).getBytes(), new byte[10]));
+                client.commitTransaction();
+            }
+            try (KafkaProducer<byte[], byte[]> client = producer("limits")) {
+                for (int j = 0; j < 3; j++) {
+                    client.beginTransaction();
+                    client.send(new ProducerRecord<>("limits", 0, "limit".getBytes(), new byte[10]));
+                    client.flush();
+                    client.abortTransaction();
+                }
+            }
+            Thread.sleep(4000);
+        }
     }
 
     private static void comeAndGo(Admin admin) throws Exception {

@@ -44,7 +44,7 @@ _SETTINGS = {
     "log.segment.delete.delay.ms": "500",
     "metadata.log.max.record.bytes.between.snapshots": "4096",
 }
-_COMPACTED = ("accounts", "__transaction_state")
+_COMPACTED = ("accounts", "limits", "__transaction_state")
 _WRITER = Path(__file__).with_name("LiveWriter.java")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from format import layout
@@ -112,7 +112,7 @@ class BundleRun:
             for target in self.targets:
                 yield from verify(target, verification)
             yield from verify_nodes(self.targets, verification)
-        self._bundled.counts = asdict(coverage)
+        self._bundled.counts = coverage.counts()
 
     def _newest_ms(self) -> int:
         """The modification time of the newest file in ms: the report judges at this time, not at that of the clock."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.offsets import unread_heads_words
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
@@ -36,6 +37,11 @@ class Coverage:
     batches: int = 0
     records: int = 0
     bytes: int = 0
+    remote_heads: int = 0  # heads of logs in remote storage, which are not checked
+
+    def counts(self) -> dict[str, int]:
+        """The counts of what was checked, by name."""
+        return {name: number for name, number in asdict(self).items() if name != "remote_heads"}
 
     def add(self, other: Coverage) -> None:
         """Add the counts of another run."""
@@ -45,6 +51,14 @@ class Coverage:
         self.batches += other.batches
         self.records += other.records
         self.bytes += other.bytes
+        self.remote_heads += other.remote_heads
+
+
+def not_checked(terms: Verification) -> Iterator[str]:
+    """What a run did not check, in words."""
+    yield from NOT_CHECKED[terms.level]
+    if terms.coverage.remote_heads:
+        yield unread_heads_words(terms.coverage.remote_heads)
 
 
 #: Called with each chunk of a log before it is checked.

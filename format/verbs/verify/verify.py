@@ -55,22 +55,27 @@ def verify(path: Path | Target, verification: Verification | None = None) -> Ite
     target = target_at(path)
     cluster = current_cluster()
     if cluster is not None:
-        yield from _without_lost_heads_as_remote(_verify_on(cluster, target, terms))
+        yield from _without_remote_heads(_verify_on(cluster, target, terms), terms)
         return
     if terms.driver is not None:
-        yield from _without_lost_heads_as_remote(_verify(target, terms))
+        yield from _without_remote_heads(_verify(target, terms), terms)
         return
     with opened_for([target], terms) as opened:
-        yield from _without_lost_heads_as_remote(_verify(target, opened))
+        yield from _without_remote_heads(_verify(target, opened), terms)
 
 
-def _without_lost_heads_as_remote(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings without ``log-head-remote`` of a log whose head is lost, as the metadata log shows before."""
+def _without_remote_heads(found: Iterable[Finding], terms: Verification) -> Iterator[Finding]:
+    """The findings without ``log-head-remote``: it is counted, as what lies elsewhere was not asked for.
+
+    It is not counted for a log whose head is lost, as the metadata log shows before.
+    """
     lost: set[tuple[str, int]] = set()
     for each in found:
         if each.code == "checkpoint-mismatch" and each.lost_offsets is not None:
             lost.add((each.location.path, each.lost_offsets[0]))
-        elif each.code == "log-head-remote" and (each.location.path, each.location.offset) in lost:
+        elif each.code == "log-head-remote":
+            is_lost = (each.location.path, each.location.offset) in lost
+            terms.coverage.remote_heads += not is_lost
             continue
         yield each
 
