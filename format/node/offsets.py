@@ -130,7 +130,7 @@ def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Itera
 
 def unread_heads_words(count: int) -> str:
     """What was not checked, in words, where the heads of so many logs are in remote storage."""
-    return f"the part of {counted(count, "log")} in remote storage: give its address with --remote"
+    return f"the part of {counted(count, 'log')} in remote storage: give its address with --remote"
 
 
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:

@@ -221,7 +221,7 @@ def ls(
         finally:
             shown.write_rows()
         shown.finish()
-        if shown.remote_heads:
+        if shown.remote_heads and listed.tiering.remote is None:
             run.not_checked(unread_heads_words(shown.remote_heads))
 
 

@@ -158,7 +158,7 @@ def _accuses_a_copy(found: Finding) -> bool:
     A topic that came or went meanwhile is really missing in the copy, and so are files that a deletion renamed after
     the log was copied; and a log that was compacted meanwhile is copied in part from before, in part from after that.
     """
-    is_moved = found.code in ("replica-missing", "replica-stray") or found.location.topic in _COMPACTED
+    is_moved = found.code in ("replica-missing", "replica-stray") or found.location.topic in ("brief", *_COMPACTED)
     is_moved |= found.code == "transaction-index-mismatch" and "no .txnindex" in found.message
     return found.severity > Severity.WARNING and not is_moved
 

@@ -12,6 +12,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.node import remote_tier
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
@@ -65,18 +66,20 @@ def verify(path: Path | Target, verification: Verification | None = None) -> Ite
 
 
 def _without_remote_heads(found: Iterable[Finding], terms: Verification) -> Iterator[Finding]:
-    """The findings without ``log-head-remote``: it is counted, as what lies elsewhere was not asked for.
+    """The findings without ``log-head-remote``, which is counted, if the remote part of tiered logs was not asked for.
 
-    It is not counted for a log whose head is lost, as the metadata log shows before.
+    It is left out for a log whose head is lost, as the metadata log shows before.
     """
     lost: set[tuple[str, int]] = set()
     for each in found:
         if each.code == "checkpoint-mismatch" and each.lost_offsets is not None:
             lost.add((each.location.path, each.lost_offsets[0]))
         elif each.code == "log-head-remote":
-            is_lost = (each.location.path, each.location.offset) in lost
-            terms.coverage.remote_heads += not is_lost
-            continue
+            if (each.location.path, each.location.offset) in lost:
+                continue
+            if remote_tier.current is None:
+                terms.coverage.remote_heads += 1
+                continue
         yield each
 
 
