@@ -49,17 +49,17 @@ def append(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def change_when_listed(change: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a change once, after the directory was listed and small files were read, and before its log is opened."""
+def change_before_log(change: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a change once, after the directory was listed and other files were read, and before its log is opened."""
     changes = [change]
-    log_of_segment = partition_checks.log_of_segment
+    verify_log_file = partition_checks.verify_log_file
 
-    def changed(*arguments: object) -> object:
+    def changed(*arguments: object, **more: object) -> object:
         if changes:
             changes.pop()()
-        return log_of_segment(*arguments)  # type: ignore[arg-type]
+        return verify_log_file(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(partition_checks, "log_of_segment", changed)
+    monkeypatch.setattr(partition_checks, "verify_log_file", changed)
 
 
 def change_when_read(change: Callable[[], object]) -> Verification:
@@ -121,7 +121,7 @@ def test_indexes_of_a_log_that_is_compacted_meanwhile(
         cleaned.rename(partition / f"{NAME}.log")
         (partition / f"{NAME}{suffix}").write_bytes(b"")
 
-    change_when_listed(compact, monkeypatch)
+    change_before_log(compact, monkeypatch)
     assert accusations(partition.parent) == []
 
 
@@ -136,7 +136,7 @@ def test_segments_that_are_merged_meanwhile(partition: Path, monkeypatch: pytest
         for each in partition.glob(f"{18:020d}.*"):
             each.rename(f"{each}.deleted")
 
-    change_when_listed(merge, monkeypatch)
+    change_before_log(merge, monkeypatch)
     assert accusations(partition.parent) == []
 
 
@@ -148,7 +148,7 @@ def test_a_leader_that_changes_meanwhile(partition: Path, monkeypatch: pytest.Mo
         epochs.write_text("0\n2\n0 0\n3 18\n")
         append(partition / f"{NAME}.log", batch(18, leader_epoch=3))
 
-    change_when_listed(elect, monkeypatch)
+    change_before_log(elect, monkeypatch)
     assert accusations(partition.parent) == []
 
 
@@ -171,19 +171,19 @@ def test_a_snapshot_that_is_half_written(partition: Path, monkeypatch: pytest.Mo
 def test_a_topic_that_is_created_again_meanwhile(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint(partition.parent, 900)
     (partition.parent / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
-    change_when_listed(lambda: checkpoint(partition.parent, 18), monkeypatch)
+    change_before_log(lambda: checkpoint(partition.parent, 18), monkeypatch)
     assert "checkpoint-mismatch" not in accusations(partition.parent)
 
 
 def test_a_file_that_is_created_while_its_directory_is_listed(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition / f"{NAME}.index").unlink()
-    change_when_listed(lambda: (partition / f"{NAME}.index").write_bytes(b""), monkeypatch)
+    change_before_log(lambda: (partition / f"{NAME}.index").write_bytes(b""), monkeypatch)
     assert accusations(partition.parent) == []
 
 
 def test_a_partition_that_is_deleted_meanwhile(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition / f"{NAME}.timeindex").write_bytes(time_index.write(([BASE_TIMESTAMP + 99], [17])))
-    change_when_listed(lambda: shutil.rmtree(partition), monkeypatch)
+    change_before_log(lambda: shutil.rmtree(partition), monkeypatch)
     assert set(accusations(partition.parent)) == {"file-changed"}
 
 
