@@ -35,10 +35,12 @@ public class LiveWriter {
             Map<String, String> compacted = new HashMap<>(rolled);
             compacted.putAll(Map.of("cleanup.policy", "compact", "min.cleanable.dirty.ratio", "0.01",
                 "delete.retention.ms", "1", "min.compaction.lag.ms", "0"));
+            Map<String, String> unmerged = new HashMap<>(compacted);
+            unmerged.put("segment.bytes", "1048576");
             if (!admin.listTopics().names().get().contains("payments"))
                 admin.createTopics(List.of(new NewTopic("payments", 1, (short) 1).configs(rolled),
                     new NewTopic("accounts", 1, (short) 1).configs(compacted),
-                    new NewTopic("limits", 1, (short) 1).configs(compacted))).all().get();
+                    new NewTopic("limits", 1, (short) 1).configs(unmerged))).all().get();
             Thread accounts = started(() -> transactions("accounts", 100));
             Thread limits = started(() -> restarts());
             Thread brief = started(() -> comeAndGo(admin));
@@ -103,12 +105,15 @@ public class LiveWriter {
         System.out.println(topic + "\t" + count);
     }
 
-    /** One record that stays, then aborted transactions of later epochs, and time to compact them. */
+    /**
+     * One record that stays, then aborted transactions of later epochs, and time to compact them. The record is so large
+     * that the cleaner does not merge two segments, which would delete the producer snapshot between them.
+     */
     private static void restarts() throws Exception {
         for (int i = 0; !isOver(); i++) {
             try (KafkaProducer<byte[], byte[]> client = producer("limits")) {
                 client.beginTransaction();
-                client.send(new ProducerRecord<>("limits", 0, ("limit-" + end + "-" + i).getBytes(), new byte[10]));
+                client.send(new ProducerRecord<>("limits", 0, ("limit-" + end + "-" + i).getBytes(), new byte[700000]));
                 client.commitTransaction();
             }
             try (KafkaProducer<byte[], byte[]> client = producer("limits")) {
@@ -119,7 +124,7 @@ public class LiveWriter {
                     client.abortTransaction();
                 }
             }
-            Thread.sleep(4000);
+            Thread.sleep(2000);
         }
     }
 

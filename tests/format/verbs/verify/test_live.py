@@ -12,9 +12,11 @@ import pytest
 from format import layout
 from format.files import offset_checkpoint, offset_index, producer_snapshot, time_index, transaction_index
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.findings import Severity
+from format.findings import Finding, Severity
 from format.io import broker_lock, live_broker
 from format.io.broker_lock import BrokerLock
+from format.verbs.ls import partition_listing
+from format.verbs.ls.ls import ls
 from format.verbs.verify import partition_checks
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
@@ -138,6 +140,26 @@ def test_segments_that_are_merged_meanwhile(partition: Path, monkeypatch: pytest
 
     change_before_log(merge, monkeypatch)
     assert accusations(partition.parent) == []
+
+
+def test_a_listing_of_segments_that_are_merged_meanwhile(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_segment(partition, 18, batches(1, 18))
+    for suffix in (".index", ".timeindex"):
+        (partition / f"{18:020d}{suffix}").write_bytes(b"")
+    list_segment, merges = partition_listing.list_segment, [True]
+
+    def merged(*arguments: object, **more: object) -> object:
+        if merges:
+            merges.pop()
+            append(partition / f"{NAME}.log", batch(18))
+            for each in partition.glob(f"{18:020d}.*"):
+                each.rename(f"{each}.deleted")
+        return list_segment(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(partition_listing.SoundLogs, "add", lambda _, start, stop: start)
+    monkeypatch.setattr(partition_listing, "list_segment", merged)
+    found = [each.code for each in ls(partition.parent) if isinstance(each, Finding) and each.severity > Severity.INFO]
+    assert (found, merges) == ([], [])
 
 
 def test_a_leader_that_changes_meanwhile(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
