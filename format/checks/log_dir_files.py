@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from format import layout
-from format.checks.log_end import judged_at_end
+from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings

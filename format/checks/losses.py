@@ -1,10 +1,10 @@
-"""Losses: counted once, in offsets that a consumer could have read; and as the causes of later findings."""
+"""Losses: counted once, in offsets that a consumer could have read; as causes of later findings; at a log's end."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from format.findings import Cause, Finding, Severity
+from format.findings import Cause, Certainty, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, merged
@@ -17,6 +17,40 @@ _AFTER_CLEAN_STOP = (
     "After a clean stop a broker leaves the torn bytes and appends after them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
 )
+#: What a broker does at its start after an unclean stop, by the code of the finding (storage LogLoader, LogSegment).
+_AT_START = {
+    "offset-index-mismatch": "rebuilds the indexes of the last segment",
+    "time-index-mismatch": "rebuilds the indexes of the last segment",
+    "transaction-index-mismatch": "rebuilds the indexes of the last segment",
+    "snapshot-mismatch": "deletes the snapshot",
+    "leader-epoch-checkpoint-mismatch": "removes the entry",
+    "checkpoint-mismatch": "takes the end of the log instead",
+}
+_STEP_WITHOUT_CLEAN_STOP = (
+    "Nothing, if this is a copy of a running broker's files, or another replica leads; else look for the missing "
+    "offsets in another replica."
+)
+
+
+def judged_at_end(found: Finding, offsets: PartitionOffsets) -> Finding:
+    """A finding about a file that ends elsewhere than the log, as a warning unless the broker runs or stopped cleanly.
+
+    A broker appends to the log first, so that no other file is ahead of it. But a crash of the host may lose what was
+    not flushed, and in a copy of a running broker's files the one that was copied later is the newer one.
+    """
+    if offsets.is_clean_shutdown or offsets.is_broker_running:
+        return found
+    message = (
+        f"{found.message}; a crash leaves this, and so does copying the files of a running broker: without a "
+        f"clean-shutdown mark, a broker {_AT_START[found.code]} when it starts"
+    )
+    return replace(
+        found,
+        severity=min(found.severity, Severity.WARNING),
+        certainty=Certainty.LIKELY,
+        message=message,
+        next_step=_STEP_WITHOUT_CLEAN_STOP,
+    )
 
 
 def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import field
 import numpy as np
 
 from format import layout
-from format.checks.log_end import judged_at_end
+from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.files.index_file import entries_with_problems

@@ -12,8 +12,7 @@ import numpy as np
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
-from format.checks.log_end import judged_at_end
-from format.checks.losses import CauseAccount, LossAccount, after_stop
+from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
