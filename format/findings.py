@@ -294,7 +294,7 @@ _CODES = (
                 "Deletes it and rebuilds the producer state from the log.", "Nothing; the next start replaces it."),
     FindingCode("snapshot-mismatch", _W, "full", "A producer snapshot disagrees with the log before its offset.",
                 "Trusts it: may refuse or accept the wrong sequences.",
-                "With the broker stopped, delete the snapshot and .kafka_cleanshutdown: the next start rebuilds it from the log."),
+                "Compare with the snapshot and the log of another replica. Do not delete it: a broker cannot rebuild from the log what compaction and retention removed."),
     # -- indexes ----------------------------------------------------------------------------------------------
     FindingCode("index-invalid", _E, "full", "An index file's size or order contradicts the format.",
                 "Does not notice it at start, except in a .txnindex, which it rebuilds; look-ups are wrong.",

@@ -33,24 +33,21 @@ class LeaderEpochCheck:
     ) -> None:
         """``first_offset`` is the log start offset if it is certain: the first entry starts there or before.
 
-        ``read`` reads the checkpoint; it may be called again.
+        ``read`` reads the checkpoint.
         """
         self._starts = np.empty(0, np.int64)
         self._epochs = np.empty(0, np.int64)
         self._opening: list[Finding] = []
         self._name = "leader-epoch-checkpoint" if path is None else str(path)
         self._location = location
-        self._path = path
-        self._limits = limits
-        self._read_file = read
         self._first_offset = first_offset
         self._early: Finding | None = None
         if path is not None:
-            self._read(path)
+            self._take(lambda: read(path, limits))
 
-    def _read(self, path: Path) -> None:
+    def _take(self, read: Callable[[], LeaderEpochCheckpoint]) -> None:
         try:
-            checkpoint = self._read_file(path, self._limits)
+            checkpoint = read()
         except KafkaLogError as error:
             self._opening.append(finding_of(error, self._location))
             self._first_offset = None
@@ -67,20 +64,12 @@ class LeaderEpochCheck:
         return self._opening
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
-        """Findings for one table of batches; batches before the first entry cannot be judged.
-
-        If a batch differs, the checkpoint is read again: the leader may have changed since.
-        """
+        """Findings for one table of batches; batches before the first entry cannot be judged."""
         if not len(table):
             return
         yield from self._before_first_entry(table, location)
-        if not len(self._starts):
-            return
-        found = list(self._differences(table, location))
-        if found and self._path is not None:
-            self._read(self._path)
-            found = list(self._differences(table, location))
-        yield from found
+        if len(self._starts):
+            yield from self._differences(table, location)
 
     def _before_first_entry(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         """The finding for the first batch with an epoch that is before all entries; once for a log.
@@ -138,13 +127,18 @@ class LeaderEpochCheck:
                 actual=int(table.leader_epoch[row]),
             )
 
-    def end_findings(self, log_end_offset: int | None, torn_end: Cause | None = None) -> Iterator[Finding]:
+    def end_findings(
+        self,
+        log_end_offset: int | None,
+        torn_end: Cause | None = None,
+        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+    ) -> Iterator[Finding]:
         """Findings for entries that start past the end of the log; the damage at the end, if any, is their cause."""
         yield from self._settled_early()
         if log_end_offset is None:
             return
         for number in np.flatnonzero(self._starts > log_end_offset).tolist():
-            yield finding(
+            found = finding(
                 "leader-epoch-checkpoint-mismatch",
                 self._location.at(offset=int(self._starts[number])),
                 f"epoch {self._epochs[number]} starts at offset {self._starts[number]}, but the log ends at "
@@ -153,3 +147,4 @@ class LeaderEpochCheck:
                 actual=int(self._starts[number]),
                 judgement=Judgement(caused_by=torn_end),
             )
+            yield judged_at_end(found)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from format import layout
+from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings
@@ -97,7 +98,8 @@ def check_partition_checkpoints(
         if name == layout.LOG_START_OFFSET_CHECKPOINT and _is_impossible_start(offset, offsets, log_end_offset):
             yield _impossible_start(offset, offsets, first_base_offset, log_end_offset, location)
         elif offset > log_end_offset:
-            yield replace(_past_the_end(name, offset, offsets, log_end_offset, location), caused_by=torn_end)
+            found = replace(_past_the_end(name, offset, offsets, log_end_offset, location), caused_by=torn_end)
+            yield judged_at_end(found, offsets)
     head = offsets.missing_head
     if head is not None and not offsets.is_head_remote:
         yield finding(

@@ -1,10 +1,10 @@
-"""Losses: counted once, in offsets that a consumer could have read; and as the causes of later findings."""
+"""Losses: counted once, in offsets that a consumer could have read; as causes of later findings; at a log's end."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from format.findings import Cause, Finding, Severity
+from format.findings import Cause, Certainty, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, merged
@@ -17,6 +17,40 @@ _AFTER_CLEAN_STOP = (
     "After a clean stop a broker leaves the torn bytes and appends after them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
 )
+#: What a broker does at its start after an unclean stop, by the code of the finding (storage LogLoader, LogSegment).
+_AT_START = {
+    "offset-index-mismatch": "rebuilds the indexes of the last segment",
+    "time-index-mismatch": "rebuilds the indexes of the last segment",
+    "transaction-index-mismatch": "rebuilds the indexes of the last segment",
+    "snapshot-mismatch": "deletes the snapshot",
+    "leader-epoch-checkpoint-mismatch": "removes the entry",
+    "checkpoint-mismatch": "takes the end of the log instead",
+}
+_STEP_WITHOUT_CLEAN_STOP = (
+    "Nothing, if this is a copy of a running broker's files, or another replica leads; else look for the missing "
+    "offsets in another replica."
+)
+
+
+def judged_at_end(found: Finding, offsets: PartitionOffsets) -> Finding:
+    """A finding about a file that ends elsewhere than the log, as a warning unless the broker runs or stopped cleanly.
+
+    A broker appends to the log first, so that no other file is ahead of it. But a crash of the host may lose what was
+    not flushed, and in a copy of a running broker's files the one that was copied later is the newer one.
+    """
+    if offsets.is_clean_shutdown or offsets.is_broker_running:
+        return found
+    message = (
+        f"{found.message}; a crash leaves this, and so does copying the files of a running broker: without a "
+        f"clean-shutdown mark, a broker {_AT_START[found.code]} when it starts"
+    )
+    return replace(
+        found,
+        severity=min(found.severity, Severity.WARNING),
+        certainty=Certainty.LIKELY,
+        message=message,
+        next_step=_STEP_WITHOUT_CLEAN_STOP,
+    )
 
 
 def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
@@ -38,6 +72,7 @@ class LossAccount:
 
     def __init__(self, offsets: PartitionOffsets) -> None:
         self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
+        self._is_broker_running = offsets.is_broker_running
         self._high_watermark = offsets.high_watermark
         self._first = offsets.log_start_offset or 0
         self._end = offsets.high_watermark if offsets.is_clean_shutdown else None
@@ -46,14 +81,15 @@ class LossAccount:
     def counted(self, found: Finding) -> Finding:
         """The finding with the lost offsets that it adds, and, if they are fewer, the reason in its message.
 
-        A torn end is usual after a crash; it is an error if consumers could read the lost offsets, or after a clean
-        stop, which leaves a complete log.
+        A torn end is usual after a crash, and in a copy of a running broker's files, in which the high watermark may be
+        newer than the log. It is an error after a clean stop, which leaves a complete log, and beside a running broker
+        if consumers could read the lost offsets.
         """
         found = self._bounded(found)
         if found.lost_offsets is None or found.code not in _LOST_ENDS:
             return found
         was_served = self._high_watermark is not None and found.lost_offsets[0] < self._high_watermark
-        if was_served or self._is_clean_shutdown:
+        if self._is_clean_shutdown or (was_served and self._is_broker_running):
             return replace(found, severity=max(found.severity, Severity.ERROR))
         return found
 

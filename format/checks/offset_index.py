@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class OffsetIndexCheck:
         self._is_inside = np.zeros(index.entry_count, bool)  # whether the position is in the middle of a batch
         self._low = np.full(index.entry_count, -1, np.int64)  # base offset of the batch at the entry's position
         self._last_offset = -1  # the highest one of the segment
+        self._end_position = 0  # of its last batch
 
     def feed(self, table: BatchTable) -> None:
         """Compare the entries with one table of the segment's batches."""
@@ -39,6 +40,7 @@ class OffsetIndexCheck:
             return
         position, base, last = table.position, table.base_offset, table.last_offset
         self._last_offset = max(self._last_offset, int(last.max()))
+        self._end_position = max(self._end_position, int(table.end_position[-1]))
         before = np.searchsorted(position, self._positions) - 1
         self._is_inside |= (before >= 0) & (table.end_position[np.maximum(before, 0)] > self._positions)
         at = np.minimum(np.searchsorted(position, self._positions), len(table) - 1)
@@ -48,24 +50,35 @@ class OffsetIndexCheck:
         self._is_exact |= are_among(self._offsets, last) | are_among(self._offsets, base)
 
     def findings(
-        self, damaged_from: int | None, cause: Cause | None = None, *, is_active: bool = False
+        self,
+        damaged_from: int | None,
+        cause: Cause | None = None,
+        *,
+        is_active: bool = False,
+        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
     ) -> Iterator[Finding]:
         """The findings after all intact batches of the segment; ``cause`` is the damage, if any.
 
         After ``damaged_from`` an entry may point to a damaged batch, and have its offset. It is wrong if it points into
-        the middle of an intact batch, or to a batch that starts after its offset.
+        the middle of an intact batch, or to a batch that starts after its offset. ``judged_at_end`` judges entries past
+        the last batch of the active segment.
         """
+        past_end = self._end_position if is_active and damaged_from is None else 2**63
         first_astray: int | None = None  # of a run of entries that point to no batch
         for number in range(len(self._positions) + 1):
             is_past_end = number == len(self._positions)
             is_past_damage = not is_past_end and damaged_from is not None and self._positions[number] >= damaged_from
             is_astray = not is_past_end and not self._is_seen[number] and not self._is_invalid[number]
-            if is_astray and (self._is_inside[number] or not is_past_damage):
+            is_astray = is_astray and bool(self._is_inside[number] or not is_past_damage)
+            if first_astray is not None:
+                begins_past = bool(self._positions[first_astray] >= past_end)
+                if not is_astray or begins_past != bool(self._positions[number] >= past_end):
+                    found = self._astray(first_astray, number - 1, cause)
+                    yield judged_at_end(found) if begins_past else found
+                    first_astray = None
+            if is_astray:
                 first_astray = number if first_astray is None else first_astray
                 continue
-            if first_astray is not None:
-                yield self._astray(first_astray, number - 1, cause)
-                first_astray = None
             if is_past_end or not self._is_seen[number]:
                 continue
             offset = int(self._offsets[number])

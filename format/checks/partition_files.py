@@ -12,12 +12,10 @@ from format.errors import KafkaLogError
 from format.files import quorum_state
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, Severity, finding, finding_of
-from format.io.live_broker import comes_true
-from format.io.remote_path import is_there
 from format.limits import Limits
 from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-from format.node.segment import Segment, missing_indexes, segment_file_name
+from format.node.segment import missing_indexes, segment_file_name
 
 
 class _HasProblems(Protocol):
@@ -58,7 +56,8 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 )
     for segment in partition.segments:
         for suffix in missing_indexes(segment):
-            yield _missing(partition, segment, suffix)
+            location = partition.location(segment.log, segment.base_offset)
+            yield finding("index-missing", location, f"the segment has no {suffix}")
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))
     for path in partition.unexpected:
@@ -83,21 +82,6 @@ def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Findi
                 expected=voters,
                 actual=state.leader_id,
             )
-
-
-def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
-    """The finding for a segment without an index, unless a file of it was renamed while the directory was listed."""
-    location = partition.location(segment.log, segment.base_offset)
-    index = segment.directory / segment_file_name(segment.base_offset, suffix)
-    log = segment.log
-
-    def has_changed() -> bool:
-        has_come = is_there(index) and index not in partition.unexpected
-        return has_come or log is None or not is_there(log)
-
-    if comes_true(has_changed, partition.path):
-        return finding("file-changed", location, "files of the segment were created or deleted while they were listed")
-    return finding("index-missing", location, f"the segment has no {suffix}")
 
 
 def _problems(

@@ -165,6 +165,11 @@ class RecordCheck:
         yield from _check_fields(table, location, self._limits)
 
     def _max_timestamps(self, table: RecordTable, starts: NDArray[np.intp]) -> Iterator[Finding]:
+        """Findings for batches whose max timestamp is not that of a record.
+
+        A broker takes the largest of the records and -1, "no timestamp" (storage LogValidator): it stores -1 for those
+        of batches whose records are all older than 1970.
+        """
         batches = table.batches
         rows = table.batch[starts]
         largest = np.maximum.reduceat(table.timestamp, starts)
@@ -172,7 +177,9 @@ class RecordCheck:
             largest[0] = max(int(largest[0]), self._largest_timestamp)
         self._largest_timestamp = int(largest[-1])
         damaged = {problem.batch for problem in table.problems}
-        wrong = (largest != batches.max_timestamp[rows]) & ~batches.is_append_time[rows] & (batches.magic[rows] > 0)
+        stored = batches.max_timestamp[rows]
+        is_right = (stored == largest) | ((stored == layout.NO_TIMESTAMP) & (largest < layout.NO_TIMESTAMP))
+        wrong = ~is_right & ~batches.is_append_time[rows] & (batches.magic[rows] > 0)
         if table.is_cut:
             wrong[-1] = False
         for number in np.flatnonzero(wrong).tolist():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class TimeIndexCheck:
         self._is_past_v0 = np.zeros(index.entry_count, bool)  # whether messages of format 0 are at or before it
         self._has_v0 = False
         self._largest = _NEVER
+        self._last_offset = -1  # the highest one of the segment
         self.has_padding = index.padding_bytes > 0
 
     def feed(self, table: BatchTable) -> None:
@@ -53,6 +54,7 @@ class TimeIndexCheck:
         self._is_past_v0[inside] = past_v0[rows[inside]]
         self._has_v0 = bool(past_v0[-1])
         self._largest = max(self._largest, int(largest[-1]))
+        self._last_offset = max(self._last_offset, int(last[-1]))
 
     def _is_plain(self) -> BoolArray:
         """Which entries are as a broker writes them: nothing is to be said of them, with damage or without."""
@@ -60,11 +62,18 @@ class TimeIndexCheck:
         plain &= (self._timestamps == self._of_batch) & (self._before < self._of_batch)
         return plain
 
-    def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
+    def findings(
+        self,
+        damaged_after_offset: int | None,
+        *,
+        is_closed: bool,
+        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+    ) -> Iterator[Finding]:
         """The findings after all intact batches of the segment.
 
         After damage an entry may be that of a damaged batch. It is wrong if an intact batch up to its offset has a
         larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
+        ``judged_at_end`` judges entries past the end of the active segment.
         """
         for number in np.flatnonzero(~self._is_plain()).tolist():
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
@@ -75,7 +84,10 @@ class TimeIndexCheck:
             if self._is_invalid[number]:
                 continue
             if not self._is_seen[number]:
-                yield finding("time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch")
+                found = finding(
+                    "time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch"
+                )
+                yield found if is_closed or offset <= self._last_offset else judged_at_end(found)
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
             if is_past_damage and timestamp >= upto:

@@ -9,6 +9,7 @@ from dataclasses import field
 import numpy as np
 
 from format import layout
+from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.files.index_file import entries_with_problems
@@ -17,10 +18,11 @@ from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
+from format.node.offsets import PartitionOffsets
 from format.node.segment import Segment
 from format.offset_ranges import Range
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, TransactionBegan, TransactionEnded
-from format.value_class import state_class
+from format.value_class import state_class, value_class
 from format.wording import counted_plainly, offset_range
 
 
@@ -77,34 +79,48 @@ class SegmentTransactions:
         return offset == next((first for first, producer_id in later if producer_id != ended.producer_id), None)
 
 
-def check_transaction_index(
-    segment: Segment,
-    transactions: SegmentTransactions,
-    location: Location,
-    *,
-    first_offset: int | None,
-    is_compacted: bool,
-    log_is_whole: bool,
-    limits: Limits,
-) -> Iterator[Finding]:
-    """Findings for one segment.
+@value_class
+class LogAround:
+    """What is known of the log that a segment is in, up to the end of the segment.
 
     The records of a transaction before the log's ``first_offset`` are known only from the index. Compaction removes
-    aborted records and their markers. In a damaged log (``log_is_whole`` False), missing records prove nothing, unless
-    an intact batch is in their place.
+    aborted records and their markers. In a damaged log (``is_whole`` False), missing records prove nothing, unless an
+    intact batch is in their place. ``ends`` has the offsets of the partition if this is its last segment, and the end
+    offset of the log: a broker that runs may have written to the index since.
     """
+
+    first_offset: int | None
+    is_compacted: bool
+    is_whole: bool
+    ends: PartitionOffsets | None = None
+
+    def is_at_end(self, offset: int) -> bool:
+        """Whether an offset is past the end of the log."""
+        return self.ends is not None and offset >= (self.ends.log_end_offset or 0)
+
+    def judged(self, found: Finding) -> Finding:
+        """A finding about what is missing at the end of the log, or of the index."""
+        return found if self.ends is None else judged_at_end(found, self.ends)
+
+
+def check_transaction_index(
+    segment: Segment, transactions: SegmentTransactions, location: Location, log: LogAround, limits: Limits
+) -> Iterator[Finding]:
+    """Findings for one segment."""
     ended = transactions.ended
     aborted = {(each.producer_id, each.last_offset): each for each in ended if each.is_aborted}
     path = segment.transaction_index
     if path is None:
         if aborted:
             first = min(aborted.values(), key=lambda each: each.last_offset)
-            yield finding(
-                "transaction-index-mismatch",
-                location.at(offset=first.first_offset),
-                f"the segment has {counted_plainly(len(aborted), 'aborted transaction')} and no .txnindex",
-                expected=len(aborted),
-                actual=0,
+            yield log.judged(
+                finding(
+                    "transaction-index-mismatch",
+                    location.at(offset=first.first_offset),
+                    f"the segment has {counted_plainly(len(aborted), 'aborted transaction')} and no .txnindex",
+                    expected=len(aborted),
+                    actual=0,
+                )
             )
         return
     where = Location(str(path), location.topic, location.partition, segment.base_offset)
@@ -129,18 +145,22 @@ def check_transaction_index(
         known = aborted.pop((producer_id, last), None)
         if is_invalid[number] and known is None:
             continue
-        began_before = first_offset is not None and first < first_offset
+        began_before = log.first_offset is not None and first < log.first_offset
         if known is None:
-            if began_before or is_compacted:
+            if began_before or log.is_compacted:
                 continue
-            if not log_is_whole and ((producer_id, last) in transactions.aborts or not transactions.is_intact(last)):
+            if not log.is_whole and ((producer_id, last) in transactions.aborts or not transactions.is_intact(last)):
                 continue
-            yield finding(
+            found = finding(
                 "transaction-index-mismatch", place,
                 f"entry {number}: there is no ABORT marker of producer {producer_id} at offset {last}",
             )  # fmt: skip
+            if not log.is_at_end(last):
+                yield found
+            elif log.ends is not None and not log.ends.is_broker_running:  # it writes the marker, then the entry
+                yield log.judged(found)
         elif known.first_offset != first and not (
-            is_compacted or began_before or (not log_is_whole and first < known.first_offset)
+            log.is_compacted or began_before or (not log.is_whole and first < known.first_offset)
         ):
             yield finding(
                 "transaction-index-mismatch", place,
@@ -149,10 +169,10 @@ def check_transaction_index(
                 expected=known.first_offset, actual=first,
             )  # fmt: skip
         elif not (
-            is_compacted
-            or not log_is_whole
+            log.is_compacted
+            or not log.is_whole
             or transactions.may_be_stable(known, stable)
-            or (first_offset is not None and stable < first_offset)
+            or (log.first_offset is not None and stable < log.first_offset)
         ):
             yield finding(
                 "transaction-index-mismatch",
@@ -162,10 +182,12 @@ def check_transaction_index(
                 actual=stable,
                 judgement=Judgement(severity=Severity.WARNING),
             )
+    index_end = int(index.last_offsets[-1]) if len(index.last_offsets) else -1
     for missing in aborted.values():
-        yield finding(
+        found = finding(
             "transaction-index-mismatch",
             where.at(offset=missing.first_offset),
             f"the aborted transaction of producer {missing.producer_id}, "
             f"{offset_range(missing.first_offset, missing.last_offset)}, is not in the index",
         )
+        yield log.judged(found) if missing.last_offset > index_end else found

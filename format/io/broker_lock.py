@@ -43,6 +43,11 @@ class BrokerLock:
     pid: int | None = None
     reason: str = ""
 
+    @property
+    def may_be_held(self) -> bool:
+        """Whether a broker may be running: not only if a process holds the lock, but also if that is unknown."""
+        return self.is_held is not False
+
 
 def probe(path: str | os.PathLike[str]) -> BrokerLock:
     """Find out which process holds the lock.

@@ -1,17 +1,29 @@
-"""Repeated checks, for what a running broker may be about to change by an append or a rename."""
+"""Repeated readings, for what a running broker may be about to change by an append, a rename or a deletion."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from format import layout
+from format.findings import FINDING_CODES, Finding, Severity, finding
 from format.io import broker_lock
+from format.location import Location
+from format.wording import counted_plainly
 
 #: The longest time between two steps of one change by a broker on a busy host.
 _PATIENCE_S = 3.0
 _PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.8
+#: The least number of readings of files that are never found at rest.
+_LEAST_LOOKS = 4
+#: The levels of findings about the bytes of one batch, which a broker never changes.
+_LEVELS_OF_ONE_BATCH = ("crc", "records")
+
+ResultT = TypeVar("ResultT")
+_Accusation = tuple[str, str, int | None, int | None]
 
 
 def is_broker_running(partition_dir: Path) -> bool:
@@ -31,3 +43,56 @@ def comes_true(condition: Callable[[], bool], partition_dir: Path) -> bool:
         if condition():
             return True
     return False
+
+
+def settled(
+    first: tuple[list[Finding], ResultT], look: Callable[[], tuple[list[Finding], ResultT]], location: Location
+) -> tuple[list[Finding], ResultT]:
+    """What is found in a directory that a broker writes to: findings, and the result of the last reading.
+
+    Findings that compare files are of several moments: the broker writes while one file is read after the other. So
+    they are proven only if every reading of all the files gives them, for longer than one change by a broker takes.
+    ``first`` is the first reading, and ``look`` lists the directory and reads its files once more. If no two readings
+    agree, a finding of the code ``file-changed`` says so.
+    """
+    found, result = first
+    accused = proven = _accusations(found)
+    looks, began, pause_s = 1, time.monotonic(), _PAUSE_S
+    while accused:
+        is_long = time.monotonic() - began >= _PATIENCE_S
+        if is_long and ((accused == proven and looks > 1) or looks >= _LEAST_LOOKS):
+            break
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        found, result = look()
+        looks += 1
+        accused = _accusations(found)
+        proven &= accused
+    kept = [each for each in found if not _accuses(each) or _accusation(each) in proven]
+    if len(kept) < len(found):
+        codes = sorted({each.code for each in found if _accuses(each) and _accusation(each) not in proven})
+        kept.append(
+            finding(
+                "file-changed",
+                location,
+                f"a broker changed the files in each of {counted_plainly(looks, 'reading')}: they cannot be compared "
+                f"({', '.join(codes)})",
+            )
+        )
+    return kept, result
+
+
+def _accuses(found: Finding) -> bool:
+    """Whether a finding speaks of damage that files of different moments may seem to have."""
+    is_of_one_batch = FINDING_CODES[found.code].level in _LEVELS_OF_ONE_BATCH
+    return found.severity > Severity.INFO and not found.is_incomplete and not is_of_one_batch
+
+
+def _accusation(found: Finding) -> _Accusation:
+    """What a finding says of which place; its message may have offsets that grow from reading to reading."""
+    where = found.location
+    return found.code, where.path, where.position, where.offset
+
+
+def _accusations(findings: Iterable[Finding]) -> set[_Accusation]:
+    return {_accusation(each) for each in findings if _accuses(each)}

@@ -11,7 +11,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
 from format.value_class import value_class
-from format.wording import offsets_are
+from format.wording import counted, offsets_are
 
 #: The marks of directories to which checkpoints apply. Other directories are not replicas any longer, and the topic may
 #: have been created again.
@@ -34,6 +34,7 @@ class PartitionOffsets:
     recovery_point: int | None = None
     cleaner_offset: int | None = None
     is_clean_shutdown: bool | None = None
+    is_broker_running: bool = False
     has_remote_storage: bool = False
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
@@ -127,6 +128,11 @@ def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Itera
         yield finding("log-head-remote", location.at(offset=head[0]), message)
 
 
+def unread_heads_words(count: int) -> str:
+    """What was not checked, in words, where the heads of so many logs are in remote storage."""
+    return f"the part of {counted(count, 'log')} in remote storage: give its address with --remote"
+
+
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:
     """The offsets of a partition from file names and checkpoints; its log is not read."""
     unknown: dict[str, str] = {}
@@ -141,6 +147,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
     return PartitionOffsets(
         local_start_offset=partition.first_base_offset,
         is_clean_shutdown=checkpoints.is_clean_shutdown,
+        is_broker_running=checkpoints.is_lock_held is True,
         has_remote_storage=checkpoints.has_remote_storage,
         newest_snapshot=max(partition.snapshots, default=None),
         unknown=unknown,

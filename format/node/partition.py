@@ -144,12 +144,9 @@ class Partition:
         return self._topic_id
 
     def epochs_file(self, path: Path, limits: Limits) -> LeaderEpochCheckpoint:
-        """The leader-epoch-checkpoint at a path, as it was last read. Raises KafkaLogError."""
-        return self.read_epochs(path, limits) if self._epochs is None else self._epochs
-
-    def read_epochs(self, path: Path, limits: Limits) -> LeaderEpochCheckpoint:
-        """Read the leader-epoch-checkpoint at a path, also where it was read before. Raises KafkaLogError."""
-        self._epochs = leader_epoch_checkpoint.read(path, limits)
+        """The leader-epoch-checkpoint at a path, read once. Raises KafkaLogError."""
+        if self._epochs is None:
+            self._epochs = leader_epoch_checkpoint.read(path, limits)
         return self._epochs
 
     def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:

@@ -174,6 +174,7 @@ def ls(
     Only batch headers are read: use verify to check CRCs and records. A table shows the columns that fit the
     terminal, and findings of severity info only as notes; the other formats show everything.
     """
+    from format.node.offsets import unread_heads_words
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.ls.ls import ListTerms
@@ -220,6 +221,8 @@ def ls(
         finally:
             shown.write_rows()
         shown.finish()
+        if shown.remote_heads and listed.tiering.remote is None:
+            run.not_checked(unread_heads_words(shown.remote_heads))
 
 
 def _context(targets: list[Target], limits: Limits) -> ClusterContext | None:
@@ -313,6 +316,7 @@ class _Shown:
         self._least = min(fail_on, Severity.WARNING)
         self._held: list[Finding] = []
         self._infos = 0
+        self.remote_heads = 0  # logs whose head is in remote storage, which is not read
         self._schema: RowSchema | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._write_at = 0.0
@@ -321,7 +325,7 @@ class _Shown:
         from format.columns import LOG_DIR, PARTITION, SEGMENT
         from format.findings import Finding
         from format.verbs.ls.ls import LogDirListing
-        from format.verbs.ls.partition_listing import PartitionListing
+        from format.verbs.ls.partition_listing import HEAD_IS_REMOTE, PartitionListing
 
         if isinstance(item, Finding):
             self.write_rows()
@@ -329,6 +333,7 @@ class _Shown:
             return
         if isinstance(item, PartitionListing):
             schema = PARTITION
+            self.remote_heads += HEAD_IS_REMOTE in (item.notes or "")
         else:
             schema = LOG_DIR if isinstance(item, LogDirListing) else SEGMENT
         if schema is not self._schema:

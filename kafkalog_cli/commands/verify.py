@@ -96,7 +96,7 @@ def verify(
     """
     from format.node.log_dir import Kind
     from format.verbs.verify.compacted_topics import compacted_topics_at
-    from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
+    from format.verbs.verify.terms import Coverage, Verification, not_checked
     from format.verbs.verify.verify import bytes_to_verify, opened_for, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
@@ -147,7 +147,7 @@ def verify(
             run.count(name, count)
         if places.partitioner is not None:
             _say_misplaced(run, terms)
-        for words in NOT_CHECKED[terms.level]:
+        for words in not_checked(terms):
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")

@@ -96,9 +96,9 @@ def test_a_time_index_entry_moved_to_a_later_batch_with_the_same_timestamp(tmp_p
 
 
 @pytest.mark.parametrize("name", [INDEX, TIME_INDEX])
-@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("is_running", [None, True])  # None: it is unknown
 def test_an_entry_that_a_broker_is_writing_is_no_damage(
-    tmp_path: Path, name: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, is_running: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An index is memory that a broker shares with the disk: its first half may be there before its second."""
     index = {INDEX: SOUND_INDEX, TIME_INDEX: time_index.write(([BASE_TIMESTAMP + 5, LAST_TIMESTAMP], [5, 17]))}[name]

@@ -430,7 +430,6 @@ SCENARIOS = [
     Scenario("jbod moves", jbod, Layout(dirs=2), since=(1, 1), until=(2, 8), modes=("ZooKeeper",)),
     Scenario(
         "tiered storage", tiered, Layout(extra_jars=tiered_storage_jars, settings_of=tiered_settings), since=(3, 9),
-        shared={"log-head-remote": "the head is in tiered storage", "incomplete": "the head is in tiered storage"},
     ),
     Scenario("dynamic voters", dynamic_voters, Layout(nodes=3, dynamic_voters=True), since=(3, 9), modes=("KRaft",)),
     Scenario("migrating to KRaft", migrating, since=(3, 6), until=(3, 9), modes=("ZooKeeper",), is_alone=True),

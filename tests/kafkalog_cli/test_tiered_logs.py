@@ -120,10 +120,20 @@ def test_both_parts_are_clean(program: Program, tiered: Path, remote: str) -> No
     assert rows[-1]["counts"]["records"] >= 900
 
 
-def test_without_the_remote_part_the_log_is_not_proven_clean(program: Program, tiered: Path) -> None:
-    code, rows, _ = program("verify", tiered / "node-1")
+@pytest.mark.parametrize("words", [("verify", "--fail-on", "warning"), ("ls",)])
+def test_the_remote_part_that_was_not_asked_for_is_named_as_not_checked(
+    program: Program, tiered: Path, words: tuple[str, ...]
+) -> None:
+    code, rows, _ = program(*words, tiered / "node-1")
+    assert (code, rows[-1]["complete"], rows[-1]["conditions"]) == (0, True, [])
+    assert [row for row in rows if row["type"] == "finding"] == []
+    assert rows[-1]["not_checked"] == ["the part of 1 log in remote storage: give its address with --remote"]
+
+
+def test_records_of_the_remote_part_are_missing_in_a_dump(program: Program, tiered: Path) -> None:
+    code, rows, _ = program("dump", "--records", tiered / "node-1" / "orders-0")
     assert (code, rows[-1]["conditions"]) == (3, ["incomplete"])
-    assert [row["code"] for row in rows[:-1]] == ["log-head-remote"]
+    assert [row["code"] for row in rows if row["type"] == "finding"] == ["log-head-remote"]
 
 
 # -- what is not as the metadata says ------------------------------------------------------------------------

@@ -106,8 +106,9 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
             f"{words}, and compaction has removed all of its records: a broker answers that there is no such record"
         )
     where = segment.location.at(place.position, place.size_bytes, place.base_offset)
-    message = f"the header says {iso_time(max_timestamp)}, none of the records has that timestamp"
-    yield finding("max-timestamp-mismatch", where, message)
+    if max_timestamp != NO_TIMESTAMP:  # which a broker stores for records that are all older than 1970
+        message = f"the header says {iso_time(max_timestamp)}, none of the records has that timestamp"
+        yield finding("max-timestamp-mismatch", where, message)
     return NotFound(f"{words}, none of its records has it: a broker answers that there is no such record")
 
 

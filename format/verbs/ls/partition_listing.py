@@ -16,6 +16,7 @@ from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node import remote_tier
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets, offsets_of, remote_head_findings
@@ -35,6 +36,8 @@ from format.verbs.ls.segment_listing import (
 from format.verbs.ls.sound_logs import SoundLogs
 from format.wording import counted_plainly
 
+#: The note on a log whose head is in remote storage.
+HEAD_IS_REMOTE = "head in remote storage"
 _ROW_OF = attrgetter(*PARTITION.names)
 _SideFileT = TypeVar("_SideFileT", PartitionMetadata, LeaderEpochCheckpoint)
 
@@ -141,8 +144,9 @@ def list_partition(
     if remote_count:
         notes.append(f"{remote_count} of {counted_plainly(partition.segment_count, 'segment')} remote")
     if offsets.is_head_remote:
-        notes.append("head in remote storage")
-        yield from remote_head_findings(offsets, partition.location())
+        notes.append(HEAD_IS_REMOTE)
+        if remote_tier.current is not None:  # it was asked for
+            yield from remote_head_findings(offsets, partition.location())
     sizes, totals = partition.sizes, live.totals
     is_read = known is not None or (terms.scan and (totals.is_whole or totals.batch_count > 0))
     listing = PartitionListing(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 from format.findings import Finding
+from format.io.live_broker import settled
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
 from format.node.partition import Partition
+from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit
 from format.value_class import value_class
@@ -52,12 +55,30 @@ class ListScan:
     def listed(
         self, unit: ListUnit, listed: Callable[[], Partition] | None, advance: Advance
     ) -> Iterator[Finding | ListedPartition]:
-        """The results of a unit; ``listed`` returns the partition where its directory was listed before."""
-        yield (
-            yield from list_partition(
-                unit.path,
-                unit.checkpoints,
-                PartitionTerms(self.scan, self.segments, self.limits, advance),
-                listed=listed,
-            )
-        )
+        """The results of a unit; ``listed`` returns the partition where its directory was listed before.
+
+        Beside a running broker, what is wrong is looked at again.
+        """
+        terms = PartitionTerms(self.scan, self.segments, self.limits, advance)
+        first = list_partition(unit.path, unit.checkpoints, terms, listed=listed)
+        if unit.checkpoints.lock is None or not unit.checkpoints.lock.may_be_held:
+            yield (yield from first)
+            return
+
+        def again() -> tuple[list[Finding], ListedPartition]:
+            own = PartitionTerms(self.scan, self.segments, self.limits)
+            return _read(list_partition(unit.path, Target(unit.path).checkpoints_around(self.limits), own))
+
+        findings, partition = settled(_read(first), again, location_of_directory(unit.path))
+        yield from findings
+        yield partition
+
+
+def _read(listing: Generator[Finding, None, ListedPartition]) -> tuple[list[Finding], ListedPartition]:
+    """The findings about a partition, and its listing."""
+    findings: list[Finding] = []
+    while True:
+        try:
+            findings.append(next(listing))
+        except StopIteration as end:
+            return findings, end.value

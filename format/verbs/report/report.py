@@ -15,6 +15,7 @@ from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, LogDir, directory_around
+from format.node.offsets import unread_heads_words
 from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
@@ -170,6 +171,8 @@ class ReportRun:
         if terms.bundles:
             report.note(["CRCs, records and side files: their findings are those from when the bundle was made"])
         report.counts = self.coverage.counts
+        if self.coverage.remote_heads:
+            report.note([unread_heads_words(self.coverage.remote_heads)])
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
         add_overview(report, self.kept)

@@ -12,22 +12,20 @@ import numpy as np
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
-from format.checks.losses import CauseAccount, LossAccount, after_stop
+from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
 from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
 from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import SegmentTransactions, check_transaction_index
+from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
 from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
 from format.findings import Cause, Finding, Judgement, finding, finding_of
-from format.io.live_broker import comes_true
-from format.io.remote_path import is_there
 from format.limits import Limits
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
@@ -91,7 +89,7 @@ class _PartitionRun:
             partition.location(partition.leader_epoch_checkpoint),
             terms.limits,
             first_offset=self._certain_start(),
-            read=partition.read_epochs,
+            read=partition.epochs_file,
         )
         self.causes = CauseAccount()
         self.log_is_whole = True
@@ -111,15 +109,9 @@ class _PartitionRun:
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
             is_last = number == len(segments) - 1
-            next_segment = None if is_last else segments[number + 1]
-            is_merge_reported = False
-            for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
+            for each in self._segment(segment, None if is_last else segments[number + 1].base_offset):
                 self.causes.note(each)
-                if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
-                    yield each
-                elif not is_merge_reported:
-                    is_merge_reported = True
-                    yield _merged(each)
+                yield each
         self._pass_unread_logs(None)
         if not self.is_full:
             return
@@ -134,7 +126,7 @@ class _PartitionRun:
         yield from self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        yield from self.epochs.end_findings(log_end, self.torn_end)
+        yield from self.epochs.end_findings(log_end, self.torn_end, partial(judged_at_end, offsets=self.offsets))
         offsets = self.offsets.with_log_end(log_end)
         gap_count = self.chain.last_gap_count
         place = self.partition.location()
@@ -179,19 +171,23 @@ class _PartitionRun:
         transactions, self.transactions = self.transactions, SegmentTransactions()
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
+            is_active = log.is_last_segment
+            judged = partial(judged_at_end, offsets=self.offsets)
             if offset_check is not None:
-                yield from offset_check.findings(outcome.damaged_from, outcome.cause, is_active=log.is_last_segment)
+                yield from offset_check.findings(
+                    outcome.damaged_from, outcome.cause, is_active=is_active, judged_at_end=judged
+                )
             if time_check is not None:
-                yield from time_check.findings(outcome.damaged_after_offset, is_closed=not log.is_last_segment)
-            yield from check_transaction_index(
-                segment,
-                transactions,
-                location,
-                first_offset=self.chain.first_offset,
-                is_compacted=self.chain.may_be_compacted(),
-                log_is_whole=self.log_is_whole,
-                limits=self.terms.limits,
+                yield from time_check.findings(
+                    outcome.damaged_after_offset, is_closed=not is_active, judged_at_end=judged
+                )
+            around = LogAround(
+                self.chain.first_offset,
+                self.chain.may_be_compacted(),
+                self.log_is_whole,
+                self.offsets.with_log_end(self.chain.log_end_offset) if is_active else None,
             )
+            yield from check_transaction_index(segment, transactions, location, around, self.terms.limits)
 
     def _stop_replay(self) -> None:
         """A log is not read: what contradicts earlier records of a group is not known from here on."""
@@ -231,33 +227,11 @@ class _PartitionRun:
         location = self.partition.location(path, segment.base_offset)
         self.terms.coverage.side_files += 1
         try:
-            index = self._whole_index(segment, lambda: read(path, segment.base_offset, self.terms.limits))
+            index = read(path, segment.base_offset, self.terms.limits)
         except KafkaLogError as error:
             found.append(finding_of(error, location))
             return None
         found.extend(problem_findings(index.problems, location))
-        return index
-
-    def _whole_index(self, segment: Segment, read: Callable[[], _Index]) -> _Index:
-        """Read an index so that no entry is half written: a broker writes the two fields of an entry one by one.
-
-        The index of a running broker's last segment is read until two readings agree. Any other index that has problems
-        is read once more.
-        """
-        index = read()
-        is_last = self.partition.next_base_offset(segment) is None
-        if not index.problems and not (is_last and self.is_broker_running):
-            return index
-
-        def agrees_with_last_reading() -> bool:
-            nonlocal index
-            before, index = index, read()
-            return not index.problems and index.has_entries_of(before)
-
-        if is_last:
-            comes_true(agrees_with_last_reading, self.partition.path)
-        else:
-            agrees_with_last_reading()
         return index
 
     def _producers(self, sound: SoundBatches, segment: Segment) -> Iterator[Finding]:
@@ -289,7 +263,7 @@ class _PartitionRun:
             is_known = self.log_is_whole and first_base is not None and snapshot_offset >= first_base
             is_past_end = base_offset is None and log_end is not None and snapshot_offset > log_end
             if is_past_end and self.end_is_known:
-                yield finding(
+                found = finding(
                     "snapshot-mismatch",
                     location,
                     f"the snapshot is for offset {snapshot_offset}, but the log ends at {log_end}: the log lost its "
@@ -298,6 +272,7 @@ class _PartitionRun:
                     actual=snapshot_offset,
                     judgement=Judgement(caused_by=self.torn_end),
                 )
+                yield judged_at_end(found, self.offsets)
                 is_known = False
             self.terms.coverage.side_files += 1
             starts = [each for each in (self.chain.first_offset, self.offsets.log_start_offset) if each is not None]
@@ -319,18 +294,3 @@ def _part(
     if first == 0 and last >= len(table):
         return table, markers
     return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
-
-
-def _is_gone(segment: Segment | None) -> bool:
-    """Whether a segment's log that was listed is no longer there."""
-    return segment is not None and segment.log is not None and not is_there(segment.log)
-
-
-def _merged(found: Finding) -> Finding:
-    """The finding in place of ``offset-out-of-segment`` where compaction merges a segment with the next one meanwhile.
-
-    The broker renames the old files before the new one gets its name (storage LocalLog.replaceSegments), so a reader of
-    the new file finds the next segment gone.
-    """
-    words = "the next segment disappeared while this one was read: compaction has merged both into one file"
-    return finding("file-changed", found.location, words)

@@ -10,18 +10,50 @@ from format.checks.log_dir_files import check_log_dir_files
 from format.checks.topic_ids import check_topic_ids
 from format.errors import KafkaLogError
 from format.findings import MOST_ALIKE, Finding, finding_of
+from format.io.live_broker import is_broker_running, settled
+from format.location import Location
 from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
-from format.node.log_dir import Kind, LogDir
+from format.node.file_location import location_of_directory, location_of_file
+from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.partition import Partition
+from format.node.target import Target
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import verify_partition
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level
 
 
+def looked_again(
+    is_live: bool, location: Location, terms: Verification, look: Callable[[bool, Verification], Iterator[Finding]]
+) -> Iterator[Finding]:
+    """The findings of a look; beside a running broker (``is_live``) only those that further looks confirm.
+
+    ``look`` is called with whether it is the first look, and the terms of it; each other one lists and reads all anew.
+    """
+    if not is_live:
+        yield from look(True, terms)
+        return
+
+    def again() -> tuple[list[Finding], None]:
+        try:
+            return list(look(False, terms.looking_again())), None
+        except KafkaLogError as error:
+            return [finding_of(error, location)], None
+
+    yield from settled((list(look(True, terms)), None), again, location)[0]
+
+
 def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
     """Findings for a log directory's own files."""
+    yield from looked_again(
+        log_dir.broker_lock.may_be_held,
+        Location(str(log_dir.path)),
+        terms,
+        lambda is_first, own: _log_dir_files(log_dir if is_first else read_log_dir(log_dir.path), own),
+    )
+
+
+def _log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
     if terms.level is not Level.FULL:
         yield from log_dir.unread_findings()
         return
@@ -42,17 +74,30 @@ def verify_partition_dir(
     path: Path, listed: Callable[[], Partition], checkpoints: Checkpoints, terms: Verification
 ) -> Iterator[Finding]:
     """Findings for one partition directory, which ``listed`` lists; of ``checkpoints`` only its entries are used."""
-    try:
-        partition = listed()
-    except KafkaLogError as error:
-        yield finding_of(error, location_of_directory(path))
-        return
-    terms.coverage.partitions += 1
-    yield from limited(verify_partition(partition, checkpoints, terms))
+    location = location_of_directory(path)
+
+    def look(is_first: bool, own: Verification) -> Iterator[Finding]:
+        target = Target(path)
+        try:
+            partition = listed() if is_first else target.partition
+        except KafkaLogError as error:
+            yield finding_of(error, location)
+            return
+        own.coverage.partitions += 1
+        own_checkpoints = checkpoints if is_first else target.checkpoints_around(own.limits)
+        yield from limited(verify_partition(partition, own_checkpoints, own))
+
+    yield from looked_again(checkpoints.lock is not None and checkpoints.lock.may_be_held, location, terms, look)
 
 
 def verify_file(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
     """Findings for one file by itself."""
+    location = location_of_file(path)
+    is_live = is_broker_running(path.parent)
+    yield from looked_again(is_live, location, terms, lambda _, own: _file(path, kind, own))
+
+
+def _file(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
     if kind is Kind.LOG:
         yield from limited(verify_lone_segment(path, terms))
     elif kind is Kind.KRAFT_SNAPSHOT:

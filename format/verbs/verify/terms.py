@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from format.checks.key_placement import Misplaced
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.offsets import unread_heads_words
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
@@ -37,6 +38,7 @@ class Coverage:
     batches: int = 0
     records: int = 0
     bytes: int = 0
+    remote_heads: int = 0  # heads of logs in remote storage, which are not checked
     misplaced: dict[str, Misplaced] = field(default_factory=dict)
 
     @property
@@ -60,6 +62,14 @@ class Coverage:
         self.bytes += other.bytes
         for name, found in other.misplaced.items():
             self.add_misplaced(name, found)
+        self.remote_heads += other.remote_heads
+
+
+def not_checked(terms: Verification) -> Iterator[str]:
+    """What a run did not check, in words."""
+    yield from NOT_CHECKED[terms.level]
+    if terms.coverage.remote_heads:
+        yield unread_heads_words(terms.coverage.remote_heads)
 
 
 #: Called with each chunk of a log before it is checked.
@@ -90,6 +100,18 @@ class Verification:
     def walk(self) -> LogWalk:
         """The scan of this run."""
         return LogWalk(self.level, self.limits, self.partition_counts)
+
+    def looking_again(self) -> Verification:
+        """The terms of another reading of what was read before: it counts nothing, and no caller watches it."""
+        return replace(
+            self,
+            coverage=Coverage(),
+            driver=None,
+            jobs=1,
+            advance=no_progress,
+            watch=watch_nothing,
+            kept_start=None,
+        )
 
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
         """The parts of a log, from the driver."""

@@ -11,8 +11,10 @@ from pathlib import Path
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node import remote_tier
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir
+from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
 from format.node.target import Target, nothing_to_read, target_at
 from format.scan.cluster import Cluster, current_cluster
@@ -21,7 +23,13 @@ from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, partitions_below
 from format.verbs.verify.node_log_dirs import check_node_log_dirs, replicas_elsewhere
-from format.verbs.verify.places import limited, verify_file, verify_log_dir_files, verify_partition_dir
+from format.verbs.verify.places import (
+    limited,
+    looked_again,
+    verify_file,
+    verify_log_dir_files,
+    verify_partition_dir,
+)
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.walk import Level
@@ -48,23 +56,30 @@ def verify(path: Path | Target, verification: Verification | None = None) -> Ite
     target = target_at(path)
     cluster = current_cluster()
     if cluster is not None:
-        yield from _without_lost_heads_as_remote(_verify_on(cluster, target, terms))
+        yield from _without_remote_heads(_verify_on(cluster, target, terms), terms)
         return
     if terms.driver is not None:
-        yield from _without_lost_heads_as_remote(_verify(target, terms))
+        yield from _without_remote_heads(_verify(target, terms), terms)
         return
     with opened_for([target], terms) as opened:
-        yield from _without_lost_heads_as_remote(_verify(target, opened))
+        yield from _without_remote_heads(_verify(target, opened), terms)
 
 
-def _without_lost_heads_as_remote(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings without ``log-head-remote`` of a log whose head is lost, as the metadata log shows before."""
+def _without_remote_heads(found: Iterable[Finding], terms: Verification) -> Iterator[Finding]:
+    """The findings without ``log-head-remote``, which is counted, if the remote part of tiered logs was not asked for.
+
+    It is left out for a log whose head is lost, as the metadata log shows before.
+    """
     lost: set[tuple[str, int]] = set()
     for each in found:
         if each.code == "checkpoint-mismatch" and each.lost_offsets is not None:
             lost.add((each.location.path, each.lost_offsets[0]))
-        elif each.code == "log-head-remote" and (each.location.path, each.location.offset) in lost:
-            continue
+        elif each.code == "log-head-remote":
+            if (each.location.path, each.location.offset) in lost:
+                continue
+            if remote_tier.current is None:
+                terms.coverage.remote_heads += 1
+                continue
         yield each
 
 
@@ -103,7 +118,15 @@ def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Fin
     """Findings about the log directories of one node as a whole, after ``verify`` of each target."""
     if terms.level is Level.FULL:
         log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
-        yield from limited(check_node_log_dirs(log_dirs, terms.limits))
+        if not log_dirs:
+            return
+
+        def look(is_first: bool, own: Verification) -> Iterator[Finding]:
+            present = log_dirs if is_first else [read_log_dir(each.path) for each in log_dirs]
+            yield from limited(check_node_log_dirs(present, own.limits))
+
+        is_live = any(each.broker_lock.may_be_held for each in log_dirs)
+        yield from looked_again(is_live, Location(str(log_dirs[0].path)), terms, look)
 
 
 def findings_of_place(target: Target) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from format.checks.log_dir_files import check_partition_checkpoints
-from format.findings import Finding, Severity
+from format.findings import Certainty, Finding, Severity
 from format.location import Location
 from format.node.offsets import PartitionOffsets
 
@@ -21,11 +21,21 @@ def test_committed_records_are_gone_below_the_high_watermark_of_a_clean_stop() -
     assert (point.severity, point.lost_offsets) == (Severity.WARNING, None)
 
 
-def test_after_a_crash_only_the_high_watermark_proves_a_loss() -> None:
-    (watermark,) = found(False, 5329, high_watermark=6118, recovery_point=5329)
-    assert (watermark.severity, watermark.lost_offsets) == (Severity.ERROR, (5329, 6117))
-    (point,) = found(False, 5329, recovery_point=6118)
-    assert (point.severity, point.lost_offsets) == (Severity.WARNING, (5329, 6117))
+@pytest.mark.parametrize("is_clean", [False, None])
+@pytest.mark.parametrize("known", [{"high_watermark": 6118, "recovery_point": 5329}, {"recovery_point": 6118}])
+def test_without_a_clean_stop_a_newer_checkpoint_may_be_that_of_a_live_copy(
+    is_clean: bool | None, known: dict[str, int]
+) -> None:
+    (past_end,) = found(is_clean, 5329, **known)
+    assert (past_end.severity, past_end.lost_offsets) == (Severity.WARNING, (5329, 6117))
+    assert past_end.certainty is Certainty.LIKELY
+    assert "so does copying the files of a running broker" in past_end.message
+
+
+def test_a_log_that_ends_below_the_high_watermark_of_a_running_broker() -> None:
+    known = PartitionOffsets(0, is_clean_shutdown=False, is_broker_running=True, high_watermark=9, log_end_offset=5)
+    (watermark,) = check_partition_checkpoints(known, Location("orders-0"))
+    assert (watermark.severity, watermark.lost_offsets) == (Severity.ERROR, (5, 8))
 
 
 @pytest.mark.parametrize("recovery_point", [5000, 4000])

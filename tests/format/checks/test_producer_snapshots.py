@@ -24,6 +24,8 @@ def messages(
     entries: dict[int, tuple[int, ...]],
     first_offset: int = 10,
     rows: list[dict[str, int]] = ROWS,
+    *,
+    is_compacted: bool = False,
 ) -> list[str]:
     path = tmp_path / f"{13:020d}.snapshot"
     columns = tuple(map(list, zip(*((key, *values) for key, values in entries.items()), strict=True)))
@@ -31,13 +33,36 @@ def messages(
     state = ProducerState()
     state.feed(table_of(rows), dict.fromkeys(range(len(rows) - 2, len(rows)), COMMIT))
     found = check_producer_snapshot(
-        path, 13, state, Location(str(path)), first_offset=first_offset, is_compacted=False, limits=DEFAULT_LIMITS
+        path,
+        13,
+        state,
+        Location(str(path)),
+        first_offset=first_offset,
+        is_compacted=is_compacted,
+        limits=DEFAULT_LIMITS,
     )
     return [each.message for each in found]
 
 
 def test_what_went_with_the_head_cannot_be_compared(tmp_path: Path) -> None:
     assert messages(tmp_path, WHOLE) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((4, 0, 12, 0, 11, 7, -1), []),  # aborted batches of later epochs were removed
+        ((2, 4, 10, 0, 11, 9, -1), []),  # and the content of a marker of a later coordinator
+        ((1, 4, 10, 0, 11, 7, -1), ["producer 1 has producer_epoch 1 in the snapshot, but 2 in the log"]),
+        ((2, 4, 10, 0, 11, 6, -1), ["producer 1 has coordinator_epoch 6 in the snapshot, but 7 in the log"]),
+    ],
+)
+def test_in_a_compacted_log_only_a_lower_epoch_contradicts_it(
+    tmp_path: Path, values: tuple[int, ...], expected: list[str]
+) -> None:
+    rows = [data(10, 1, 4, 2, transactional=True), marker(11, 1, 2)]
+    assert messages(tmp_path, {1: values}, rows=rows, is_compacted=True) == expected
+    assert messages(tmp_path, {1: values}, rows=rows) != []
 
 
 def test_a_producer_that_expired_and_came_back(tmp_path: Path) -> None:

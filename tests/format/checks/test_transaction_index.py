@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.transaction_index import SegmentTransactions, check_transaction_index
+from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
 from format.files import transaction_index
 from format.layout import TRANSACTION_INDEX_SUFFIX
 from format.limits import DEFAULT_LIMITS
@@ -35,10 +35,8 @@ def codes(
         segment,
         transactions,
         Location("orders-0/0.log", "orders", 0),
-        first_offset=first_offset,
-        is_compacted=False,
-        log_is_whole=is_whole,
-        limits=DEFAULT_LIMITS,
+        LogAround(first_offset, is_compacted=False, is_whole=is_whole),
+        DEFAULT_LIMITS,
     )
     return [each.code for each in found]
 

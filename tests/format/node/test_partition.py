@@ -68,7 +68,7 @@ def test_a_directory_is_listed_the_same_where_the_sizes_cannot_be_had_at_once(
         assert files[0] == files[1]
 
 
-def test_small_files_are_read_once_and_the_epochs_again_on_demand(tmp_path: Path) -> None:
+def test_small_files_are_read_once(tmp_path: Path) -> None:
     directory = tmp_path / "orders-0"
     directory.mkdir()
     first_id, epochs = "AAAAAAAAAAAAAAAAAAAAAQ", directory / "leader-epoch-checkpoint"
@@ -82,5 +82,3 @@ def test_small_files_are_read_once_and_the_epochs_again_on_demand(tmp_path: Path
     epochs.write_text("0\n2\n3 0\n4 7\n")
     assert partition.topic_id_file(metadata, DEFAULT_LIMITS).topic_id == first_id
     assert len(partition.epochs_file(epochs, DEFAULT_LIMITS).entries) == 1
-    assert len(partition.read_epochs(epochs, DEFAULT_LIMITS).entries) == 2
-    assert len(partition.epochs_file(epochs, DEFAULT_LIMITS).entries) == 2

@@ -186,6 +186,15 @@ def test_a_largest_timestamp_that_no_record_has(tmp_path: Path) -> None:
     assert "none of its records has it" in lookup.reason
 
 
+def test_the_largest_timestamp_that_a_broker_stores_for_records_from_before_1970(tmp_path: Path) -> None:
+    """It is -1, "no timestamp": a broker answers that there is no such record, and nothing is wrong with the batch."""
+    partition = tmp_path / "topic-0"
+    write_indexed(partition, 0, [batch(0, timestamp=-5000, max_timestamp=-1)])
+    lookup = by_max(partition)
+    assert lookup.codes == []
+    assert "none of its records has it" in lookup.reason
+
+
 def test_each_finding_is_reported_once(tmp_path: Path) -> None:
     """The same damage is passed when the largest timestamp and when the record is looked for."""
     partition = tmp_path / "topic-0"

@@ -16,7 +16,7 @@ from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import NotFound
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import Verification, verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
 from tests.dumping import dump
 from tests.oracle.boot_mutations.node import batch_positions, overwrite
@@ -39,16 +39,24 @@ def tiered(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def remote_heads(path: Path) -> int:
+    """The heads in remote storage that a verification did not check."""
+    terms = Verification()
+    assert "log-head-remote" not in codes(verify(path, terms))
+    return terms.coverage.remote_heads
+
+
 def test_a_remote_head_is_said_to_be_unread(tiered: Path) -> None:
     partition = tiered / "orders-0"
-    for items in (verify(tiered), verify(partition), dump(tiered), dump(partition), ls(tiered)):
-        found = list(items)
-        assert "log-head-remote" in codes(found)
-    (head,) = [each for each in verify(tiered) if each.code == "log-head-remote"]
-    assert head.is_incomplete
-    assert head.message == "offsets 3 to 29 are in remote storage, and not read"
-    (listing,) = [each for each in ls(tiered) if isinstance(each, PartitionListing)]
-    assert listing.log_start_offset == 3
+    assert remote_heads(tiered) == remote_heads(partition) == 1
+    for items in (dump(tiered), dump(partition)):
+        (head,) = [each for each in items if isinstance(each, Finding)]
+        assert (head.code, head.is_incomplete) == ("log-head-remote", True)
+        assert head.message == "offsets 3 to 29 are in remote storage, and not read"
+    listed = list(ls(tiered))
+    assert "log-head-remote" not in codes(listed)
+    (listing,) = [each for each in listed if isinstance(each, PartitionListing)]
+    assert (listing.log_start_offset, listing.notes) == (3, "index-missing; head in remote storage")
 
 
 def test_look_ups_in_a_log_with_a_remote_head(tiered: Path) -> None:
@@ -63,11 +71,11 @@ def test_look_ups_in_a_log_with_a_remote_head(tiered: Path) -> None:
 
 def test_a_clean_stop_tells_of_a_remote_head_too(tiered: Path) -> None:
     (tiered / "remote-log-index-cache").rmdir()
-    assert "log-head-remote" not in codes(verify(tiered))
+    assert remote_heads(tiered) == 0
     (mismatch,) = [each for each in verify(tiered) if each.code == "checkpoint-mismatch"]
     assert mismatch.severity is Severity.INFO
     (tiered / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
-    assert "log-head-remote" in codes(verify(tiered))
+    assert remote_heads(tiered) == 1
     assert "checkpoint-mismatch" not in codes(verify(tiered))
 
 
@@ -148,6 +156,7 @@ def test_a_head_that_is_lost_is_not_called_remote_as_well(data_dir: Path, tmp_pa
     (node / "log-start-offset-checkpoint").write_text("0\n2\ntrimmed 0 300\norders 0 500\n")
     found = [each for each in verify(node) if each.location.topic == "orders"]
     assert [(each.code, each.lost_offsets) for each in found] == [("checkpoint-mismatch", (500, 1101))]
+    assert remote_heads(node) == 0
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
