@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     OUTPUT_FAILED = 4
     REFUSED = 5
     BUG = 70
+    HUNG_UP = 129
     INTERRUPTED = 130
     READER_GONE = 141
     TERMINATED = 143
@@ -36,6 +37,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
     ExitCode.REFUSED: "refused for safety",
     ExitCode.BUG: "a bug in this program",
+    ExitCode.HUNG_UP: "interrupted, as the terminal was closed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
     ExitCode.READER_GONE: "the reader of the output closed it, as head does",
     ExitCode.TERMINATED: "interrupted by a termination signal",
@@ -45,6 +47,7 @@ MEANINGS: dict[ExitCode, str] = {
 #: after proven damage: a mistyped path among several must not hide the damage in the others.
 PRECEDENCE = (
     ExitCode.TERMINATED,
+    ExitCode.HUNG_UP,
     ExitCode.INTERRUPTED,
     ExitCode.READER_GONE,
     ExitCode.BUG,
@@ -71,6 +74,7 @@ class Condition(Enum):
     INTERRUPTED = "interrupted"
     READER_GONE = "reader-gone"
     TERMINATED = "terminated"
+    HUNG_UP = "hung-up"
 
     @property
     def exit_code(self) -> ExitCode:
@@ -99,6 +103,7 @@ _CODES = {
     Condition.INTERRUPTED: ExitCode.INTERRUPTED,
     Condition.READER_GONE: ExitCode.READER_GONE,
     Condition.TERMINATED: ExitCode.TERMINATED,
+    Condition.HUNG_UP: ExitCode.HUNG_UP,
 }
 
 _WORDS = {
@@ -113,6 +118,7 @@ _WORDS = {
     Condition.INTERRUPTED: "interrupted",
     Condition.READER_GONE: "the reader of the output went away",
     Condition.TERMINATED: "interrupted by a signal",
+    Condition.HUNG_UP: "interrupted, as the terminal was closed",
 }
 
 

@@ -35,6 +35,10 @@ class Terminated(BaseException):
     """SIGTERM arrived."""
 
 
+class HungUp(BaseException):
+    """SIGHUP arrived: the terminal was closed."""
+
+
 _ADVICE: dict[type[KafkaLogError], str] = {
     NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of one.",
     OutputInsideSource: "Give a path outside the sources and outside every log directory.",
@@ -117,6 +121,8 @@ def condition_of(error: BaseException) -> Condition:
         return Condition.INTERRUPTED
     if isinstance(error, Terminated):
         return Condition.TERMINATED
+    if isinstance(error, HungUp):
+        return Condition.HUNG_UP
     if isinstance(error, ReaderGone):
         return Condition.READER_GONE
     if isinstance(error, (OutputExists, OutputInsideSource, Refused)):
@@ -137,7 +143,7 @@ def report(error: BaseException) -> None:
     condition = condition_of(error)
     if condition is Condition.READER_GONE:
         return
-    if condition in (Condition.INTERRUPTED, Condition.TERMINATED):
+    if condition in (Condition.INTERRUPTED, Condition.TERMINATED, Condition.HUNG_UP):
         say("kafkalog: interrupted")
     elif isinstance(error, KafkaLogError):
         say(f"kafkalog: {_one_line(error)}")

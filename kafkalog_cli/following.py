@@ -1,4 +1,4 @@
-"""Runs that follow logs, and their end: by Ctrl-C, by SIGTERM, or when the reader of the output is gone."""
+"""Runs that follow logs, and their end: by Ctrl-C, SIGTERM or SIGHUP, or when the reader of the output is gone."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
 ItemT = TypeVar("ItemT")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Stopping]:
-    """The context in which the first Ctrl-C or SIGTERM ends following; the next one interrupts the run."""
+    """The context in which the first Ctrl-C, SIGTERM or SIGHUP ends following; the next one interrupts the run.
+
+    A signal that was ignored before, as nohup does with SIGHUP, stays ignored.
+    """
     asked = False
     wake_read, wake_write = os.pipe()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, frame: object) -> None:
         nonlocal asked
@@ -36,7 +40,7 @@ def stopped_by_signals() -> Iterator[Stopping]:
         for each, handler in before.items():
             signal.signal(each, handler)
 
-    for each in _SIGNALS:
+    for each in before:
         signal.signal(each, ask)
     try:
         yield Stopping(lambda: asked, wake_read, _output_with_a_reader())

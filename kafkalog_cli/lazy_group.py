@@ -6,7 +6,9 @@ Names and one-line helps come from a table, so that the help of the group and sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from types import MappingProxyType
 from typing import Any
 
@@ -119,6 +121,17 @@ class LazyGroup(TyperGroup):
         """The parameters with --help, and with the fast conversion of their values."""
         return quick(super().get_params(ctx))
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of a run. Where a shell asks for completions, options such as --version print nothing before it
+        is closed: some shells execute whatever comes in place of an answer.
+        """
+        if not extra.get("resilient_parsing"):
+            return super().make_context(info_name, args, parent, **extra)
+        with redirect_stdout(StringIO()):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.with_resource(redirect_stdout(StringIO()))
+        return context
+
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the table's order."""
         return [entry.name for entry in self.entries]
@@ -137,6 +150,8 @@ class LazyGroup(TyperGroup):
         if args[0] == "help":
             args = [*args[1:], "--help"]
             if len(args) == 1:
+                if ctx.resilient_parsing:  # a shell completes the word after ``help``
+                    return None, None, []
                 typer.echo(ctx.get_help())
                 ctx.exit()
         name, command, rest = super().resolve_command(ctx, args)

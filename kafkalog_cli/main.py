@@ -151,22 +151,32 @@ def _closed(code: int) -> int:
     from kafkalog_cli.output import close_standard_output
 
     failure = close_standard_output()
-    is_reported = code in (ExitCode.READER_GONE, ExitCode.OUTPUT_FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+    is_reported = code in (
+        ExitCode.READER_GONE,
+        ExitCode.OUTPUT_FAILED,
+        ExitCode.HUNG_UP,
+        ExitCode.INTERRUPTED,
+        ExitCode.TERMINATED,
+    )
     return code if failure is None or is_reported else _code_of(failure)
 
 
 def _listen_for_termination() -> None:
-    """Turn SIGTERM into an exception, so that unfinished work is cleaned up."""
+    """Turn SIGTERM and SIGHUP into exceptions, so that unfinished work is cleaned up. What is ignored stays ignored."""
 
     def terminate(number: int, frame: object) -> None:
-        from kafkalog_cli.failures import Terminated
+        from kafkalog_cli.failures import HungUp, Terminated
 
-        raise Terminated
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the kernel and the shell both send it; cleaning up goes on
+        raise HungUp if number == signal.SIGHUP else Terminated
 
-    try:
-        signal.signal(signal.SIGTERM, terminate)
-    except ValueError:
-        return  # not the main thread: its caller handles signals
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:  # as nohup leaves it
+            continue
+        try:
+            signal.signal(number, terminate)
+        except ValueError:
+            return  # not the main thread: its caller handles signals
 
 
 @contextmanager

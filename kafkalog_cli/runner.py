@@ -26,7 +26,13 @@ from kafkalog_cli.summary import Summary
 from kafkalog_cli.tables import tables_of
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
-_SILENT = (Condition.INTERRUPTED, Condition.TERMINATED, Condition.READER_GONE, Condition.OUTPUT_FAILED)
+_SILENT = (
+    Condition.INTERRUPTED,
+    Condition.TERMINATED,
+    Condition.HUNG_UP,
+    Condition.READER_GONE,
+    Condition.OUTPUT_FAILED,
+)
 
 
 class Run:

@@ -94,7 +94,7 @@ def run_many(commands: Iterable[Iterable[Word]]) -> list[Run]:
     lines = [tuple(os.fspath(word) for word in command) for command in commands]
     if any(map(_draws, lines)):
         return [run_in_process_of_its_own(*line) for line in lines]
-    _import_everything()
+    import_everything()
     with tempfile.TemporaryFile() as results:
         child = os.fork()
         if child == 0:
@@ -152,7 +152,7 @@ def _text(content: bytes) -> str:
 
 
 @cache
-def _import_everything() -> None:
+def import_everything() -> None:
     """Import the program, and make what its value classes make when they are first used: children inherit both."""
     for name in ("format", "kafkalog_cli"):
         package = importlib.import_module(name)

@@ -81,7 +81,6 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
         targets = targets_at(map(place_of, paths))
         output = open_output(archive.output, paths)
         try:
-            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets) + making.listed_bytes)
             terms = BundleTerms(
                 guards.limits,
                 jobs=work.process_count,
@@ -94,6 +93,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
                 version=VERSION,
             )
             making = BundleRun(targets, terms)
+            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets) + making.listed_bytes)
             for found in making.findings():
                 run.judge(found)
             made = making.finish(output.write)

@@ -60,6 +60,8 @@ class DumpLogCommand(HelpfulCommand):
         try:
             return super().parse_args(ctx, _as_click_reads(args, known, emulates))
         except (FlagError, UsageError) as error:
+            if ctx.resilient_parsing:  # a shell asks for completions of a line that is not finished
+                return super().parse_args(ctx, args)
             message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
             if emulates in RELEASES:
                 say(f'Exception in thread "main" joptsimple.OptionException: {message}')

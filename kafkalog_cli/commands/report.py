@@ -43,7 +43,11 @@ class Document:
     ] = "html"
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write to a new file instead of standard output, which must be no terminal.",
+        ),
     ] = None
     with_bytes: Annotated[
         bool,
@@ -78,6 +82,9 @@ def report(
     with work.reading(), Run("report", SummaryOutput(document.quiet), judging, paths=paths) as run:
         output = open_output(document.output, paths)
         try:
+            if output.is_terminal:
+                message = f"the document is too long for a terminal: add --output incident.{document.format}"
+                raise typer.BadParameter(message, param_hint="--output")
             terms = ReportTerms(
                 time.time_ns() // 1_000_000,
                 guards.limits,

@@ -93,7 +93,7 @@ class TableRenderer:
                     self._begin(schema)
                 self._partitions.append(partition)
             self._rows.append(["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._shown])
-            if len(self._rows) >= _BLOCK_ROWS or time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S:
+            if len(self._rows) >= _BLOCK_ROWS or self._is_waited_for():
                 self._draw()
 
     def write_raw(self, lines: bytes | memoryview) -> None:
@@ -116,6 +116,10 @@ class TableRenderer:
         if shown:
             text = "\n".join(self._wrapped(printable(line)) for line in summary.paragraph().split("\n"))
             self._output.write_text(("\n" if self._has_output else "") + text + "\n")
+
+    def _is_waited_for(self) -> bool:
+        """Whether somebody at a terminal has waited long enough for rows. Elsewhere no clock decides the layout."""
+        return self._terminal_width is not None and time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:

@@ -83,6 +83,7 @@ def test_a_tab_completes_commands_options_and_paths(shell: str, start: list[str]
         _typed(end, b"kafkalog recom\t", "recompress ")
         _typed(end, b"--est\t", "--estimate ")
         _typed(end, b"ord\t", "orders-0/")
+        _typed(end, b"\x15kafkalog help veri\t", "verify ")  # \x15 removes the line
 
 
 def test_fish_completes_commands_options_and_paths(environment: dict[str, str]) -> None:
@@ -105,4 +106,5 @@ def test_fish_completes_commands_options_and_paths(environment: dict[str, str]) 
 
     assert completed("kafkalog recom") == ["recompress"]
     assert completed("kafkalog recompress --est") == ["--estimate"]
+    assert completed("kafkalog help veri") == ["verify"]
     assert completed("kafkalog verify ord") == ["orders-0/"]

@@ -14,7 +14,7 @@ WHERE = Location("/data/orders-0/00000000000000000000.log")
 
 
 def test_numbers_are_those_of_the_contract():
-    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 5, 70, 130, 141, 143]
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 5, 70, 129, 130, 141, 143]
     assert set(MEANINGS) == set(ExitCode) == set(PRECEDENCE)
     assert [number for number, _meaning in exit_status_rows()] == [
         "0",
@@ -24,6 +24,7 @@ def test_numbers_are_those_of_the_contract():
         "4",
         "5",
         "70",
+        "129",
         "130",
         "141",
         "143",

@@ -21,7 +21,7 @@ from format.errors import (
 from format.findings import FINDING_CODES
 from format.location import Location
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.failures import Terminated, advice_for, condition_of, report
+from kafkalog_cli.failures import HungUp, Terminated, advice_for, condition_of, report
 from kafkalog_cli.output import ReaderGone
 
 PLACE = Location("/kafka/t-0/0.log", position=61)
@@ -32,6 +32,7 @@ PLACE = Location("/kafka/t-0/0.log", position=61)
     [
         (KeyboardInterrupt(), Condition.INTERRUPTED),
         (Terminated(), Condition.TERMINATED),
+        (HungUp(), Condition.HUNG_UP),
         (ReaderGone(), Condition.READER_GONE),
         (OutputExists("x", PLACE), Condition.REFUSED),
         (OutputInsideSource("x", PLACE), Condition.REFUSED),

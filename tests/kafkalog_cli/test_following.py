@@ -66,7 +66,7 @@ def test_rows_come_at_once_and_ctrl_c_ends_the_run(log: Path) -> None:
     assert (summary["type"], summary["counts"], summary["complete"]) == ("summary", {"record": 4}, True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_exit_status_is_that_of_the_findings(log: Path, number: signal.Signals) -> None:
     bad = bytearray(batch(6))
     bad[-1] ^= 1

@@ -276,7 +276,7 @@ def test_no_file_is_published_after_a_bug(tmp_path):
 # -- signals -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals(tmp_path, number, code):
     source = tmp_path / "logs"
     source.mkdir()
@@ -289,6 +289,29 @@ def test_signals(tmp_path, number, code):
     assert stderr == b"kafkalog: interrupted\n"
     assert stdout == b""
     assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_second_hangup_does_not_disturb_and_nohup_prevents_the_first(tmp_path):
+    source = tmp_path / "logs"
+    source.mkdir()
+    command = [*PROGRAM, str(source), "--end", "sleep", "--output", str(tmp_path / "out")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=REPOSITORY) as process:
+        assert process.stderr.readline() == b"ready\n"
+        for _ in range(2):  # the kernel sends one, and the shell another
+            process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=20)
+    assert process.returncode == 129
+    assert list(tmp_path.iterdir()) == [source]
+    command = ["nohup", *command]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=REPOSITORY) as process:
+        while process.stderr.readline() != b"ready\n":
+            pass  # what nohup says
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 143
 
 
 def test_an_interrupted_stream_has_no_summary(tmp_path):

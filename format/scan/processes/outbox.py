@@ -161,7 +161,8 @@ class Outbox:
 
 def serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
     """The main loop of a worker: do tasks until the parent process closes the pipe, then exit."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to all processes; the parent ends the workers
+    for number in (signal.SIGINT, signal.SIGHUP):  # Ctrl-C, or the end of the terminal, reaches all processes
+        signal.signal(number, signal.SIG_IGN)  # and the parent ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # pages that the garbage collector does not write to remain shared
     keep_freed_memory()

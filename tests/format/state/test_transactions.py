@@ -131,3 +131,19 @@ def test_a_transaction_that_a_snapshot_holds_ends() -> None:
     (ended,) = state.feed(table_of([marker]), {0: COMMIT})
     assert isinstance(ended, TransactionEnded)
     assert (ended.first_offset, ended.last_stable_offset, state.first_open_offset()) == (3, 41, None)
+
+
+@pytest.mark.parametrize(("position", "start_timestamp"), [(None, -1), (0, 7), (300, 7)])
+def test_when_a_transaction_began_is_unknown_if_its_first_batch_was_not_read(
+    position: int | None, start_timestamp: int
+) -> None:
+    state = TransactionState()
+    state.add_open(Transaction(5, 1, 3, position))
+    later = [row(20 + number, 5, attributes=TRANSACTIONAL_BIT, base_timestamp=7 + number) for number in range(2)]
+    for each in later:
+        assert state.feed(table_of([each]), {}) == []
+    assert (state.open[5].start_timestamp, state.open[5].record_count, state.open[5].last_offset) == (
+        start_timestamp,
+        2,
+        21,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 
 import pytest
@@ -47,6 +48,14 @@ def test_several_rows_of_one_partition_stand_below_its_name():
     assert shown[252:255] == ["", "orders-1", shown[1]]
     mixed, _aside = rendered("table", (MATCH, [rows[0], ("orders", 1, *rows[1][2:])]))
     assert lines(mixed)[0].split() == list(MATCH.names)
+
+
+def test_no_clock_decides_the_layout_of_a_table_in_a_file(monkeypatch):
+    rows = [("t", 0, number, 10**number, 0, 61, None) for number in range(12)]
+    quick, _aside = rendered("table", (MATCH, rows))
+    monkeypatch.setattr("kafkalog_cli.render.table.time.monotonic", itertools.count(step=60).__next__)
+    slow, _aside = rendered("table", (MATCH, rows))
+    assert slow == quick
 
 
 def test_chosen_columns_and_human_sizes():

@@ -1,0 +1,83 @@
+"""Completion: whatever words are on the line, the program prints completions of the last one and nothing else.
+
+The script for zsh that ``--install-completion`` writes executes what comes, and the other shells offer it as words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from kafkalog_cli.command_table import COMMANDS
+from kafkalog_cli.main import app, main
+
+#: What typer's completion answers zsh with: names of files, or a list of words in quotes, with their helps.
+_FOR_ZSH = re.compile(r"""_files|_arguments '\*: :\(\(("[^"'`$]*"(:"([^"'`$]|""|''|\\[$`])*")?\n?)+\)\)'""")
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    """Lines as they are typed, each with the first letters of the word that is completed."""
+    yield "", ""
+    for start in (
+        "help ",
+        "help help ",
+        "--version ",
+        "--help ",
+        "-h ",
+        "--show-completion ",
+        "nosuch ",
+        "'unfinished ",
+    ):
+        yield start, ""
+        yield f"{start}ver", "ver"
+    for name in (*(each.name for each in COMMANDS), "help", "scan verify", "scan help", "scan --pack x"):
+        yield f"{name} --help --version /nowhere --format nosuch --", "--"
+    yield "help verify ", ""
+    yield "--version dump-log --emulate 3.9.1 --nosuch --", "--"
+
+
+def _words_of(command: Any) -> set[str]:
+    """Every word that a command and those below it complete: names, options and the values of options."""
+    found = {"help"}
+    with command.make_context("x", [], resilient_parsing=True) as context:
+        for each in command.get_params(context):
+            found |= {*each.opts, *each.secondary_opts, *(item.value for item in each.shell_complete(context, ""))}
+    for name in getattr(command, "commands", ()):
+        found |= {name} | _words_of(command.commands[name])
+    return found
+
+
+@pytest.fixture(scope="module")
+def words() -> set[str]:
+    return _words_of(get_command(app))
+
+
+def test_a_shell_gets_completions_and_nothing_else(
+    words: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    for line, incomplete in _lines():
+        monkeypatch.setenv("_TYPER_COMPLETE_ARGS", f"kafkalog {line}")
+        monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_fish")
+        assert main([]) == 0, line
+        shown = [each.split("\t")[0] for each in capsys.readouterr().out.splitlines() if each]
+        assert not [each for each in shown if each not in words or not each.startswith(incomplete)], line
+        monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_zsh")
+        assert main([]) == 0, line
+        assert _FOR_ZSH.fullmatch(capsys.readouterr().out.strip()), line
+
+
+@pytest.mark.parametrize("line", ["help ", "help ver", "--version ver", "--version help ver"])
+def test_commands_follow_help_and_options_that_print(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", f"kafkalog {line}")
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" "))))
+    monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_bash")
+    assert main([]) == 0
+    wanted = [each.name for each in COMMANDS if each.name.startswith(line.split(" ")[-1])]
+    assert capsys.readouterr().out.split() == wanted
