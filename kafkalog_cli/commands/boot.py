@@ -182,7 +182,6 @@ def _check_one_node(paths: list[str]) -> None:
     from format.files import meta_properties
     from format.io.remote_path import is_there
     from format.layout import META_PROPERTIES
-    from kafkalog_cli.options.reading import place_of
 
     seen: dict[int, str] = {}
     for path in paths:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from format.verbs.boot.boot import boot
+from format.verbs.boot.steps import Action, BootTerms
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Trials
+from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
+from tests.oracle.quorum_trials import QuorumTrials, quorum_mutations
 
 pytestmark = [pytest.mark.oracle]
 
@@ -32,16 +37,20 @@ SAMPLE = (
 )
 
 
-@pytest.fixture(scope="module")
-def trials(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Trials:
-    """Brokers on copies of the node that ships with the tests."""
+def available_lab() -> KafkaLab:
     lab = KafkaLab()
     missing = lab.missing(VERSION) or (None if lab.logging_jars() else "no logger for Kafka 4.3.1: fetch a 3.x release")
     if missing is not None:
         from tests.conftest import unavailable
 
         unavailable(missing)
-    return Trials(lab, VERSION, data_dir / "kafka-4.3-single" / "node-1", tmp_path_factory.mktemp("boot"))
+    return lab
+
+
+@pytest.fixture(scope="module")
+def trials(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Trials:
+    """Brokers on copies of the node that ships with the tests."""
+    return Trials(available_lab(), VERSION, data_dir / "kafka-4.3-single" / "node-1", tmp_path_factory.mktemp("boot"))
 
 
 def test_the_sample_is_of_the_trials() -> None:
@@ -54,3 +63,52 @@ def test_a_broker_does_what_boot_says(trials: Trials, name: str) -> None:
     result = trials.compared(mutation)
     assert result.predicted == result.outcome
     assert not result.differences
+
+
+QUORUM_SAMPLE = (
+    "lost+found",
+    "a garbled recovery checkpoint",
+    "a stray partition",
+    "another directory id",
+    "no directory id",
+    "the first snapshot cut at 16",
+    "the first snapshot cut at 17",
+)
+
+
+@pytest.fixture(scope="module", params=["controller", "both"])
+def quorum_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> QuorumTrials:
+    """Nodes of a quorum whose voters have directory ids."""
+    work = tmp_path_factory.mktemp("quorum")
+    return QuorumTrials(available_lab(), VERSION, request.param, "dynamic", work)
+
+
+@pytest.mark.parametrize("name", QUORUM_SAMPLE)
+def test_a_voter_does_what_boot_says(quorum_trials: QuorumTrials, name: str) -> None:
+    mutation = next(each for each in quorum_mutations() if each.name == name)
+    result = quorum_trials.compared(mutation)
+    assert result.predicted == result.outcome
+    assert not result.differences
+
+
+@pytest.mark.parametrize("emptied", [0, 1])
+def test_logs_of_an_emptied_disk_are_made_where_the_metadata_assigns_them(tmp_path: Path, emptied: int) -> None:
+    lab = available_lab()
+    disks = [tmp_path / "disk-1", tmp_path / "disk-2"]
+    for disk in disks:
+        disk.mkdir()
+    settings = {"log.dirs": ",".join(map(str, disks)), "log.cleaner.enable": "true"}
+    with Broker(lab, VERSION, disks[0], tmp_path / "work", settings) as broker:
+        broker.run("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "t", "--partitions", "7")
+    held = {path.name: disk for disk in disks for path in disk.glob("t-*")}
+    for path in disks[emptied].iterdir():
+        if path.name.startswith("t-"):
+            shutil.rmtree(path)
+        elif path.is_file() and path.name not in ("meta.properties", "bootstrap.checkpoint"):
+            path.unlink()
+    result = boot(disks, BootTerms(version=(4, 3)), node_id=1)
+    made = {step.path.name: step.path.parent for step in result.having(Action.CREATE) if step.topic == "t"}
+    assert made == {name: disk for name, disk in held.items() if disk == disks[emptied]}
+    assert result.may_lose
+    with Broker(lab, VERSION, disks[0], tmp_path / "work", settings):
+        assert {path.name: disk for disk in disks for path in disk.glob("t-*")} == held

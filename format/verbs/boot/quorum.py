@@ -53,9 +53,8 @@ def if_broker(step: Step) -> Step:
     """A refusal of the log manager, on a node of which it is not known whether it runs one."""
     if step.action is not Action.REFUSE:
         return step
-    reason = (
-        f"{step.reason or step.broker_message}; a broker stops here, a controller alone does not: process.roles decides"
-    )
+    words = step.reason or step.broker_message
+    reason = f"{words}; a broker stops here, a controller alone does not: process.roles decides"
     return replace(step, action=Action.UNKNOWN, reason=reason)
 
 

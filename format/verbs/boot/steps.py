@@ -144,8 +144,8 @@ class BootResult:
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 
     ``unread`` are paths with the name of a log that are no regular files: a broker ignores them, and so does boot.
-    ``is_controller``: the node is a controller alone, which loads no log but the metadata log. ``as_of`` is the metadata
-    by which logs were sorted, where other nodes may have later metadata.
+    ``is_controller``: the node is a controller alone, which loads no log but the metadata log. ``as_of`` is the
+    metadata by which logs were sorted, where other nodes may have later metadata.
     """
 
     steps: list[Step] = field(default_factory=list)
