@@ -97,7 +97,6 @@ def quorum_mutations() -> Iterator[Mutation]:
         "lost+found": lambda node: node.partition("lost+found").mkdir(),
         "orders-0.bak": lambda node: node.partition("orders-0.bak").mkdir(),
         "a garbled recovery checkpoint": garbled("recovery-point-offset-checkpoint"),
-        "a garbled checkpoint of high watermarks": garbled("replication-offset-checkpoint"),
         "a stray partition": stray,
         "the lock is a directory": lambda node: (node.first / ".lock").mkdir(),
         "another directory id": meta("(?m)^directory.id=.*$", "directory.id=bbbbbbbbbbbbbbbbbbbbbQ"),

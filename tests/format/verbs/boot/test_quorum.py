@@ -154,7 +154,7 @@ def observed(count: int, **changed: object) -> tuple[BootResult, str]:
     image = ClusterImage(
         voters={
             each: {"voterId": each, "voterDirectoryId": f"{'abcdefgh'[each]}{'A' * 21}"}
-            for each in range(1, voters + 1)
+            for each in range(1, count + 1)
         },
         features={"kraft.version": 1},
     )
