@@ -26,7 +26,7 @@ EXAMPLES = (
     ("kafkalog boot /disk1/kafka /disk2/kafka", "all log directories of one node, in the order of log.dirs"),
     (
         "kafkalog boot --metadata /copy/of/controller /var/kafka",
-        "by the later metadata of another node: which logs are stray, which are missing",
+        "by the later metadata of another node: which logs are stray",
     ),
     (
         "kafkalog boot --node-id 3 --kafka-version 3.9 /var/kafka",

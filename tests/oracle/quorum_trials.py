@@ -43,7 +43,7 @@ _QUORUM = {
     "static": "controller.quorum.voters=1@127.0.0.1:{controller_port}\n",
     "dynamic": "controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}\n",
 }
-_WAITS_SECONDS = 15.0
+_WAITS_SECONDS = 30.0  # on a busy machine
 _LEADS = "Completed transition to Leader"
 _SNAPSHOT = f"{METADATA}/{0:020}-{0:010}.checkpoint"
 

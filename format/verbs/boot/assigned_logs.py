@@ -50,11 +50,18 @@ def future_log_steps(logs: LogsState, image: ClusterImage, node_id: int) -> Iter
 
 
 def missing_log_steps(
-    logs: LogsState, opened: list[LogDirState], image: ClusterImage, node_id: int, *, is_whole: bool
+    logs: LogsState,
+    opened: list[LogDirState],
+    image: ClusterImage,
+    node_id: int,
+    *,
+    is_whole: bool,
+    earlier: ClusterImage | None = None,
 ) -> Iterator[Step]:
     """Steps for partitions that the metadata assigns to this node and that no directory holds as a live log.
 
-    ``is_whole``: ``opened`` are all log directories of the node.
+    ``is_whole``: ``opened`` are all log directories of the node. ``earlier`` is the metadata by which the node worked
+    before it stopped, if the image is later: what that does not assign to the node, the node never held.
     """
     if logs.unknown or logs.stops:
         return
@@ -76,37 +83,54 @@ def missing_log_steps(
             continue
         home = by_id.get(assigned) or min(serving, key=lambda each: held[each.path])
         held[home.path] += 1
-        yield from _made(key, home, assigned, opened, logs.future.get(key))
+        before = None if earlier is None else earlier.partitions.get((topic_id, partition))
+        is_new = earlier is not None and (before is None or node_id not in before.replicas)
+        stray = logs.strays.get(key)
+        is_other = stray is not None and (is_new or stray.topic_id in image.removed_topics)
+        high_watermark, log_start = (None, 0) if is_other else _checkpointed(opened, key)
+        step = _made(key, home, assigned, high_watermark, log_start)
+        if high_watermark is None and (is_new or is_other):
+            step = replace(step, reason=f"{step.reason}; it is new to this node, which never held it")
+        elif high_watermark is None:
+            words = "what it held is not known: no checkpoint has its high watermark"
+            step = replace(step, reason=f"{step.reason}; {words}", may_lose=True)
+        yield step
+        if key in logs.future:
+            yield _cut_future(logs.future[key], is_counted=step.lost_offsets is not None)
+
+
+def _checkpointed(opened: list[LogDirState], key: TopicPartition) -> tuple[int | None, int]:
+    """High watermark and log start offset of a partition, from the first checkpoint that has it."""
+    for log_dir in opened:
+        if key in log_dir.high_watermarks:
+            return log_dir.committed_end(key), log_dir.log_starts.get(key, 0)
+    return None, 0
 
 
 def _made(
-    key: TopicPartition, home: LogDirState, assigned: str | None, opened: list[LogDirState], future: FoundLog | None
-) -> Iterator[Step]:
-    """The step of a log that a broker makes, and that of the future replica that it then cuts to the same offset."""
-    high_watermark, log_start = next(
-        ((each.committed_end(key), each.log_starts.get(key, 0)) for each in opened if key in each.high_watermarks),
-        (None, 0),
-    )
+    key: TopicPartition, home: LogDirState, assigned: str | None, high_watermark: int | None, log_start: int
+) -> Step:
+    """The step of an empty log that a broker makes."""
     lost = lost_range(log_start, 2**63, log_start, high_watermark)
     reason = "the metadata assigns the partition to this node, and its log is missing: a broker makes an empty one"
     if assigned is not None and not is_reserved(assigned):
-        where = "which is that of this log directory" if assigned == home.directory_id else "which no log directory has"
-        reason += f"; the assigned directory id is {assigned}, {where}"
-    if high_watermark is None:
-        reason += "; no checkpoint has its high watermark, so it is not known what the log held"
-    elif lost is not None:
+        where = "that of this log directory" if assigned == home.directory_id else "which no log directory has"
+        reason += f", for the directory id {assigned}, {where}"
+    if lost is not None:
         reason += f"; the high watermark in the checkpoint is {high_watermark}"
-    yield Step(
+    return Step(
         Action.CREATE, home.path / f"{key[0]}-{key[1]}", *key, reason=reason, lost_offsets=lost,
-        may_lose=high_watermark is None, kafka_class="ReplicaManager", log_start_offset=0, log_end_offset=0,
+        kafka_class="ReplicaManager", log_start_offset=0, log_end_offset=0,
     )  # fmt: skip
-    if future is None:
-        return
+
+
+def _cut_future(future: FoundLog, *, is_counted: bool) -> Step:
+    """The step of a future replica that is cut to the empty log; ``is_counted``: that log's step has the loss."""
     first, end = future.log.log_start, future.log.log_end
     held = f"offsets {first} to {end - 1}" if end > first else "no offset"
-    yield Step(
-        Action.TRUNCATE, future.path, *key, offset=0, kafka_class="ReplicaAlterLogDirsThread",
-        lost_offsets=(first, end - 1) if high_watermark is None and end > first else None,
+    return Step(
+        Action.TRUNCATE, future.path, *future.key, offset=0, kafka_class="ReplicaAlterLogDirsThread",
+        lost_offsets=(first, end - 1) if end > first and not is_counted else None,
         reason=f"soon after the start, this future replica is cut to the empty log; it holds {held}: copy it before",
     )  # fmt: skip
 

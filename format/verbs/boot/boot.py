@@ -122,7 +122,9 @@ def _logs(
     steps += future_log_steps(logs, image, node_id)
     is_whole = not offline and not terms.is_one_of_several
     steps += unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
-    steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole)
+    is_later = terms.later is not None and metadata.path is not None
+    earlier = metadata.image if is_later else None
+    steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
     return [with_other_replicas(step, image, node_id) for step in steps]
 
 

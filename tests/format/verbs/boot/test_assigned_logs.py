@@ -49,7 +49,7 @@ def disks() -> list[LogDirState]:
 def test_a_log_is_made_in_the_directory_that_the_metadata_assigns() -> None:
     steps = made(disks(), image_of([_IDS[1], _IDS[2], _IDS[0], _IDS[1]]))
     assert [step.path.parent.name for step in steps] == ["disk-2", "disk-3", "disk-1", "disk-2"]
-    assert f"the assigned directory id is {_IDS[1]}, which is that of this log directory" in steps[0].reason
+    assert f"for the directory id {_IDS[1]}, that of this log directory" in steps[0].reason
 
 
 @pytest.mark.parametrize("assigned", [_UNASSIGNED, f"e{'A' * 21}"])
@@ -139,6 +139,30 @@ def test_metadata_of_the_node_is_named_with_its_time_where_others_may_have_more(
     answer = sentence(boot([one_of_three], BootTerms()), BootTerms())
     assert "This is by its own metadata of 2026-" in answer
     assert "its own metadata" not in sentence(boot(node.log_dirs, BootTerms()), BootTerms()), "the only voter"
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_a_topic_that_was_made_anew_meanwhile_has_lost_nothing(node: Node, has_log: bool) -> None:
+    """The high watermark in the checkpoint, which has names and no ids, is that of the deleted topic."""
+    node.unclean()
+    (node.first / HIGH_WATERMARK).write_text("0\n1\nt 0 5\n")
+    if has_log:
+        node.partition("t-0").mkdir()
+        (node.partition("t-0") / "partition.metadata").write_text("version: 0\ntopic_id: 0frMtGEjR5OLKcKIaEHLRA\n")
+    terms = BootTerms(later=KnownMetadata(Path("/later"), image_of([_IDS[0]]), 0))
+    result = boot(node.log_dirs, terms)
+    (made_log,) = [step for step in result.having(Action.CREATE) if step.topic == "t" and step.log_end_offset == 0]
+    assert made_log.lost_offsets == (None if has_log else (0, 4)), "without the stray, it is not known whose it is"
+    assert ("it is new to this node" in made_log.reason) == has_log
+    assert len(result.strays) == has_log
+    assert not result.may_lose
+
+
+@pytest.mark.parametrize("is_assigned", [True, False])
+def test_a_replica_that_was_assigned_meanwhile_was_never_here(is_assigned: bool) -> None:
+    earlier = image_of([_IDS[0]] if is_assigned else [])
+    (step,) = missing_log_steps(LogsState(), disks(), image_of([_IDS[0]]), 1, is_whole=True, earlier=earlier)
+    assert step.may_lose == is_assigned
 
 
 # -- space -----------------------------------------------------------------------------------------------------------

@@ -153,8 +153,7 @@ def observed(count: int, **changed: object) -> tuple[BootResult, str]:
     """The answer on voter 1 of several, whose directory has the id A in the log and another one on disk."""
     image = ClusterImage(
         voters={
-            each: {"voterId": each, "voterDirectoryId": f"{'abcdefgh'[each]}{'A' * 21}"}
-            for each in range(1, count + 1)
+            each: {"voterId": each, "voterDirectoryId": f"{'abcdefgh'[each]}{'A' * 21}"} for each in range(1, count + 1)
         },
         features={"kraft.version": 1},
     )
