@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from format.node.target import Target
+from format.state.metadata_log import read_metadata
+from format.state.metadata_source import metadata_source
 from format.verbs.boot.boot import boot
-from format.verbs.boot.steps import Action, BootTerms
+from format.verbs.boot.sentence import sentence
+from format.verbs.boot.steps import Action, BootTerms, KnownMetadata
+from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Trials
 from tests.oracle.broker import Broker
@@ -112,3 +119,46 @@ def test_logs_of_an_emptied_disk_are_made_where_the_metadata_assigns_them(tmp_pa
     assert result.may_lose
     with Broker(lab, VERSION, disks[0], tmp_path / "work", settings):
         assert {path.name: disk for disk in disks for path in disk.glob("t-*")} == held
+
+
+def test_a_node_that_was_down_while_the_cluster_changed(tmp_path: Path) -> None:
+    """Its topic is deleted and made anew, and then its directory gets another id than the voter set has."""
+    lab = available_lab()
+    layout = Layout(3, dynamic_voters=True, all_vote=True, release="4.3-IV0")
+
+    def topic(cluster: FieldCluster, *words: str) -> None:
+        cluster.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", cluster.bootstrap, *words)
+
+    with FieldCluster(lab, VERSION, tmp_path, layout) as cluster:
+        here, there = cluster.node(1).log_dirs[0], cluster.node(2).log_dirs[0]
+        topic(cluster, "--create", "--topic", "t", "--replica-assignment", "1:2")
+        cluster.stop(1)
+        topic(cluster, "--delete", "--topic", "t")
+        topic(cluster, "--create", "--topic", "t", "--replica-assignment", "1:2")
+        terms = BootTerms(version=(4, 3))
+        assert not boot([here], terms).strays
+        source, _ = metadata_source([Target(str(there))], terms.limits)
+        state = read_metadata(source.partition)
+        later = replace(terms, later=KnownMetadata(there, state.image, state.last_timestamp))
+        result = boot([here], later)
+        assert [step.path.name for step in result.strays] == ["t-0"]
+        assert [step.path.name for step in result.having(Action.CREATE) if step.topic == "t"] == ["t-0"]
+        assert not result.loses
+        assert not result.may_lose
+        cluster.start(1)
+        assert len(list(here.glob("t-0.*-stray"))) == 1
+        assert (here / "t-0").exists()
+        cluster.stop(1)
+        path = here / "meta.properties"
+        path.write_text(re.sub("(?m)^directory.id=.*$", "directory.id=bbbbbbbbbbbbbbbbbbbbbQ", path.read_text()))
+        result = boot([here], terms)
+        assert not result.is_refused
+        assert "only observes the metadata quorum" in sentence(result, terms)
+        cluster.start(1)
+        quorum = cluster.tool(
+            "org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server", cluster.bootstrap, "describe",
+            "--replication",
+        )  # fmt: skip
+        (line,) = [each for each in quorum.splitlines() if "bbbbbbbbbbbbbbbbbbbbb" in each]
+        assert line.split()[0] == "1"
+        assert line.split()[-1] == "Observer"

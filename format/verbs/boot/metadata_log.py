@@ -45,7 +45,7 @@ _PASSES_MISSING_SNAPSHOTS = (4, 3)
 #: (epoch, end offset) of the snapshot that a new node with a dynamic quorum begins with: its log repeats the records.
 _BOOTSTRAP_SNAPSHOT = (0, 0)
 #: From this release on, nothing is taken from that snapshot but the voters.
-_PASSES_BOOTSTRAP_SNAPSHOT = (4, 0)
+_PASSES_BOOTSTRAP_SNAPSHOT = (4, 3)
 _SHORTEST_BATCH = 17  # bytes, up to the magic byte
 _SNAPSHOT_ENDS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 _QUORUM = "FileQuorumStateStore"

@@ -111,7 +111,7 @@ def test_a_controller_needs_the_lock(controller: Node) -> None:
         (16, (4, 3), 'MemoryRecords.firstBatchSize()" is null'),
         (17, (4, 3), None),
         (165, (4, 3), None),
-        (165, (3, 9), "No value present"),
+        (165, (4, 2), "No value present"),
     ],
 )
 def test_the_snapshot_of_a_new_quorum_may_be_torn(
