@@ -15,14 +15,19 @@ from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
-    from format.verbs.boot.steps import BootResult, BootTerms
+    from format.verbs.boot.steps import BootResult, BootTerms, KnownMetadata
     from kafkalog_cli.exit_codes import Condition
 
+PROCESS_ROLES = ("broker", "controller", "broker,controller")
 KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 
 EXAMPLES = (
     ("kafkalog boot /var/kafka", "would a broker start here, and what would it do"),
     ("kafkalog boot /disk1/kafka /disk2/kafka", "all log directories of one node, in the order of log.dirs"),
+    (
+        "kafkalog boot --metadata /copy/of/controller /var/kafka",
+        "by the later metadata of another node: which logs are stray",
+    ),
     (
         "kafkalog boot --node-id 3 --kafka-version 3.9 /var/kafka",
         "for Kafka 3.9, with the node.id of its configuration",
@@ -62,6 +67,25 @@ class Starting:
             show_default="the node.id of meta.properties",
         ),
     ] = None
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            help="Take topics and replicas from the metadata log of another node, which has later metadata: a log "
+            "directory or a partition.",
+            show_default="the metadata log in the log directories",
+        ),
+    ] = None
+    process_roles: Annotated[
+        str | None,
+        typer.Option(
+            "--process-roles",
+            help="The process.roles of the node's configuration.",
+            show_default="as its metadata log says",
+            **one_of(*PROCESS_ROLES),
+        ),
+    ] = None
     every_file: Annotated[
         bool, typer.Option("--every-file", help="Also show each partition and each file that stays as it is.")
     ] = False
@@ -71,15 +95,21 @@ class Starting:
         from format.verbs.boot.steps import BootTerms
 
         major, minor = self.kafka_version.split(".")
-        return BootTerms(version=(int(major), int(minor)), every_file=self.every_file)
+        return BootTerms(
+            version=(int(major), int(minor)),
+            every_file=self.every_file,
+            is_broker=None if self.process_roles is None else "broker" in self.process_roles,
+            later=None if self.metadata is None else _later_metadata(self.metadata, self.paths),
+        )
 
 
 def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     """Predict whether a broker starts on these log directories, and what it does to each file.
 
     The start is simulated in the order of the broker, refusals first. Nothing is written. A loss is given in offsets
-    between the log start offset and the high watermark. The exit status is 1 where the broker would refuse to start,
-    not serve a partition or lose records, and 3 where that cannot be predicted.
+    between the log start offset and the high watermark, and is one of this replica. The exit status is 1 where the node
+    would refuse to start, not serve a partition (a stray, too) or lose records, and 3 where that cannot be predicted or
+    it is not known what is lost.
     """
     from format.columns import BOOT_STEP
     from format.verbs.boot.boot import boot as booted
@@ -87,6 +117,9 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     from kafkalog_cli.runner import Run
 
     _check_log_dirs(starting.paths)
+    if starting.node_id is None:
+        _check_one_node(starting.paths)
+    terms = starting.terms
     with (
         pacing.reading(),
         Run(
@@ -98,8 +131,8 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        result = booted([place_of(path) for path in starting.paths], starting.terms, starting.node_id)
-        run.say_now(sentence(result, starting.terms))
+        result = booted([place_of(path) for path in starting.paths], terms, starting.node_id)
+        run.say_now(sentence(result, terms))
         run.write(BOOT_STEP, (step.row() for step in result.steps))
         for words in result.not_checked:
             run.not_checked(words)
@@ -113,7 +146,7 @@ def _conditions(result: BootResult) -> list[Condition]:
     conditions = []
     if result.is_refused or result.loses or result.has_unserved:
         conditions.append(Condition.DAMAGE)
-    if result.is_unknown or result.unread:
+    if result.is_unknown or result.unread or result.may_lose:
         conditions.append(Condition.INCOMPLETE)
     return conditions
 
@@ -141,3 +174,54 @@ def _check_log_dirs(paths: list[str]) -> None:
         if below:
             found = counted(len(below), "log directory")
             raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {below[0]}")
+
+
+def _check_one_node(paths: list[str]) -> None:
+    """Raise a usage error for the log directories of several nodes."""
+    from format.errors import KafkaLogError
+    from format.files import meta_properties
+    from format.io.remote_path import is_there
+    from format.layout import META_PROPERTIES
+
+    seen: dict[int, str] = {}
+    for path in paths:
+        file = place_of(path) / META_PROPERTIES
+        try:
+            node_id = meta_properties.read(file).node_id if is_there(file) else None
+        except KafkaLogError:
+            continue  # the broker's words on it are part of the answer
+        if node_id is not None:
+            seen.setdefault(node_id, path)
+    if len(seen) > 1:
+        found = " and ".join(f"{path} of node {node_id}" for node_id, path in seen.items())
+        raise typer.BadParameter(
+            f"{found}: several directories are taken for the log.dirs of one node. Ask for one node at a time, or give "
+            "the node.id of the configuration with --node-id"
+        )
+
+
+def _later_metadata(path: str, log_dirs: list[str]) -> KnownMetadata:
+    """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
+    from format.errors import InputError
+    from format.limits import DEFAULT_LIMITS
+    from format.node.target import Target
+    from format.state.metadata_log import read_metadata
+    from format.state.metadata_source import metadata_source
+    from format.verbs.boot.steps import KnownMetadata
+
+    source, _ = metadata_source([Target(path)], DEFAULT_LIMITS)
+    state = read_metadata(source.partition)
+    if state.is_damaged:
+        raise typer.BadParameter(f"{path}: its metadata cannot be read whole: {state.findings[0].message}")
+    try:
+        own, _ = metadata_source([Target(each) for each in log_dirs], DEFAULT_LIMITS)
+    except InputError:
+        own = None  # a broker without a controller's metadata log
+    if own is not None and own.cluster_id and source.cluster_id and own.cluster_id != source.cluster_id:
+        raise typer.BadParameter(f"{path} is of the cluster {source.cluster_id}, not of {own.cluster_id}")
+    if own is not None and own.reach > source.reach:
+        raise typer.BadParameter(
+            f"{path}: its metadata log ends at offset {source.reach[1]} of epoch {source.reach[0]}, before that of the "
+            f"node, which ends at {own.reach[1]} of epoch {own.reach[0]}: give later metadata"
+        )
+    return KnownMetadata(source.partition.path, state.image, state.last_timestamp)

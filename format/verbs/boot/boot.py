@@ -6,32 +6,37 @@ refusals that can be found are reported, though a broker stops at the first.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.io import broker_lock
-from format.io.remote_path import is_there
+from format.io.remote_path import is_on_disk, is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK
+from format.verbs.boot.assigned_logs import future_log_steps, missing_log_steps, with_other_replicas
 from format.verbs.boot.bootstrap import check_bootstrap
 from format.verbs.boot.directory_ids import unknown_directory_steps
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
-from format.verbs.boot.log_dir_state import FoundLog, LogDirState, open_log_dir
-from format.verbs.boot.log_dirs import LogsState, load_logs
-from format.verbs.boot.losses import lost_range
+from format.verbs.boot.log_dir_state import LogDirState, open_log_dir
+from format.verbs.boot.log_dirs import load_logs
 from format.verbs.boot.metadata_log import MetadataState, load_metadata
 from format.verbs.boot.permissions import closed_to_the_owner, closed_to_this_user
+from format.verbs.boot.quorum import controller_lock, if_broker, is_broker, observer_step
 from format.verbs.boot.steps import (
     Action,
     BootResult,
     BootTerms,
     FailsLogDir,
+    KnownMetadata,
     NotKnown,
     Step,
     StopsStart,
 )
 from format.wording import counted
 
+_MUCH_SPACE = 2**30  # bytes, of which a start needs a part
 _ORDER = {action: number for number, action in enumerate(Action)}
 
 
@@ -49,37 +54,28 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     metadata = MetadataState()
     if identity is not None and not identity.is_zookeeper:
         metadata = _metadata(metadata_dir, terms, result)
-    offline = {error.path: error for error in identity.offline} if identity is not None else {}
-    directory_ids = identity.directory_ids if identity is not None else {}
     result.steps += [_unknown(NotKnown("a broker runs on this log directory, and changes it", path))
                      for path in log_dirs if broker_lock.probe(path / LOCK).is_held]  # fmt: skip
-    opened = [open_log_dir(path, directory_ids.get(path), terms)
-              for path in log_dirs if path not in offline and path.is_dir()]  # fmt: skip
-    node_id = identity.node_id if identity is not None else node_id
-    logs = load_logs(opened, metadata.image, node_id, terms)
-    result.steps += [_refusal(error) for error in logs.stops]
-    result.steps += [_unknown(error) for error in logs.unknown]
     result.steps += [_unknown(error) for error in closed_to_the_owner(log_dirs)]
-    result.unread += logs.unread
-    has_metadata = identity is not None and not identity.is_zookeeper
-    has_metadata = has_metadata and (not terms.is_one_of_several or is_there(metadata_dir / METADATA_PARTITION))
-    _offline_directories(opened, offline, result, metadata_dir if has_metadata else None, terms)
-    for log_dir in opened:
-        result.steps += log_dir.steps
-    result.steps += logs.steps
-    if metadata.image is not None and node_id is not None:
-        _future_logs(logs, metadata, node_id, result)
-        is_whole = not offline and not terms.is_one_of_several
-        result.steps += unknown_directory_steps(logs, opened, metadata.image, node_id, is_whole=is_whole)
-        _missing_logs(logs, opened, metadata, node_id, result, is_whole=is_whole)
-        if metadata.image.problem is not None:
-            result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
-    _not_checked(result, identity, metadata, node_id)
-    if logs.links:
-        result.not_checked.append(
-            f"whether symbolic links lead to the same files on the broker's host: {counted(len(logs.links), 'link')} "
-            f"followed, as a broker does; the first is {logs.links[0]}"
-        )
+    node_id = identity.node_id if identity is not None else node_id
+    has_broker = is_broker(log_dirs, identity, metadata, node_id, terms)
+    image = metadata.image
+    if image is not None and image.problem is not None:
+        result.steps.append(_unknown(NotKnown(image.problem, metadata_dir / METADATA_PARTITION)))
+    if identity is not None and image is not None and node_id is not None:
+        observer = observer_step(metadata_dir, identity, image, node_id, terms)
+        result.steps += [] if observer is None else [observer]
+    if has_broker is False:
+        result.is_controller = True
+        closed = controller_lock(metadata_dir)
+        result.steps += [] if closed is None else [_refusal(closed)]
+    else:
+        steps = _logs(log_dirs, metadata_dir, identity, metadata, node_id, terms, result)
+        result.steps += steps if has_broker else map(if_broker, steps)
+    _not_checked(result, identity, metadata, node_id, terms)
+    _note_roles(result, has_broker, node_id, terms)
+    if not terms.is_one_of_several:
+        _space(log_dirs, result)
     if metadata_dir != log_dirs[0]:
         result.not_checked.append(
             f"metadata.log.dir: the metadata log lies in {metadata_dir}; unless that property names the directory, a "
@@ -89,6 +85,47 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
         result.steps = [step for step in result.steps if _is_remarkable(step)]
     result.steps = sorted(result.steps, key=lambda step: _ORDER[step.action])
     return result
+
+
+def _logs(
+    log_dirs: list[Path],
+    metadata_dir: Path,
+    identity: NodeIdentity | None,
+    metadata: MetadataState,
+    node_id: int | None,
+    terms: BootTerms,
+    result: BootResult,
+) -> list[Step]:
+    """The steps of a broker's log manager on all logs but the metadata log."""
+    offline = {error.path: error for error in identity.offline} if identity is not None else {}
+    directory_ids = identity.directory_ids if identity is not None else {}
+    image = metadata.image if terms.later is None else terms.later.image
+    opened = [open_log_dir(path, directory_ids.get(path), terms)
+              for path in log_dirs if path not in offline and path.is_dir()]  # fmt: skip
+    logs = load_logs(opened, image, node_id, terms)
+    steps = [_refusal(error) for error in logs.stops]
+    steps += [_unknown(error) for error in logs.unknown]
+    result.unread += logs.unread
+    has_metadata = identity is not None and not identity.is_zookeeper
+    has_metadata = has_metadata and (not terms.is_one_of_several or is_there(metadata_dir / METADATA_PARTITION))
+    steps += _offline_directories(opened, offline, metadata_dir if has_metadata else None, terms)
+    for log_dir in opened:
+        steps += log_dir.steps
+    steps += logs.steps
+    if logs.links:
+        result.not_checked.append(
+            f"whether symbolic links lead to the same files on the broker's host: {counted(len(logs.links), 'link')} "
+            f"followed, as a broker does; the first is {logs.links[0]}"
+        )
+    if image is None or node_id is None:
+        return steps
+    steps += future_log_steps(logs, image, node_id)
+    is_whole = not offline and not terms.is_one_of_several
+    steps += unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
+    is_later = terms.later is not None and metadata.path is not None
+    earlier = metadata.image if is_later else None
+    steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+    return [with_other_replicas(step, image, node_id) for step in steps]
 
 
 def _is_remarkable(step: Step) -> bool:
@@ -156,11 +193,10 @@ def _unknown(error: NotKnown) -> Step:
 def _offline_directories(
     opened: list[LogDirState],
     offline: dict[Path, FailsLogDir],
-    result: BootResult,
     metadata_dir: Path | None,
     terms: BootTerms,
-) -> None:
-    """Add steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
+) -> Iterator[Step]:
+    """Steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
     failed = list(offline.items())
     failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
     none_is_left = not terms.is_one_of_several and bool(failed)
@@ -168,108 +204,17 @@ def _offline_directories(
     for path, error in failed:
         step = _refusal(error)
         if none_is_left:
-            result.steps.append(replace(step, reason=f"{step.reason}; the log directory fails, and no other is left"))
+            yield replace(step, reason=f"{step.reason}; the log directory fails, and no other is left")
         elif path == metadata_dir:
             reason = f"{step.reason}; the log directory fails, and with it the metadata log"
-            result.steps.append(replace(step, reason=reason))
+            yield replace(step, reason=reason)
         else:
             reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
-            result.steps.append(replace(step, action=Action.OFFLINE, reason=reason))
-
-
-def _future_logs(logs: LogsState, metadata: MetadataState, node_id: int, result: BootResult) -> None:
-    """Add steps for future replicas whose directory the metadata already has: they replace the current ones."""
-    for key, found in logs.future.items():
-        image, topic_id = metadata.image, found.topic_id
-        if image is None or topic_id is None or found.log_dir.directory_id is None:
-            continue
-        if image.directory_of(topic_id, key[1], node_id) != found.log_dir.directory_id:
-            continue
-        current = logs.live.get(key)
-        if current is not None and current.log_dir is found.log_dir:
-            text = f"Error while renaming dir for {key[0]}-{key[1]} in log dir {found.log_dir.path}"
-            reason = "the future replica is to take the place of the current one in the same log directory"
-            result.steps.append(_refusal(StopsStart(text, "LocalLog.renameDir", path=found.path, reason=reason)))
-            continue
-        result.steps.append(
-            Step(
-                Action.RENAME, found.path, *key, new_path=found.path.with_name(f"{key[0]}-{key[1]}"),
-                reason="the metadata assigns the partition to this directory: the future replica becomes the current",
-                kafka_class="LogManager.recoverAbandonedFutureLogs", log_start_offset=found.log.log_start,
-                log_end_offset=found.log.log_end,
-            )
-        )  # fmt: skip
-        if current is not None:
-            result.steps.append(
-                Step(
-                    Action.DELETE, current.path, *key, kafka_class="LogManager.replaceCurrentWithFutureLog",
-                    reason="its future replica in another log directory takes its place",
-                )
-            )  # fmt: skip
-        logs.live[key] = found
-
-
-def _missing_logs(
-    logs: LogsState,
-    opened: list[LogDirState],
-    metadata: MetadataState,
-    node_id: int,
-    result: BootResult,
-    *,
-    is_whole: bool,
-) -> None:
-    """Add steps for partitions that the metadata assigns to this node and that no directory holds as a live log."""
-    image = metadata.image
-    if image is None or logs.unknown or logs.stops:
-        return
-    serving = [log_dir for log_dir in opened if not log_dir.failures]
-    is_whole = is_whole and len(serving) == len(opened)
-    for topic_id, topic, partition in image.assigned_to(node_id):
-        found = logs.live.get((topic, partition))
-        if found is not None and not found.log_dir.failures:
-            _check_topic_id(found, topic_id, result)
-            continue
-        homes = {log_dir.directory_id for log_dir in serving}
-        if not is_whole and image.directory_of(topic_id, partition, node_id) not in homes:
-            continue  # it may lie in a directory that failed, or that was not given
-        high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
-        lost = lost_range(log_start, 2**63, log_start, high_watermark)
-        reason = "the metadata assigns the partition to this node, and its log is missing: a broker makes an empty one"
-        if (topic, partition) in logs.future:
-            reason += f"; after the start its future replica {logs.future[topic, partition].path} is cut to that one"
-        if lost is not None:
-            reason += f"; the high watermark in the checkpoint is {high_watermark}"
-        result.steps.append(
-            Step(
-                Action.CREATE, home / f"{topic}-{partition}", topic, partition, reason=reason, lost_offsets=lost,
-                kafka_class="ReplicaManager", log_start_offset=0, log_end_offset=0,
-            )
-        )  # fmt: skip
-
-
-def _checkpointed(opened: list[LogDirState], key: tuple[str, int]) -> tuple[int | None, int, Path]:
-    """High watermark, log start offset and log directory of a partition, from the first checkpoint that has it."""
-    for log_dir in opened:
-        if key in log_dir.high_watermarks:
-            return log_dir.committed_end(key), log_dir.log_starts.get(key, 0), log_dir.path
-    return None, 0, opened[0].path
-
-
-def _check_topic_id(found: FoundLog, topic_id: str, result: BootResult) -> None:
-    if found.topic_id in (None, topic_id):
-        return
-    result.steps.append(
-        Step(
-            Action.OFFLINE, found.path, *found.key, kafka_class="UnifiedLog.assignTopicId",
-            broker_message=f"Tried to assign topic ID {topic_id} to log for topic partition",
-            reason=f"the log has the topic id {found.topic_id} of another topic: the partition is not served, nor are "
-            "others of which the broker becomes the leader at the same moment: the error ends that change",
-        )
-    )  # fmt: skip
+            yield replace(step, action=Action.OFFLINE, reason=reason)
 
 
 def _not_checked(
-    result: BootResult, identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None
+    result: BootResult, identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None, terms: BootTerms
 ) -> None:
     """Note what the log directories cannot show."""
     notes = result.not_checked
@@ -283,5 +228,44 @@ def _not_checked(
         notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
     elif metadata.image is None:
         notes.append("strays and missing partitions: the metadata log cannot be loaded")
-    elif metadata.voters is not None and (len(metadata.voters) > 1 or node_id not in metadata.voters):
-        notes.append("metadata that other controllers have and this node does not")
+    elif terms.later is not None:
+        result.as_of = terms.later
+    elif metadata.path is not None and metadata.voters != (node_id,):
+        result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
+        notes.append("metadata that other controllers have and this node does not: give theirs with --metadata")
+
+
+def _note_roles(result: BootResult, has_broker: bool | None, node_id: int | None, terms: BootTerms) -> None:
+    """Note on what the roles of the node rest where its configuration was not given."""
+    if terms.is_broker is not None or has_broker:
+        return
+    if has_broker is None:
+        result.not_checked.append("whether the node is a broker: neither its metadata log nor its files say so")
+    else:
+        result.not_checked.append(
+            f"process.roles: the metadata log has a controller {node_id} and no broker {node_id}, so the node is taken "
+            "for a controller alone, which reads nothing but the metadata log; --process-roles says otherwise"
+        )
+
+
+def _space(log_dirs: list[Path], result: BootResult) -> None:
+    """Note where little space is free on this host's file systems; without any, a start cannot be predicted."""
+    seen = set()
+    for path in log_dirs:
+        if not is_on_disk(path):
+            continue
+        try:
+            status = os.statvfs(path)
+        except OSError:
+            continue  # the simulated start reports it
+        if status.f_fsid in seen or status.f_flag & os.ST_RDONLY:
+            continue  # an image that is mounted to be read is no place where a broker starts
+        seen.add(status.f_fsid)
+        free = status.f_bavail * status.f_frsize
+        need = "a start needs some, for indexes and checkpoints"
+        if not free:
+            text = f"the file system has no byte free, on this host and now: {need}"
+            result.steps.append(_unknown(NotKnown(text, path)))
+        elif free < _MUCH_SPACE:
+            words = f"{counted(free, 'byte')} free, on this host and now"
+            result.not_checked.append(f"whether the disk has room: {path} has {words}; {need}")

@@ -33,10 +33,11 @@ _UNIQUE_CHARACTERS = 32
 
 @state_class
 class LogsState:
-    """All logs after the load: live ones, future ones, and what stops the broker."""
+    """All logs after the load: live ones, future ones, strays, and what stops the broker."""
 
     live: dict[TopicPartition, FoundLog] = field(default_factory=dict)
     future: dict[TopicPartition, FoundLog] = field(default_factory=dict)
+    strays: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # that this start finds
     stops: list[StopsStart] = field(default_factory=list)
     unknown: list[NotKnown] = field(default_factory=list)
     unread: list[Path] = field(default_factory=list)  # directories, pipes and the like under the names of logs
@@ -213,6 +214,7 @@ def _classify(
         return
     why = _why_stray(found, image, node_id)
     if why is not None:
+        state.strays[found.key] = found
         message = f"Log in {path} marked stray and renamed to"
         target = path.with_name(_stray_name(name))
         state.steps += found.files.settled_steps(with_kept=terms.every_file)

@@ -37,7 +37,7 @@ def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
                 reason += "; no high watermark is known, so it is not known whether this was committed"
             elif lost is None:
                 reason += f"; nothing below the high watermark {high_watermark} is lost"
-            step = replace(step, lost_offsets=lost, reason=reason)
+            step = replace(step, lost_offsets=lost, reason=reason, may_lose=high_watermark is None)
         result.append(step)
     if log.is_cleared and high_watermark is not None and log_start > high_watermark:
         return [*result, _cleared_step(found, steps, log_start, high_watermark)]

@@ -42,6 +42,11 @@ _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _RAFT_LOG = "KafkaRaftLog"
 #: Later releases take a snapshot that cannot be found for one that was deleted (FileRawSnapshotReader.open).
 _PASSES_MISSING_SNAPSHOTS = (4, 3)
+#: (epoch, end offset) of the snapshot that a new node with a dynamic quorum begins with: its log repeats the records.
+_BOOTSTRAP_SNAPSHOT = (0, 0)
+#: From this release on, nothing is taken from that snapshot but the voters.
+_PASSES_BOOTSTRAP_SNAPSHOT = (4, 3)
+_SHORTEST_BATCH = 17  # bytes, up to the magic byte
 _SNAPSHOT_ENDS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 _QUORUM = "FileQuorumStateStore"
 _FIELDS = {
@@ -55,9 +60,18 @@ class MetadataState:
     """What the rest of a start needs of the metadata log; ``image`` is None where none could be loaded."""
 
     image: ClusterImage | None = None
-    voters: tuple[int, ...] | None = None
+    configured_voters: tuple[int, ...] | None = None  # those in quorum-state, of a quorum without directory ids
     epoch: int = 0  # that of quorum-state
+    timestamp: int | None = None  # of the last metadata record
+    path: Path | None = None  # of the metadata log, None without one
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def voters(self) -> tuple[int, ...] | None:
+        """The ids of the controllers that elect a leader; None where they are not known."""
+        if self.image is not None and self.image.voters is not None:
+            return tuple(self.image.voters)
+        return self.configured_voters
 
 
 def _check_records(path: Path, kafka_class: str, reason: str) -> int:
@@ -67,6 +81,9 @@ def _check_records(path: Path, kafka_class: str, reason: str) -> int:
         raise StopsStart("Is a directory", kafka_class, path=path, reason=reason)
     stop_at_pipe(path, kafka_class)
     with opened(path) as source:
+        if 0 < source.size_bytes < _SHORTEST_BATCH:
+            text = 'MemoryRecords.firstBatchSize()" is null'
+            raise StopsStart(text, kafka_class, path=path, reason=f"{reason}; this one is too short for a batch")
         try:
             for batch in batches_from(source, 0, source.size_bytes, path):
                 wrong = invalid_batch(source, batch)
@@ -138,7 +155,7 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
     if newest is not None:
         reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
         end = _check_records(snapshots[newest], "RecordsSnapshotReader", reason)
-        if not end:
+        if not end and (newest != _BOOTSTRAP_SNAPSHOT or terms.version < _PASSES_BOOTSTRAP_SNAPSHOT):
             raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
         check_records(snapshots[newest], end, 0, record_terms)
         files_to_replay.append((snapshots[newest], end, 0))
@@ -149,16 +166,18 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
             check_records(*each, record_terms)
         files_to_replay += read
     for each in files_to_replay:
-        _replay_file(replay, *each, terms)
+        _replay_file(replay, state, *each, terms)
     if replay.first_contradiction is not None:
         reason = "the metadata log refers to records that the snapshot lacks"
         raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
-    state.image = replay.image
+    state.image, state.path = replay.image, path
     state.steps = files.settled_steps(with_kept=terms.every_file)
     return state
 
 
-def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, terms: BootTerms) -> None:
+def _replay_file(
+    replay: MetadataReplay, state: MetadataState, path: Path, end: int, from_offset: int, terms: BootTerms
+) -> None:
     """Replay a log or snapshot file up to position ``end``; a record that cannot be read becomes ``image.problem``."""
     for item in metadata_records(LogUnit(followed(path), Location(str(path)), end=end), from_offset, terms.limits):
         if isinstance(item, Finding):
@@ -167,11 +186,14 @@ def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int,
             if item.record_type == "FEATURE_LEVEL_RECORD" and not terms.is_one_of_several:
                 check_feature(item.data["name"], item.data["featureLevel"], terms.version, path, item.offset)
             replay.take(item)
+            if not item.is_control:
+                state.timestamp = item.timestamp
 
 
 def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
     """Raises StopsStart where the only voter, which votes for itself at its start, has no higher epoch to go to."""
-    if max(state.epoch, log_epoch) == INT32_RANGE[1] and state.voters is not None and len(state.voters) == 1:
+    voters = state.configured_voters
+    if max(state.epoch, log_epoch) == INT32_RANGE[1] and voters is not None and len(voters) == 1:
         message = f"Received invalid partition leader epoch entry EpochEntry[epoch={INT32_RANGE[0]}"
         raise StopsStart(message, "EpochEntry", path=path, reason="its epoch is the largest that there is")
 
@@ -302,7 +324,7 @@ def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> Non
         if not _has_type("voterId", each["voterId"]):
             raise stops("Voter expected a 32 bit signed integer", "the id of a voter is no number")
     if version == 0:
-        state.voters = tuple(each["voterId"] for each in voters)
+        state.configured_voters = tuple(each["voterId"] for each in voters)
 
 
 def _as_short(value: object) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from format.columns import BOOT_STEP
 from format.limits import DEFAULT_LIMITS, Limits
+from format.state.cluster_image import ClusterImage
 from format.value_class import state_class, value_class
 from format.verbs.boot.one_log.recovered_log import ReadLog
 
@@ -48,6 +49,8 @@ class Step:
     new_path: Path | None = None
     log_start_offset: int | None = None
     log_end_offset: int | None = None
+    may_lose: bool = False  # no high watermark is known, and so not whether offsets below it are lost
+    other_replicas: tuple[int, ...] | None = None  # of the partition whose offsets are lost; None where not known
 
     def row(self) -> tuple[Any, ...]:
         """The fields in the order of columns.BOOT_STEP."""
@@ -68,6 +71,15 @@ class KeptStart:
 
 
 @value_class
+class KnownMetadata:
+    """The cluster as the metadata log of a node has it, and the time of its last record."""
+
+    path: Path
+    image: ClusterImage
+    timestamp: int | None
+
+
+@value_class
 class BootTerms:
     """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
 
@@ -76,7 +88,8 @@ class BootTerms:
     ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
     index entries, which matters only in logs whose offsets do not rise. ``read_logs`` are logs that the caller has read
     with their CRCs, by path: recovery does not read them again. ``kept`` takes results for another start,
-    ``earlier`` has those of one.
+    ``earlier`` has those of one. ``is_broker``: whether process.roles of the node has the broker, None where that is to
+    be found. ``later`` is metadata of another node, which decides what belongs to this one.
     """
 
     version: tuple[int, int] = (4, 4)
@@ -87,6 +100,8 @@ class BootTerms:
     read_logs: Mapping[Path, ReadLog] = field(default_factory=dict)
     kept: KeptStart | None = None
     earlier: KeptStart | None = None
+    is_broker: bool | None = None
+    later: KnownMetadata | None = None
 
 
 class StopsStart(Exception):
@@ -129,11 +144,15 @@ class BootResult:
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 
     ``unread`` are paths with the name of a log that are no regular files: a broker ignores them, and so does boot.
+    ``is_controller``: the node is a controller alone, which loads no log but the metadata log. ``as_of`` is the
+    metadata by which logs were sorted, where other nodes may have later metadata.
     """
 
     steps: list[Step] = field(default_factory=list)
     unread: list[Path] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
+    is_controller: bool = False
+    as_of: KnownMetadata | None = None
 
     def having(self, *actions: Action) -> list[Step]:
         """The steps of these actions."""
@@ -149,9 +168,19 @@ class BootResult:
         return any(step.lost_offsets is not None for step in self.steps)
 
     @property
+    def may_lose(self) -> bool:
+        """Whether it is not known if this start loses records, or if records were lost before it."""
+        return any(step.may_lose for step in self.steps)
+
+    @property
+    def strays(self) -> list[Step]:
+        """The logs that this start takes for strays: it serves them no more."""
+        return [step for step in self.having(Action.RENAME) if str(step.new_path).endswith("-stray")]
+
+    @property
     def has_unserved(self) -> bool:
-        """Whether the broker would start without a log directory or a partition."""
-        return bool(self.having(Action.OFFLINE))
+        """Whether the broker would start without a log directory, or without a partition that it served before."""
+        return bool(self.having(Action.OFFLINE) or self.strays)
 
     @property
     def is_unknown(self) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from format.columns import BOOT_STEP
 from kafkalog_cli.commands.boot import KAFKA_VERSIONS
 from tests.oracle.boot_mutations.earlier_release import make_earlier
-from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, copied_node
+from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, batch_positions, copied_node, cut
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]
@@ -126,3 +126,75 @@ def test_a_directory_of_brokers_is_a_usage_error(kafkalog: Kafkalog, node: Node)
 def test_an_empty_directory_is_refused_by_the_broker(kafkalog: Kafkalog, tmp_path: Path) -> None:
     run = kafkalog(tmp_path).check(1)
     assert "No readable meta.properties files found." in run.stdout
+
+
+# -- nodes of a quorum, and their metadata ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(data_dir: Path, tmp_path: Path) -> Node:
+    """A broker and controller whose only partition, t-0, is not there."""
+    return copied_node(data_dir / "trials" / "metadata-4.4" / "node-1", tmp_path / "small")
+
+
+def test_two_nodes_are_a_usage_error(kafkalog: Kafkalog, small: Node) -> None:
+    other = small.second(meta=small.meta().replace("node.id=1", "node.id=2"))
+    run = kafkalog(other, small.first).check(2)
+    assert f"{other} of node 2 and {small.first} of node 1" in run.stderr
+    assert "one node at a time" in " ".join(run.stderr.split())
+    assert "boot_step" not in run.stdout
+    run = kafkalog("--format", "jsonl", "--node-id", "1", small.first, other).check(1)
+    assert run.rows("boot_step")[0]["broker_message"].startswith("Stored node id 2 doesn't match previous node id 1")
+
+
+def test_two_directories_of_one_node_are_none(kafkalog: Kafkalog, small: Node) -> None:
+    small.second()
+    kafkalog(*small.log_dirs).check(0)
+
+
+def test_the_roles_of_the_configuration(kafkalog: Kafkalog, small: Node) -> None:
+    (small.first / "lost+found").mkdir()
+    for roles in ("broker", "broker,controller"):
+        assert "A 4.4 broker would refuse" in kafkalog("--process-roles", roles, small.first).check(1).stderr
+    assert "A 4.4 controller would start" in kafkalog("--process-roles", "controller", small.first).check(0).stderr
+
+
+def test_what_may_be_lost_is_not_complete(kafkalog: Kafkalog, small: Node) -> None:
+    (small.first / "replication-offset-checkpoint").unlink()
+    run = kafkalog("--format", "jsonl", small.first).check(3)
+    assert "may lose records of t-0" in run.stderr
+    assert run.summary["conditions"] == ["incomplete"]
+
+
+def test_strays_are_not_served(kafkalog: Kafkalog, small: Node) -> None:
+    (small.partition("t-0")).mkdir()
+    run = kafkalog("--format", "jsonl", small.first).check(1)
+    assert "renames t-0 to stray and does not serve it" in run.stderr
+    assert run.summary["conditions"] == ["damage"]
+
+
+def test_metadata_of_another_node(kafkalog: Kafkalog, small: Node, tmp_path: Path) -> None:
+    later = copied_node(small.first, tmp_path / "later").first
+    log = small.partition("__cluster_metadata-0") / "00000000000000000000.log"
+    at = next(position for position, _, base, _ in batch_positions(log) if base >= 20)
+    cut(log, at)
+    assert "t-0" not in kafkalog(small.first).check(0).stderr
+    run = kafkalog("--metadata", later, small.first).check(0)
+    assert "it makes empty logs for t-0." in run.stderr
+    assert f"This is by the metadata of 2026-11-23T17:46:07.453Z in {later / '__cluster_metadata-0'}." in run.stderr
+    assert "is of the cluster" in kafkalog("--metadata", _of_another_cluster(later), small.first).check(2).stderr
+
+
+def test_metadata_that_is_not_later_is_a_usage_error(kafkalog: Kafkalog, small: Node, tmp_path: Path) -> None:
+    earlier = copied_node(small.first, tmp_path / "earlier").first / "__cluster_metadata-0"
+    log = earlier / "00000000000000000000.log"
+    cut(log, batch_positions(log)[-2][0])
+    assert "give later metadata" in " ".join(kafkalog("--metadata", earlier, small.first).check(2).stderr.split())
+    (tmp_path / "empty").mkdir()
+    kafkalog("--metadata", tmp_path / "empty", small.first).check(2)
+
+
+def _of_another_cluster(log_dir: Path) -> Path:
+    path = log_dir / "meta.properties"
+    path.write_text(path.read_text().replace("fieldfieldfieldfieldfg", "otherotherotherotherog"))
+    return log_dir

@@ -296,8 +296,12 @@ def test_a_topic_id_of_another_topic_keeps_other_partitions_from_a_leader_too(no
 def test_a_future_replica_is_cut_to_the_empty_log_that_is_made_for_its_partition(node: Node) -> None:
     future = node.second() / f"orders-1.{UNIQUE}-future"
     node.partition("orders-1").rename(future)
-    (step,) = [each for each in booted(node).having(Action.CREATE) if each.path == node.partition("orders-1")]
-    assert f"its future replica {future} is cut to that one" in step.reason
+    result = booted(node)
+    (made,) = [each for each in result.having(Action.CREATE) if each.path == node.partition("orders-1")]
+    assert made.lost_offsets == (0, 1165)
+    (cut,) = [each for each in result.having(Action.TRUNCATE) if each.path == future]
+    assert "cut to the empty log; it holds offsets 0 to 1165" in cut.reason
+    assert cut.lost_offsets is None, "the log that is made has the loss"
 
 
 WAITED_FOR = (

@@ -1,0 +1,185 @@
+"""Logs that the metadata assigns to a node and that are not there: where they are made, and what is lost with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from format.state.cluster_image import ClusterImage, PartitionState
+from format.verbs.boot import boot as boot_module
+from format.verbs.boot.assigned_logs import missing_log_steps, with_other_replicas
+from format.verbs.boot.boot import boot
+from format.verbs.boot.log_dir_state import LogDirState
+from format.verbs.boot.log_dirs import LogsState
+from format.verbs.boot.sentence import sentence
+from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
+from tests.oracle.boot_mutations.node import HIGH_WATERMARK, Node, copied_node
+
+_IDS = [f"{each}{'A' * 21}" for each in "bcd"]
+_UNASSIGNED = "A" * 22
+_TOPIC = f"t{'A' * 21}"
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    """A broker and controller with one partition, t-0, which is not there."""
+    return copied_node(data_dir / "trials" / "metadata-4.4" / "node-1", tmp_path / "work")
+
+
+def image_of(directories: list[str], replicas: tuple[int, ...] = (1,), isr: tuple[int, ...] = (1,)) -> ClusterImage:
+    """A topic t, each partition of which is assigned to one directory."""
+    image = ClusterImage(names={_TOPIC: "t"})
+    for number, each in enumerate(directories):
+        ids = (each, *[_UNASSIGNED] * (len(replicas) - 1))
+        image.partitions[_TOPIC, number] = PartitionState(replicas=replicas, isr=isr, directories=ids)
+    return image
+
+
+def made(opened: list[LogDirState], image: ClusterImage, *, is_whole: bool = True) -> list[Step]:
+    return list(missing_log_steps(LogsState(), opened, image, 1, is_whole=is_whole))
+
+
+def disks() -> list[LogDirState]:
+    return [LogDirState(Path(f"/disk-{number}"), each) for number, each in enumerate(_IDS, 1)]
+
+
+def test_a_log_is_made_in_the_directory_that_the_metadata_assigns() -> None:
+    steps = made(disks(), image_of([_IDS[1], _IDS[2], _IDS[0], _IDS[1]]))
+    assert [step.path.parent.name for step in steps] == ["disk-2", "disk-3", "disk-1", "disk-2"]
+    assert f"for the directory id {_IDS[1]}, that of this log directory" in steps[0].reason
+
+
+@pytest.mark.parametrize("assigned", [_UNASSIGNED, f"e{'A' * 21}"])
+def test_a_log_without_such_a_directory_is_made_where_the_fewest_are(assigned: str) -> None:
+    steps = made(disks(), image_of([_IDS[0], assigned, assigned]))
+    assert [step.path.parent.name for step in steps] == ["disk-1", "disk-2", "disk-3"]
+    assert ("which no log directory has" in steps[1].reason) == (assigned != _UNASSIGNED)
+    assert len(made(disks(), image_of([_IDS[0], assigned]), is_whole=False)) == 1, "it may lie elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "lost", "may_lose", "words"),
+    [
+        (None, None, True, "and may lose records of t-0 (no high watermark is known)"),
+        (0, None, False, "it makes empty logs for t-0."),
+        (5, (0, 4), False, "and loses 5 offsets below the high watermark (t-0 0 to 4)"),
+    ],
+)
+def test_an_unknown_loss_is_not_none(
+    high_watermark: int | None, lost: tuple[int, int] | None, may_lose: bool, words: str
+) -> None:
+    opened, image = disks(), image_of([_IDS[1]])
+    if high_watermark is not None:
+        opened[1].high_watermarks["t", 0] = high_watermark
+    result = BootResult(steps=[with_other_replicas(step, image, 1) for step in made(opened, image)])
+    assert [step.lost_offsets for step in result.steps] == [lost]
+    assert (result.loses, result.may_lose) == (lost is not None, may_lose)
+    assert words in sentence(result, BootTerms())
+
+
+def test_an_emptied_disk_is_not_a_start_that_loses_nothing(node: Node) -> None:
+    (node.first / HIGH_WATERMARK).unlink()
+    result = boot(node.log_dirs, BootTerms())
+    assert result.may_lose
+    assert "may lose records of t-0" in sentence(result, BootTerms())
+
+
+# -- what other nodes have -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "words", "reason"),
+    [
+        ((1,), (1,), "it loses 5 offsets below the high watermark (t-0 0 to 4)", "no other node has a replica"),
+        (
+            (1, 2, 3), (1, 3), "it removes 5 offsets below the high watermark from this replica (t-0 0 to 4)",
+            "2 other replicas on nodes 2 and 3, in sync: 3, by the metadata",
+        ),
+        ((1, 2), (1,), "from this replica", "1 other replica on node 2, none of them in sync, by the metadata"),
+    ],
+)  # fmt: skip
+def test_a_loss_is_one_of_the_cluster_only_where_no_other_node_has_a_replica(
+    replicas: tuple[int, ...], isr: tuple[int, ...], words: str, reason: str
+) -> None:
+    step = Step(Action.TRUNCATE, Path("/logs/t-0/00.log"), "t", 0, lost_offsets=(0, 4), reason="damage")
+    told = with_other_replicas(step, image_of([_IDS[0]], replicas, isr), 1)
+    assert words in sentence(BootResult(steps=[told]), BootTerms())
+    assert told.reason == f"damage; {reason}"
+
+
+def test_without_metadata_it_is_one_of_this_replica() -> None:
+    step = Step(Action.TRUNCATE, Path("/logs/t-0/00.log"), "t", 0, lost_offsets=(0, 4))
+    assert with_other_replicas(step, ClusterImage(), 1) is step
+    assert "from this replica" in sentence(BootResult(steps=[step]), BootTerms())
+
+
+# -- metadata of other nodes -----------------------------------------------------------------------------------------
+
+
+def test_a_deleted_topic_leaves_strays_by_later_metadata(node: Node) -> None:
+    topic_id = "0frMtGEjR5OLKcKIaEHLRA"
+    node.partition("t-0").mkdir()
+    (node.partition("t-0") / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    own = boot(node.log_dirs, BootTerms())
+    assert not own.strays
+    assert not own.has_unserved
+    terms = BootTerms(later=KnownMetadata(Path("/later"), ClusterImage(), 1_700_000_000_000))
+    later = boot(node.log_dirs, terms)
+    assert later.has_unserved
+    answer = sentence(later, terms)
+    assert "it renames t-0 to stray and does not serve it" in answer
+    assert answer.endswith(" This is by the metadata of 2023-11-14T22:13:20.000Z in /later.")
+
+
+def test_metadata_of_the_node_is_named_with_its_time_where_others_may_have_more(data_dir: Path, node: Node) -> None:
+    one_of_three = data_dir / "trials" / "metadata" / "node-1"
+    answer = sentence(boot([one_of_three], BootTerms()), BootTerms())
+    assert "This is by its own metadata of 2026-" in answer
+    assert "its own metadata" not in sentence(boot(node.log_dirs, BootTerms()), BootTerms()), "the only voter"
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_a_topic_that_was_made_anew_meanwhile_has_lost_nothing(node: Node, has_log: bool) -> None:
+    """The high watermark in the checkpoint, which has names and no ids, is that of the deleted topic."""
+    node.unclean()
+    (node.first / HIGH_WATERMARK).write_text("0\n1\nt 0 5\n")
+    if has_log:
+        node.partition("t-0").mkdir()
+        (node.partition("t-0") / "partition.metadata").write_text("version: 0\ntopic_id: 0frMtGEjR5OLKcKIaEHLRA\n")
+    terms = BootTerms(later=KnownMetadata(Path("/later"), image_of([_IDS[0]]), 0))
+    result = boot(node.log_dirs, terms)
+    (made_log,) = [step for step in result.having(Action.CREATE) if step.topic == "t" and step.log_end_offset == 0]
+    assert made_log.lost_offsets == (None if has_log else (0, 4)), "without the stray, it is not known whose it is"
+    assert ("it is new to this node" in made_log.reason) == has_log
+    assert len(result.strays) == has_log
+    assert not result.may_lose
+
+
+@pytest.mark.parametrize("is_assigned", [True, False])
+def test_a_replica_that_was_assigned_meanwhile_was_never_here(is_assigned: bool) -> None:
+    earlier = image_of([_IDS[0]] if is_assigned else [])
+    (step,) = missing_log_steps(LogsState(), disks(), image_of([_IDS[0]]), 1, is_whole=True, earlier=earlier)
+    assert step.may_lose == is_assigned
+
+
+# -- space -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("free", "flags", "words", "is_unknown"),
+    [(0, 0, None, True), (0, os.ST_RDONLY, None, False), (4096, 0, "4,096 bytes free", False), (2**40, 0, None, False)],
+)
+def test_a_start_needs_space(
+    node: Node, monkeypatch: pytest.MonkeyPatch, free: int, flags: int, words: str | None, is_unknown: bool
+) -> None:
+    status = SimpleNamespace(f_fsid=1, f_flag=flags, f_bavail=free // 4096, f_frsize=4096)
+    monkeypatch.setattr(boot_module.os, "statvfs", lambda _: status)
+    result = boot(node.log_dirs, BootTerms())
+    assert result.is_unknown == is_unknown
+    notes = [note for note in result.not_checked if "disk has room" in note]
+    assert [words in note for note in notes if words] == ([True] if words else [])
+    if is_unknown:
+        assert "no byte free, on this host and now" in sentence(result, BootTerms())
