@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from format.io.bundles.schemas import RecordedDamage
+
 
 class StoredFile(Protocol):
     """A remote or bundled file, read by ranges.
@@ -40,7 +42,7 @@ class BundledFile(StoredFile, Protocol):
     has_only_headers: bool
 
     @property
-    def damage(self) -> Mapping[int, Mapping[str, Any]]: ...
+    def damage(self) -> Mapping[int, RecordedDamage]: ...
     def outline(self, position: int) -> tuple[list[int], list[int]] | None: ...
     def outlined_offset(self, timestamp: int) -> int | None: ...
     def inner_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]: ...

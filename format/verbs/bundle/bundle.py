@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
@@ -27,9 +29,9 @@ from format.io.bundles.members import (
     OUTLINES,
     REPORT,
     WHOLE,
-    BundledEntry,
     json_line,
 )
+from format.io.bundles.schemas import BundledEntry
 from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
@@ -207,22 +209,22 @@ class BundleRun:
                 secrets = secrets_of(source, self.terms.limits) if is_masked else []
                 self._masked_files += bool(secrets)
                 changes["sha256"] = self._copied(source, member, secrets)
-            if entry.kept == KEPT_HEADERS:
-                place = location_of_file(each.path)
-                topic = place.topic
-                if self.terms.names is not None and topic is not None:
-                    topic = self.terms.names.topic(topic)
-                headers.add(LogPlace(each.path, entry.path, topic, place.partition))
+                if entry.kept == KEPT_HEADERS:
+                    place = location_of_file(each.path)
+                    topic = place.topic
+                    if self.terms.names is not None and topic is not None:
+                        topic = self.terms.names.topic(topic)
+                    headers.add(LogPlace(each.path, entry.path, topic, place.partition), source)
         except KafkaLogError as error:
             if member is not None:
                 self._archive.drop(member)
-            return _changed(entry, {"error": error.message, "kept": None}), False
+            return replace(entry, error=error.message, kept=None), False
         if member is not None:
             changes["stored_bytes"] = member.size_bytes
         if each.path.name == layout.LOCK:
             lock = probe(each.path)
             changes["lock_holder"] = (lock.pid or 0) if lock.is_held else None
-        return _changed(entry, changes), True
+        return replace(entry, **changes), True
 
     def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
         """The entry of an offset checkpoint that is rewritten with other names; only its time is that of the file."""
@@ -252,10 +254,6 @@ class BundleRun:
                 member.write(stored)
             zeros += len(piece) - len(stored)
         return digest.hexdigest()
-
-
-def _changed(entry: BundledEntry, changes: dict[str, object]) -> BundledEntry:
-    return replace(entry, **changes)  # type: ignore[arg-type]
 
 
 def temporary_directory(output: str) -> str | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.files import time_index
 from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
-from format.io.bundles.members import json_line
+from format.io.bundles.schemas import RecordedDamage
 from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -115,36 +115,33 @@ class HeaderWriter:
         self._waiting_rows = 0
         self._waiting_outlines: list[dict[str, Any]] = []
 
-    def add(self, log: LogPlace) -> None:
+    def add(self, log: LogPlace, source: FileSource) -> None:
         """Read the headers of a log. Raises KafkaLogError where it cannot be read to its end."""
-        with FileSource(log.path) as source:
-            outlined = _Outlined(_indexed_timestamp(log.path))
-            is_first = True
-            for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
-                if len(chunk.table):
-                    self._add_chunk(log, source, chunk)
-                    outlined.see(chunk, is_first)
-                    is_first = False
-                if chunk.damage is not None:
-                    found = chunk.damage
-                    self._damage.write(
-                        json_line(
-                            {
-                                "path": log.inner,
-                                "position": found.position,
-                                "length": found.length,
-                                "code": found.code,
-                                "reason": found.reason,
-                                "after_offset": found.after_offset,
-                                "next_base_offset": found.next_base_offset,
-                                "reaches_end": found.reaches_end,
-                                "lost_from": found.lost_from,
-                                "lost_offsets": found.lost_offsets,
-                            }
-                        )
-                    )
-            for position in outlined.positions:
-                self._add_outline(log, source, position, outlined.ends[position])
+        outlined = _Outlined(_indexed_timestamp(log.path))
+        is_first = True
+        for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
+            if len(chunk.table):
+                self._add_chunk(log, source, chunk)
+                outlined.see(chunk, is_first)
+                is_first = False
+            if chunk.damage is not None:
+                found = chunk.damage
+                self._damage.write(
+                    RecordedDamage(
+                        log.inner,
+                        found.position,
+                        found.length,
+                        found.code,
+                        found.reason,
+                        found.after_offset,
+                        found.next_base_offset,
+                        found.reaches_end,
+                        found.lost_from,
+                        found.lost_offsets,
+                    ).line()
+                )
+        for position in outlined.positions:
+            self._add_outline(log, source, position, outlined.ends[position])
 
     def _add_chunk(self, log: LogPlace, source: FileSource, chunk: BatchChunk) -> None:
         table = chunk.table
