@@ -38,6 +38,9 @@ _MODES = {
 }
 _OTHER_MODE = stat.S_IFIFO | 0o444
 
+#: A directory above the sources, of which a bundle knows only that it is there.
+_UNLISTED = BundledEntry("unlisted", DIRECTORY)
+
 
 @value_class
 class ListedEntry:
@@ -131,7 +134,7 @@ class Bundle:
         if entry is None:
             if inner not in self._children:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            entry = BundledEntry(inner, DIRECTORY)
+            entry = _UNLISTED
         mode = _MODES.get(entry.type, _OTHER_MODE)
         inode = self._inodes.get(inner, 0)
         seconds = entry.mtime_ns // 10**9

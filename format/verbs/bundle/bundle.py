@@ -44,6 +44,7 @@ from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_n
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
 from format.verbs.bundle.names import Names
 from format.verbs.bundle.secrets import Overwritten, may_hold_secrets, secrets_of, without
+from format.verbs.bundle.side_files import understood
 from format.verbs.bundle.terms import Bundled, BundleTerms
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
@@ -77,6 +78,7 @@ class BundleRun:
         self._findings = self._archive.stream(FINDINGS)
         self._paths = InnerPaths(self.targets, self.terms.names)
         files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
+        files.pop("", None)  # the root of the file system
         self._files = sorted(files.items())
 
     @property
@@ -167,8 +169,8 @@ class BundleRun:
             )
         if self._masked_files:
             self._bundled.left_out.append(
-                f"passwords and bytes that cannot be read in {counted(self._masked_files, 'file')} of the cluster's "
-                "metadata: they are overwritten"
+                f"passwords, and what is not understood, in {counted(self._masked_files, 'file')} of the cluster's "
+                "metadata or properties: they are overwritten"
             )
         if unread:
             files = "1 file or directory" if unread == 1 else f"{unread:,} files or directories"
@@ -198,7 +200,7 @@ class BundleRun:
         """The entry with the facts that were read from the file, and whether it could be read."""
         if entry.type != FILE:
             return entry, entry.error is None
-        if self.terms.names is not None and each.path.name in layout.OFFSET_CHECKPOINTS:
+        if self.terms.names is not None and entry.kept == KEPT_WHOLE:
             return self._rewritten(entry, each.path, self.terms.names)
         member = self._archive.file(WHOLE + entry.path) if entry.kept == KEPT_WHOLE else None
         changes: dict[str, object] = {}
@@ -221,18 +223,16 @@ class BundleRun:
             return replace(entry, error=error.message, kept=None), False
         if member is not None:
             changes["stored_bytes"] = member.size_bytes
-        if each.path.name == layout.LOCK:
-            lock = probe(each.path)
-            changes["lock_holder"] = (lock.pid or 0) if lock.is_held else None
-        return replace(entry, **changes), True
+        return _with_lock(replace(entry, **changes), each.path), True
 
     def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
-        """The entry of an offset checkpoint that is rewritten with other names; only its time is that of the file."""
-        content = names.checkpoint(path, self.terms.limits)
+        """The entry of a side file that is written anew without names; only its time is that of the file."""
+        content = understood(path, names, self.terms.limits)
         if content is None:
-            return replace(entry, kept=None, error="the checkpoint cannot be decoded, and may hold names"), False
-        self._archive.file(WHOLE + entry.path).write(content)
-        return replace(entry, size_bytes=len(content), kept=KEPT_WHOLE, stored_bytes=len(content)), True
+            return replace(entry, kept=None, error="it is not wholly understood, and may hold names"), False
+        stored = content.rstrip(b"\0")
+        self._archive.file(WHOLE + entry.path).write(stored)
+        return _with_lock(replace(entry, size_bytes=len(content), stored_bytes=len(stored)), path), True
 
     def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
         """The SHA-256 of a file; copies it into the member without zeros at its end, and with secrets overwritten."""
@@ -254,6 +254,14 @@ class BundleRun:
                 member.write(stored)
             zeros += len(piece) - len(stored)
         return digest.hexdigest()
+
+
+def _with_lock(entry: BundledEntry, path: Path) -> BundledEntry:
+    """The entry with the process that holds the file, where it is the lock of a log directory."""
+    if path.name != layout.LOCK:
+        return entry
+    lock = probe(path)
+    return replace(entry, lock_holder=(lock.pid or 0) if lock.is_held else None)
 
 
 def temporary_directory(output: str) -> str | None:
