@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from format.errors import InputError, NotInBundle, UnreadableFile
 from format.findings import MOST_ALIKE, Finding
-from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongCrcs
+from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongBatches
 from format.io.bundles.members import (
     DIRECTORY,
     FILE,
+    FILE_LIST,
     FINDINGS,
     KEPT_HEADERS,
     KEPT_WHOLE,
@@ -28,6 +29,15 @@ from format.location import Location
 from format.value_class import value_class
 
 _BLOCK_BYTES = 512
+#: The codes of findings about batches with a right CRC whose records cannot be read.
+_BAD_RECORDS = (
+    "record-invalid",
+    "record-count-mismatch",
+    "record-trailing-bytes",
+    "message-invalid",
+    "decompression-failed",
+    "codec-unknown",
+)
 #: The memory of an entry with its places in the tree, and of a finding, apart from their texts.
 _ENTRY_BYTES, _FINDING_BYTES = 500, 1000
 _MODES = {
@@ -81,14 +91,14 @@ class Bundle:
     budget: Budget = field(default_factory=Budget)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
     _inodes: dict[str, int] = field(default_factory=dict)
-    _wrong_crcs: dict[str, WrongCrcs] = field(default_factory=dict)
+    _wrong: dict[str, WrongBatches] = field(default_factory=dict)
 
     def add(self, entry: BundledEntry) -> None:
         """Add a file or directory. Raises InputError for one that is there already, and for too many."""
         if entry.path in self.entries:
             raise InputError(f"the file list names {entry.path!r} twice")
         entry.sha256 = None  # nothing reads it
-        self.budget.take(_ENTRY_BYTES + 2 * size_of(entry.path) + size_of(entry.same_as, entry.error))
+        self.budget.take(FILE_LIST, _ENTRY_BYTES + 2 * size_of(entry.path) + size_of(entry.same_as, entry.error))
         self.entries[entry.path] = entry
         self._inodes[entry.path] = len(self._inodes) + 1
         self._add_to_parent(entry.path)
@@ -98,12 +108,16 @@ class Bundle:
         for inner, entry in self.entries.items():
             if entry.same_as is not None:
                 self._inodes[inner] = self._inodes.get(entry.same_as, 0)
-        found: dict[str, list[int]] = {}
+        wrong: dict[str, list[int]] = {}
+        bad: dict[str, list[int]] = {}
         for each in self._finding_lines():
-            self.budget.take(_FINDING_BYTES + size_of(each.path, each.message, each.next_step))
-            if each.code == "batch-crc-mismatch" and each.position is not None:
-                found.setdefault(each.path, []).append(each.position)
-        self._wrong_crcs = {path: _wrong_crcs(positions) for path, positions in found.items()}
+            self.budget.take(FINDINGS, _FINDING_BYTES + size_of(each.path, each.message, each.next_step))
+            if each.position is not None and each.code in _BAD_RECORDS:
+                bad.setdefault(each.path, []).append(each.position)
+            elif each.position is not None and each.code == "batch-crc-mismatch":
+                wrong.setdefault(each.path, []).append(each.position)
+        for path in {**wrong, **bad}:
+            self._wrong[path] = _wrong_batches(wrong.get(path, []), bad.get(path, []))
 
     def findings(self) -> Iterator[Finding]:
         """The findings, with the path of the bundle before theirs."""
@@ -120,7 +134,7 @@ class Bundle:
                 return
             names[name] = None
             if inner not in self.entries:
-                self.budget.take(_ENTRY_BYTES + size_of(inner))
+                self.budget.take(FILE_LIST, _ENTRY_BYTES + size_of(inner))
             inner = parent
 
     @property
@@ -182,7 +196,7 @@ class Bundle:
             return WholeFile(self.spool, state, self.whole[inner])
         if entry.kept == KEPT_HEADERS:
             contents = self.logs.get(inner, LogContents())
-            return HeadersFile(self.spool, state, contents, self._wrong_crcs.get(inner, WrongCrcs()))
+            return HeadersFile(self.spool, state, contents, self._wrong.get(inner, WrongBatches()))
         raise NotInBundle("cannot read: the bundle lists this file, but does not contain it", location)
 
     def lock_holder(self, inner: str) -> int | None:
@@ -191,7 +205,7 @@ class Bundle:
         return None if entry is None else entry.lock_holder
 
 
-def _wrong_crcs(positions: list[int]) -> WrongCrcs:
+def _wrong_batches(positions: list[int], bad_records: list[int]) -> WrongBatches:
     """The wrong CRCs of one log. After MOST_ALIKE findings, verify reports all others with one finding."""
     has_more = len(positions) > MOST_ALIKE
-    return WrongCrcs(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None)
+    return WrongBatches(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None, bad_records)

@@ -46,11 +46,15 @@ class LogContents:
 
 
 @value_class
-class WrongCrcs:
-    """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``."""
+class WrongBatches:
+    """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``.
+
+    ``bad_records`` are those of batches with a right CRC whose records cannot be read.
+    """
 
     positions: Sequence[int] = ()
     known_to: int | None = None
+    bad_records: Sequence[int] = ()
 
 
 class WholeFile:
@@ -95,6 +99,10 @@ class WholeFile:
         """-1 (unknown) for each position: the batches can be read."""
         return np.full(len(positions), -1, np.int8)
 
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """False for each position: the batches can be read."""
+        return np.zeros(len(positions), np.bool_)
+
     def current_size_bytes(self) -> int:
         """The size; it does not change."""
         return self.size_bytes
@@ -108,13 +116,13 @@ class HeadersFile:
 
     has_only_headers = True
 
-    def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong_crcs: WrongCrcs) -> None:
+    def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong: WrongBatches) -> None:
         self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
         self.damage = contents.damage
         self._spool = spool
         self._fragments = contents.fragments
         self._outlines = contents.outlines
-        self._wrong_crcs = wrong_crcs
+        self._wrong = wrong
         self._loaded: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
@@ -219,10 +227,14 @@ class HeadersFile:
 
         int8 for each position: 1 valid, 0 wrong, -1 unknown.
         """
-        valid = 1 - np.isin(positions, self._wrong_crcs.positions).astype(np.int8)
-        if self._wrong_crcs.known_to is not None:
-            valid[positions >= self._wrong_crcs.known_to] = -1
+        valid = 1 - np.isin(positions, self._wrong.positions).astype(np.int8)
+        if self._wrong.known_to is not None:
+            valid[positions >= self._wrong.known_to] = -1
         return valid
+
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the records of batches with a right CRC could not be read when the bundle was made."""
+        return np.isin(positions, self._wrong.bad_records)
 
     def current_size_bytes(self) -> int:
         """The size; it does not change."""

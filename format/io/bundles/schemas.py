@@ -44,11 +44,11 @@ class Budget:
 
     left_bytes: int = _MOST_KEPT_BYTES
 
-    def take(self, size_bytes: int) -> None:
-        """Count bytes that are kept. Raises InputError where a bundle would take too much memory."""
+    def take(self, member: str, size_bytes: int) -> None:
+        """Count bytes of a member that are kept. Raises InputError where a bundle would take too much memory."""
         self.left_bytes -= size_bytes
         if self.left_bytes < 0:
-            raise InputError("it lists more files, damage or findings than fit into the memory for one bundle")
+            raise InputError(f"{member} has more than fits into the {_MOST_KEPT_BYTES // MIB} MiB for one bundle")
 
 
 class Source(Struct):

@@ -25,6 +25,7 @@ from format.io.bundles.members import (
     KEPT_HEADERS,
     KEPT_WHOLE,
     MANIFEST,
+    MOST_CONTROL_BYTES,
     OUTLINES,
     REPORT,
     WHOLE,
@@ -162,7 +163,7 @@ def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
         entry = bundle.entries.get(each.path)
         if entry is None or each.position + each.length > entry.size_bytes:
             raise InputError(f"its damage has a place past the end of {each.path!r}")
-        bundle.budget.take(_PLACE_BYTES + size_of(each.path, each.reason))
+        bundle.budget.take(DAMAGE, _PLACE_BYTES + size_of(each.path, each.reason))
         damage.setdefault(entry.path, {})[each.position] = each
     outlines = _outlines(bundle, regions[OUTLINES])
     fragments: dict[str, list[Fragment]] = {}
@@ -171,7 +172,7 @@ def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
         entry = bundle.entries.get(path)
         if entry is None or entry.kept != KEPT_HEADERS:
             raise InputError(f"it has batch headers of {path!r}, which are not in its file list")
-        bundle.budget.take(_PLACE_BYTES)
+        bundle.budget.take(BATCHES, _PLACE_BYTES)
         found = _fragment(bundle.spool, batch, entry, last[1] if path == last[0] else -1)
         if path in fragments and path != last[0]:
             raise InputError(f"the batch headers of {path!r} are not together")
@@ -213,57 +214,67 @@ def _check_damaged(log: LogContents, path: str, start: int, end: int) -> None:
 
 def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, Region]]:
     found: dict[str, dict[int, Region]] = {}
-    for batch in _record_batches(bundle, region, outline_schema(), _OUTLINE_ROWS):
-        paths, positions = batch.column("path").to_pylist(), batch.column("position").to_pylist()
-        for row, (path, position) in enumerate(zip(paths, positions, strict=True)):
+    for batch in _record_batches(bundle, OUTLINES, region, outline_schema(), _OUTLINE_ROWS):
+        for row in range(len(batch)):
+            path, position = (batch.column(name)[row].as_py() for name in ("path", "position"))
             numbers = [batch.column(name)[row].values for name in ("offsets", "timestamps")]
             if path is None or position is None or None in numbers or len(numbers[0]) != len(numbers[1]):
                 raise InputError("it has an incomplete outline of a batch")
             if path not in bundle.entries or any(each.null_count for each in numbers):
                 raise InputError("it has an outline of no batch")
-            bundle.budget.take(_PLACE_BYTES)
+            bundle.budget.take(OUTLINES, _PLACE_BYTES)
             content = np.concatenate([each.to_numpy() for each in numbers]).astype(np.int64)
             found.setdefault(path, {})[position] = bundle.spool.append(content.tobytes())
     return found
 
 
-def _record_batches(bundle: Bundle, region: Region, schema: Any, rows: int = _ROWS) -> Iterator[Any]:
-    """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns."""
+def _record_batches(bundle: Bundle, member: str, region: Region, schema: Any, rows: int = _ROWS) -> Iterator[Any]:
+    """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns.
+
+    Columns of bytes are read as dictionaries: a value that many rows refer to is then in memory once.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise InputError(f"bundles need pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
     try:
-        with pq.ParquetFile(pa.PythonFile(RegionReader(bundle.spool, region), "r"), pre_buffer=False) as file:
+        plain = [each.name for each in schema if each.type in (pa.string(), pa.binary())]
+        stream = pa.PythonFile(RegionReader(bundle.spool, region), "r")
+        with pq.ParquetFile(stream, pre_buffer=False, read_dictionary=plain) as file:
+            for name in plain:
+                number = schema.get_field_index(name)
+                one = schema.field(number)
+                schema = schema.set(number, one.with_type(pa.dictionary(pa.int32(), one.type)))
             if not file.schema_arrow.remove_metadata().equals(schema):
-                raise InputError("its Parquet files have other columns than this program writes")
-            _check_groups(file.metadata)
+                raise InputError(f"{member} has other columns than this program writes")
+            _check_groups(member, file.metadata)
             yield from file.iter_batches(rows, use_threads=False)
+    except KeyError as error:
+        raise InputError(f"{member} has other columns than this program writes") from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"its Parquet files cannot be read: {' '.join(str(error).split())[:200]}") from error
+        raise InputError(f"{member} cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
-def _check_groups(metadata: Any) -> None:
+def _check_groups(member: str, metadata: Any) -> None:
     """Raise InputError for Parquet files with parts that would take more memory than those of a bundle."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         values = max(group.column(column).num_values for column in range(group.num_columns))
         if group.num_rows > 2 * _ROWS or group.total_byte_size > _MOST_GROUP_BYTES or values > _MOST_OUTLINE_VALUES:
-            raise InputError("its Parquet files would unpack to more than those of a bundle may")
+            raise InputError(f"{member} would unpack to more than that of a bundle may")
 
 
 def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
     """The batch headers, split where the path changes: each path with its rows."""
-    for batch in _record_batches(bundle, region, batch_schema()):
+    for batch in _record_batches(bundle, BATCHES, region, batch_schema()):
         column = batch.column("path")
         if column.null_count or not len(batch):
             raise InputError("it has batch headers without a path")
         codes = np.asarray(column.indices.to_numpy(zero_copy_only=False))
-        names = column.dictionary.to_pylist()
         starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-            yield names[codes[start]], batch.slice(start, end - start)
+            yield column.dictionary[int(codes[start])].as_py(), batch.slice(start, end - start)
 
 
 def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tuple[Fragment, int]:
@@ -276,6 +287,8 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
         raise InputError(f"its batch headers do not fit into {entry.path!r}")
     whole = batch.column("content")
     if whole.null_count < len(whole):
+        if any(len(each.as_buffer()) > MOST_CONTROL_BYTES for each in whole.dictionary):
+            raise InputError("it has a control batch larger than any that a bundle has")
         content, sizes = _with_whole(content, sizes, whole.to_pylist(), lengths)
     starts = np.append(0, np.cumsum(sizes))
     inner = _inner_offsets(batch)

@@ -67,6 +67,7 @@ class BundleRun:
     _paths: InnerPaths = field(init=False)
     _files: list[tuple[str, SourceFile]] = field(init=False)
     _report: ReportRun | None = None
+    _wrong_crcs: dict[str, set[int]] = field(default_factory=dict)
     _masked_files: int = 0
     _bundled: Bundled = field(default_factory=Bundled)
 
@@ -96,6 +97,8 @@ class BundleRun:
             if self.terms.names is not None:
                 values = self.terms.names.finding(values)
             self._findings.write(json_line(values))
+            if found.code == "batch-crc-mismatch" and found.location.position is not None:
+                self._wrong_crcs.setdefault(values["path"], set()).add(found.location.position)
             yield found
 
     def _verified(self) -> Iterator[Finding]:
@@ -216,7 +219,8 @@ class BundleRun:
                     topic = place.topic
                     if self.terms.names is not None and topic is not None:
                         topic = self.terms.names.topic(topic)
-                    headers.add(LogPlace(each.path, entry.path, topic, place.partition), source)
+                    wrong_crcs = frozenset(self._wrong_crcs.get(entry.path, ()))
+                    headers.add(LogPlace(each.path, entry.path, topic, place.partition), source, wrong_crcs)
         except KafkaLogError as error:
             if member is not None:
                 self._archive.drop(member)
