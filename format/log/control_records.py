@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, InvalidRecord, NotInBundle
+from format.io.bundles.members import MOST_CONTROL_BYTES
 from format.io.source import Source
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
@@ -32,7 +33,6 @@ _ONE = (1).to_bytes(_RECORDS_AT - _COUNT_AT, "big")
 #: and type of the key; the length, version and coordinator epoch of the value; no headers.
 _PLAIN_RECORD = Struct(">4s b h h b h i b")
 _PLAIN_BYTES = _HEADER_BYTES + _PLAIN_RECORD.size
-_MOST_CONTROL_BYTES = 1024
 
 
 @value_class
@@ -157,7 +157,7 @@ def control_batch_content(chunk: BatchChunk, row: int, source: Source, limits: L
     The CRC of a marker as brokers write it is not checked: all its bytes except the numbers are known.
     """
     position, size_bytes = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
-    if size_bytes > _MOST_CONTROL_BYTES:
+    if size_bytes > MOST_CONTROL_BYTES:
         return None
     content = source.read_at(position, size_bytes)
     if size_bytes == _PLAIN_BYTES and _plain_marker(content[_ATTRIBUTES_AT:]) is not None:

@@ -123,21 +123,26 @@ class RecordTable:
 
     def headers(self, row: int) -> list[tuple[bytes, bytes | None]] | None:
         """The headers in order, None if the format has none."""
-        count = int(self.columns[row, _COLUMN["header_count"]])
-        if count < 0:
+        if int(self.columns[row, _COLUMN["header_count"]]) < 0:
             return None
-        if count == 0:
-            return []
-        start = int(self.columns[row, _COLUMN["headers_start"]])
-        spans = np.empty((count, 4), np.int64)
-        index_headers(self.buffer, start, len(self.buffer), count, memoryview(spans))
         return [
             (
                 bytes(self.buffer[key_start : key_start + key_length]),
                 None if value_length < 0 else bytes(self.buffer[value_start : value_start + value_length]),
             )
-            for key_start, key_length, value_start, value_length in spans.tolist()
+            for key_start, key_length, value_start, value_length in self.header_spans(row)
         ]
+
+    def header_spans(self, row: int) -> list[list[int]]:
+        """For each header the start and length of its key, and of its value, in the buffer."""
+        count = int(self.columns[row, _COLUMN["header_count"]])
+        if count <= 0:
+            return []
+        start = int(self.columns[row, _COLUMN["headers_start"]])
+        spans = np.empty((count, 4), np.int64)
+        index_headers(self.buffer, start, len(self.buffer), count, memoryview(spans))
+        found: list[list[int]] = spans.tolist()
+        return found
 
     def _bytes(self, row: int, start_name: str, length_name: str) -> bytes | None:
         length = int(self.columns[row, _COLUMN[length_name]])

@@ -5,30 +5,41 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from format.errors import NotInBundle, UnreadableFile
-from format.findings import MOST_ALIKE
-from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongCrcs
+from format.errors import InputError, NotInBundle, UnreadableFile
+from format.findings import MOST_ALIKE, Finding
+from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongBatches
 from format.io.bundles.members import (
     DIRECTORY,
     FILE,
+    FILE_LIST,
+    FINDINGS,
     KEPT_HEADERS,
     KEPT_WHOLE,
     LINK,
     LINK_TO_DIRECTORY,
-    BundledEntry,
-    object_of,
 )
+from format.io.bundles.schemas import Budget, BundledEntry, BundledFinding, Manifest, lines_of, size_of
 from format.io.bundles.spooled import Region, Spool
 from format.io.file_state import FileState
 from format.location import Location
 from format.value_class import value_class
 
 _BLOCK_BYTES = 512
+#: The codes of findings about batches with a right CRC whose records cannot be read.
+_BAD_RECORDS = (
+    "record-invalid",
+    "record-count-mismatch",
+    "record-trailing-bytes",
+    "message-invalid",
+    "decompression-failed",
+    "codec-unknown",
+)
+#: The memory of an entry with its places in the tree, and of a finding, apart from their texts.
+_ENTRY_BYTES, _FINDING_BYTES = 500, 1000
 _MODES = {
     FILE: stat.S_IFREG | 0o444,
     DIRECTORY: stat.S_IFDIR | 0o555,
@@ -36,6 +47,9 @@ _MODES = {
     LINK_TO_DIRECTORY: stat.S_IFLNK | 0o777,
 }
 _OTHER_MODE = stat.S_IFIFO | 0o444
+
+#: A directory above the sources, of which a bundle knows only that it is there.
+_UNLISTED = BundledEntry("unlisted", DIRECTORY)
 
 
 @value_class
@@ -63,42 +77,54 @@ class ListedEntry:
 class Bundle:
     """The tree of a bundle's files. ``manifest`` is its first member; the keys of the dicts are paths in the bundle.
 
-    ``finding_lines`` are the findings of the source when the bundle was made, as lines of JSON.
+    ``finding_lines`` are the findings of the source when the bundle was made, as lines of JSON. ``budget`` is the
+    memory that may still be taken.
     """
 
     path: str
     spool: Spool
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     entries: dict[str, BundledEntry] = field(default_factory=dict)
     whole: dict[str, Region] = field(default_factory=dict)
     logs: dict[str, LogContents] = field(default_factory=dict)
     finding_lines: Region = field(default_factory=lambda: Region(0, 0))
+    budget: Budget = field(default_factory=Budget)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
     _inodes: dict[str, int] = field(default_factory=dict)
-    _wrong_crcs: dict[str, WrongCrcs] | None = None
+    _wrong: dict[str, WrongBatches] = field(default_factory=dict)
+
+    def add(self, entry: BundledEntry) -> None:
+        """Add a file or directory. Raises InputError for one that is there already, and for too many."""
+        if entry.path in self.entries:
+            raise InputError(f"the file list names {entry.path!r} twice")
+        entry.sha256 = None  # nothing reads it
+        self.budget.take(FILE_LIST, _ENTRY_BYTES + 2 * size_of(entry.path) + size_of(entry.same_as, entry.error))
+        self.entries[entry.path] = entry
+        self._inodes[entry.path] = len(self._inodes) + 1
+        self._add_to_parent(entry.path)
 
     def index(self) -> None:
-        """Record the children of each directory; to be called after all entries were added."""
-        for inner in list(self.entries):
-            entry = self.entries[inner]
-            self._inodes[inner] = len(self._inodes) + 1 if entry.same_as is None else self._inodes.get(entry.same_as, 0)
-            self._add_to_parent(inner)
+        """Resolve hard links and read the findings; to be called after all entries were added. Raises InputError."""
+        for inner, entry in self.entries.items():
+            if entry.same_as is not None:
+                self._inodes[inner] = self._inodes.get(entry.same_as, 0)
+        wrong: dict[str, list[int]] = {}
+        bad: dict[str, list[int]] = {}
+        for each in self._finding_lines():
+            self.budget.take(FINDINGS, _FINDING_BYTES + size_of(each.path, each.message, each.next_step))
+            if each.position is not None and each.code in _BAD_RECORDS:
+                bad.setdefault(each.path, []).append(each.position)
+            elif each.position is not None and each.code == "batch-crc-mismatch":
+                wrong.setdefault(each.path, []).append(each.position)
+        for path in {**wrong, **bad}:
+            self._wrong[path] = _wrong_batches(wrong.get(path, []), bad.get(path, []))
 
-    def finding_values(self) -> Iterator[dict[str, Any]]:
-        """The findings, as JSON objects; raises InputError for a line that is not one."""
-        for line in self.spool.lines(self.finding_lines):
-            yield object_of(line)
+    def findings(self) -> Iterator[Finding]:
+        """The findings, with the path of the bundle before theirs."""
+        return (each.finding(self.path) for each in self._finding_lines())
 
-    def _crcs(self) -> dict[str, WrongCrcs]:
-        """The batches with a wrong CRC, from the findings, by the path of their log."""
-        if self._wrong_crcs is None:
-            found: dict[str, list[int]] = {}
-            for values in self.finding_values():
-                path, position = values.get("path"), values.get("position")
-                if values.get("code") == "batch-crc-mismatch" and isinstance(path, str) and isinstance(position, int):
-                    found.setdefault(path, []).append(position)
-            self._wrong_crcs = {path: _wrong_crcs(positions) for path, positions in found.items()}
-        return self._wrong_crcs
+    def _finding_lines(self) -> Iterator[BundledFinding]:
+        return lines_of(self.spool, self.finding_lines, BundledFinding, FINDINGS)
 
     def _add_to_parent(self, inner: str) -> None:
         while inner:
@@ -107,12 +133,14 @@ class Bundle:
             if name in names:
                 return
             names[name] = None
+            if inner not in self.entries:
+                self.budget.take(FILE_LIST, _ENTRY_BYTES + size_of(inner))
             inner = parent
 
     @property
     def sources(self) -> Sequence[str]:
         """The paths that were bundled, as they are in the bundle."""
-        return [str(each["path"]) for each in self.manifest["sources"]]
+        return [each.path for each in self.manifest.sources]
 
     def status(self, inner: str) -> os.stat_result:
         """The status of a file or directory in the source; raises FileNotFoundError."""
@@ -120,7 +148,7 @@ class Bundle:
         if entry is None:
             if inner not in self._children:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            entry = BundledEntry(inner, DIRECTORY)
+            entry = _UNLISTED
         mode = _MODES.get(entry.type, _OTHER_MODE)
         inode = self._inodes.get(inner, 0)
         seconds = entry.mtime_ns // 10**9
@@ -168,7 +196,7 @@ class Bundle:
             return WholeFile(self.spool, state, self.whole[inner])
         if entry.kept == KEPT_HEADERS:
             contents = self.logs.get(inner, LogContents())
-            return HeadersFile(self.spool, state, contents, self._crcs().get(inner, WrongCrcs()))
+            return HeadersFile(self.spool, state, contents, self._wrong.get(inner, WrongBatches()))
         raise NotInBundle("cannot read: the bundle lists this file, but does not contain it", location)
 
     def lock_holder(self, inner: str) -> int | None:
@@ -177,7 +205,7 @@ class Bundle:
         return None if entry is None else entry.lock_holder
 
 
-def _wrong_crcs(positions: list[int]) -> WrongCrcs:
+def _wrong_batches(positions: list[int], bad_records: list[int]) -> WrongBatches:
     """The wrong CRCs of one log. After MOST_ALIKE findings, verify reports all others with one finding."""
     has_more = len(positions) > MOST_ALIKE
-    return WrongCrcs(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None)
+    return WrongBatches(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None, bad_records)

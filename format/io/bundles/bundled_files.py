@@ -5,31 +5,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from format.io.bundles.schemas import RecordedDamage
 from format.io.bundles.spooled import Region, Spool
 from format.io.file_state import FileState
 from format.value_class import value_class
 
-#: The offsets and the timestamps of the records of some batches, by the position of the batch.
-Outlines = Mapping[int, tuple[list[int], list[int]]]
+#: The offsets, and then the timestamps, of the records of some batches (int64), by the position of the batch.
+Outlines = Mapping[int, Region]
 
 
 @value_class
 class Fragment:
     """Consecutive headers of a log: their positions in the log, and their bytes.
 
-    ``positions`` holds ``count`` int64; ``starts`` holds one more int64: where each header starts in ``content``, and
-    the end of the last. ``inner`` holds two for each header, if there are compressed v0/v1 messages: the offset of the
-    first record, and the number of records; -1 for unknown.
+    ``positions`` and ``lengths``, of the whole batches, hold ``count`` int64; ``starts`` holds one more int64: where
+    each header starts in ``content``, and the end of the last. ``inner`` holds two for each header, if there are
+    compressed v0/v1 messages: the offset of the first record, and the number of records; -1 for unknown.
     """
 
     first_position: int
     count: int
     positions: Region
+    lengths: Region
     starts: Region
     content: Region
     inner: Region | None = None
@@ -40,16 +41,20 @@ class LogContents:
     """The parts of a log that a bundle contains; the keys of ``damage`` and ``outlines`` are positions in the log."""
 
     fragments: Sequence[Fragment] = ()
-    damage: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    damage: Mapping[int, RecordedDamage] = field(default_factory=dict)
     outlines: Outlines = field(default_factory=dict)
 
 
 @value_class
-class WrongCrcs:
-    """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``."""
+class WrongBatches:
+    """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``.
+
+    ``bad_records`` are those of batches with a right CRC whose records cannot be read.
+    """
 
     positions: Sequence[int] = ()
     known_to: int | None = None
+    bad_records: Sequence[int] = ()
 
 
 class WholeFile:
@@ -59,7 +64,7 @@ class WholeFile:
 
     def __init__(self, spool: Spool, state: FileState, stored: Region) -> None:
         self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
-        self.damage: Mapping[int, Mapping[str, Any]] = {}
+        self.damage: Mapping[int, RecordedDamage] = {}
         self._spool = spool
         self._stored = stored
 
@@ -94,6 +99,10 @@ class WholeFile:
         """-1 (unknown) for each position: the batches can be read."""
         return np.full(len(positions), -1, np.int8)
 
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """False for each position: the batches can be read."""
+        return np.zeros(len(positions), np.bool_)
+
     def current_size_bytes(self) -> int:
         """The size; it does not change."""
         return self.size_bytes
@@ -107,13 +116,13 @@ class HeadersFile:
 
     has_only_headers = True
 
-    def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong_crcs: WrongCrcs) -> None:
+    def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong: WrongBatches) -> None:
         self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
         self.damage = contents.damage
         self._spool = spool
         self._fragments = contents.fragments
         self._outlines = contents.outlines
-        self._wrong_crcs = wrong_crcs
+        self._wrong = wrong
         self._loaded: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
@@ -157,11 +166,16 @@ class HeadersFile:
 
     def outline(self, position: int) -> tuple[list[int], list[int]] | None:
         """The offsets and timestamps of the records of the batch at a position, None if the bundle has none."""
-        return self._outlines.get(position)
+        region = self._outlines.get(position)
+        if region is None:
+            return None
+        numbers: list[int] = np.frombuffer(self._spool.read(region.start, region.size_bytes), np.int64).tolist()
+        return numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
 
     def outlined_offset(self, timestamp: int) -> int | None:
         """The offset of the first record with a timestamp, None if no outline has one."""
-        for _, (offsets, timestamps) in sorted(self._outlines.items()):
+        for position in sorted(self._outlines):
+            offsets, timestamps = self.outline(position) or ([], [])
             if timestamp in timestamps:
                 return offsets[timestamps.index(timestamp)]
         return None
@@ -213,10 +227,14 @@ class HeadersFile:
 
         int8 for each position: 1 valid, 0 wrong, -1 unknown.
         """
-        valid = 1 - np.isin(positions, self._wrong_crcs.positions).astype(np.int8)
-        if self._wrong_crcs.known_to is not None:
-            valid[positions >= self._wrong_crcs.known_to] = -1
+        valid = 1 - np.isin(positions, self._wrong.positions).astype(np.int8)
+        if self._wrong.known_to is not None:
+            valid[positions >= self._wrong.known_to] = -1
         return valid
+
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the records of batches with a right CRC could not be read when the bundle was made."""
+        return np.isin(positions, self._wrong.bad_records)
 
     def current_size_bytes(self) -> int:
         """The size; it does not change."""

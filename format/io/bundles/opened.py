@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from format.io.bundles.schemas import RecordedDamage
+
 
 class StoredFile(Protocol):
     """A remote or bundled file, read by ranges.
@@ -31,21 +33,23 @@ class BundledFile(StoredFile, Protocol):
     """A file in a bundle: whole, or with ``has_only_headers`` a log of batch headers with zeros between them.
 
     ``damage`` are the places, by position, where no batch was found when the bundle was made. ``outline`` returns the
-    offsets and timestamps of the records of a batch, if the bundle has them, and ``stored_bytes`` how many bytes from a
-    position on the bundle contains. ``crc_valid`` returns the result of verify at that time for batches at some
-    positions: 1 valid, 0 wrong, -1 unknown. ``inner_offsets`` returns the first offset and the number of the
-    records in compressed v0/v1 messages, -1 for unknown.
+    offsets and timestamps of the records of a batch, if the bundle has them: none for a batch with a wrong CRC whose
+    records can be read. ``stored_bytes`` is how many bytes from a position on the bundle contains. ``crc_valid``
+    returns the result of verify at that time for batches at some positions: 1 valid, 0 wrong, -1 unknown, and
+    ``has_bad_records`` whether the CRC is right and the records could not be read. ``inner_offsets`` returns the first
+    offset and the number of the records in compressed v0/v1 messages, -1 for unknown.
     """
 
     has_only_headers: bool
 
     @property
-    def damage(self) -> Mapping[int, Mapping[str, Any]]: ...
+    def damage(self) -> Mapping[int, RecordedDamage]: ...
     def outline(self, position: int) -> tuple[list[int], list[int]] | None: ...
     def outlined_offset(self, timestamp: int) -> int | None: ...
     def inner_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def next_header(self, position: int) -> int: ...
     def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]: ...
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]: ...
     def stored_bytes(self, position: int) -> int: ...
 
 

@@ -19,20 +19,26 @@ from format.io.bundles.bundled_files import Fragment, LogContents
 from format.io.bundles.header_columns import batch_schema, bytes_of, outline_schema
 from format.io.bundles.members import (
     BATCHES,
-    BUNDLE_FORMAT,
     DAMAGE,
     FILE_LIST,
     FINDINGS,
     KEPT_HEADERS,
     KEPT_WHOLE,
     MANIFEST,
+    MOST_CONTROL_BYTES,
     OUTLINES,
     REPORT,
     WHOLE,
-    BundledEntry,
-    entry_of_line,
     is_plain_path,
-    object_of,
+)
+from format.io.bundles.schemas import (
+    BundledEntry,
+    ListedMember,
+    Manifest,
+    RecordedDamage,
+    lines_of,
+    manifest_of,
+    size_of,
 )
 from format.io.bundles.spooled import Region, RegionReader, Spool
 from format.io.bundles.tar_members import Member, members_of
@@ -41,12 +47,20 @@ from format.limits import MIB
 from format.location import Location
 
 _TABLES = (BATCHES, DAMAGE, FILE_LIST, FINDINGS, OUTLINES)
-_MOST_MANIFEST_BYTES = 256 * MIB
+_MOST_MANIFEST_BYTES = 64 * MIB
 #: A bundle may unpack to _MOST_RATIO times its size, or to _LEAST_BOUND if that is more. Real bundles reach 60 times.
 _MOST_RATIO = 300
 _LEAST_BOUND = 1024 * MIB
 _WINDOW_BYTES = 128 * MIB
 _ROWS = 64 * 1024
+#: The bytes of a row group of batch headers, and the values of one of outlines.
+_MOST_GROUP_BYTES = 96 * MIB
+_MOST_OUTLINE_VALUES = 8 * 1024 * 1024
+_OUTLINE_ROWS = 64
+#: The memory of what is known of a place in a log, apart from its texts.
+_PLACE_BYTES = 600
+#: The zeros at the ends of whole files that are not stored, in sum: reading them takes time.
+_MOST_ZEROS = 1024 * 1024 * MIB
 
 
 def open_bundle(path: str) -> Bundle:
@@ -67,71 +81,55 @@ def _unpacked(path: str) -> Bundle:
         ):
             size_bytes = os.fstat(file.fileno()).st_size
             members = members_of(stream)
-            manifest = _manifest(next(members, None))
+            manifest, listed = _manifest(next(members, None))
             bundle = Bundle(path, Spool(), manifest)
-            regions = _taken(members, manifest, bundle.spool, max(_LEAST_BOUND, _MOST_RATIO * size_bytes))
+            regions = _taken(members, listed, bundle.spool, max(_LEAST_BOUND, _MOST_RATIO * size_bytes))
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror or error}") from error
     _read_file_list(bundle, regions)
     _read_logs(bundle, regions)
+    _check_logs(bundle)
     bundle.finding_lines = regions[FINDINGS]
     bundle.index()
     return bundle
 
 
-def _manifest(member: Member | None) -> dict[str, Any]:
+def _manifest(member: Member | None) -> tuple[Manifest, list[ListedMember]]:
+    """The manifest without its list of members, and that list."""
     if member is None or member.name != MANIFEST:
         raise InputError(f"its first member is not {MANIFEST}")
     if member.size_bytes > _MOST_MANIFEST_BYTES:
-        raise InputError("its manifest is too large")
-    manifest = object_of(b"".join(member.pieces()))
-    if manifest.get("kind") != "kafkalog-bundle":
-        raise InputError("its manifest is not the manifest of a bundle")
-    if manifest.get("format") != BUNDLE_FORMAT:
-        raise InputError(f"it has the format {manifest.get('format')!r}, and this program reads {BUNDLE_FORMAT}")
-    sources, members = manifest.get("sources"), manifest.get("members")
-    if not isinstance(sources, list) or not isinstance(members, list):
-        raise InputError("its manifest names no sources or no members")
-    for source in sources:
-        if not isinstance(source, dict) or not isinstance(source.get("path"), str) or not is_plain_path(source["path"]):
-            raise InputError("its manifest has a source that leads elsewhere")
-    for each in members:
-        if (
-            not isinstance(each, dict)
-            or not all(isinstance(each.get(name), str) for name in ("name", "sha256"))
-            or not isinstance(each.get("size_bytes"), int)
-            or each["size_bytes"] < 0
-        ):
-            raise InputError("its manifest has a member without a name, a size or a hash")
-    return manifest
+        raise InputError(f"its manifest is larger than {_MOST_MANIFEST_BYTES} bytes")
+    manifest = manifest_of(b"".join(member.pieces()))
+    listed, manifest.members = manifest.members, []
+    return manifest, listed
 
 
-def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, most_bytes: int) -> dict[str, Region]:
+def _taken(members: Iterator[Member], expected: list[ListedMember], spool: Spool, most_bytes: int) -> dict[str, Region]:
     """Copy all members to the spool, and check them against the manifest; return their regions by name."""
-    expected = manifest["members"]
-    total = sum(each["size_bytes"] for each in expected)
+    total = sum(each.size_bytes for each in expected)
     if total > most_bytes:
         raise InputError(f"it would unpack to {total} bytes, more than the {most_bytes} that a bundle of its size may")
     if total > spool.free_bytes():
         raise InputError(f"it unpacks to {total} bytes, for which the temporary directory has no room")
-    names = [each["name"] for each in expected]
+    names = [each.name for each in expected]
     if names != sorted(set(names)) or MANIFEST in names:
         raise InputError("its manifest lists members twice or out of order")
     regions: dict[str, Region] = {}
     for each in expected:
-        name = each["name"]
+        name = each.name
         if name not in (*_TABLES, REPORT) and not (name.startswith(WHOLE) and is_plain_path(name)):
             raise InputError(f"its manifest has a member that no bundle has: {name!r}")
         member = next(members, None)
         if member is None:
             raise InputError(f"the member {name} is missing")
-        if (member.name, member.size_bytes) != (name, each["size_bytes"]):
+        if (member.name, member.size_bytes) != (name, each.size_bytes):
             raise InputError(f"there is a member {member.name!r} of {member.size_bytes} bytes where {name!r} should be")
         digest, start = hashlib.sha256(), spool.end
         for piece in member.pieces():
             digest.update(piece)
             spool.append(piece)
-        if digest.hexdigest() != each["sha256"]:
+        if digest.hexdigest() != each.sha256:
             raise InputError(f"the member {name} does not have the SHA-256 in the manifest: it was changed")
         regions[name] = Region(start, member.size_bytes)
     extra = next(members, None)
@@ -144,26 +142,29 @@ def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, mo
 
 
 def _read_file_list(bundle: Bundle, regions: dict[str, Region]) -> None:
-    for line in bundle.spool.lines(regions[FILE_LIST]):
-        entry = entry_of_line(line)
-        if entry.path in bundle.entries:
-            raise InputError(f"the file list names {entry.path!r} twice")
-        bundle.entries[entry.path] = entry
+    zeros = 0
+    for entry in lines_of(bundle.spool, regions[FILE_LIST], BundledEntry, FILE_LIST):
+        bundle.add(entry)
         if entry.kept == KEPT_WHOLE:
             region = regions.get(WHOLE + entry.path)
             if region is None or region.size_bytes != entry.stored_bytes:
                 raise InputError(f"the file list lists {entry.path!r} as stored, but the bundle does not contain it")
             bundle.whole[entry.path] = region
+            zeros += entry.size_bytes - region.size_bytes
+    if zeros > _MOST_ZEROS:
+        raise InputError(f"its files end with {zeros} zeros, more than the {_MOST_ZEROS} that those of a bundle may")
     if len(bundle.whole) != sum(name.startswith(WHOLE) for name in regions):
         raise InputError("it contains files that its file list does not list")
 
 
 def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
-    damage: dict[str, dict[int, dict[str, Any]]] = {}
-    for line in bundle.spool.lines(regions[DAMAGE]):
-        values = object_of(line)
-        _check_damage(bundle, values)
-        damage.setdefault(values["path"], {})[values["position"]] = values
+    damage: dict[str, dict[int, RecordedDamage]] = {}
+    for each in lines_of(bundle.spool, regions[DAMAGE], RecordedDamage, DAMAGE):
+        entry = bundle.entries.get(each.path)
+        if entry is None or each.position + each.length > entry.size_bytes:
+            raise InputError(f"its damage has a place past the end of {each.path!r}")
+        bundle.budget.take(DAMAGE, _PLACE_BYTES + size_of(each.path, each.reason))
+        damage.setdefault(entry.path, {})[each.position] = each
     outlines = _outlines(bundle, regions[OUTLINES])
     fragments: dict[str, list[Fragment]] = {}
     last: tuple[str, int] = ("", -1)
@@ -171,6 +172,7 @@ def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
         entry = bundle.entries.get(path)
         if entry is None or entry.kept != KEPT_HEADERS:
             raise InputError(f"it has batch headers of {path!r}, which are not in its file list")
+        bundle.budget.take(BATCHES, _PLACE_BYTES)
         found = _fragment(bundle.spool, batch, entry, last[1] if path == last[0] else -1)
         if path in fragments and path != last[0]:
             raise InputError(f"the batch headers of {path!r} are not together")
@@ -182,69 +184,97 @@ def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
         )
 
 
-def _check_damage(bundle: Bundle, values: dict[str, Any]) -> None:
-    entry = bundle.entries.get(values.get("path", ""))
-    numbers = [values.get(name) for name in ("position", "length")]
-    if entry is None or not all(isinstance(each, int) and each >= 0 for each in numbers) or not values["length"]:
-        raise InputError("its list of damage has a line without a place")
-    if values["position"] + values["length"] > entry.size_bytes:
-        raise InputError("its list of damage has a place past the end of a log")
-    for name in ("code", "reason"):
-        if not isinstance(values.get(name), str):
-            raise InputError(f"its list of damage has a line without a {name}")
-    for name in ("after_offset", "next_base_offset", "lost_from"):
-        if not isinstance(values.get(name), (int, type(None))):
-            raise InputError(f"its list of damage has a line with a wrong {name}")
-    for name in ("lost_offsets", "readable"):
-        pair = values.get(name)
-        if pair is not None and not (
-            isinstance(pair, list) and len(pair) == 2 and all(isinstance(each, int) for each in pair)
-        ):
-            raise InputError(f"its list of damage has a line with wrong {name}")
+def _check_logs(bundle: Bundle) -> None:
+    """Raise InputError for bytes of a log that are neither in a batch nor damage: bundle records all of them."""
+    for path, entry in bundle.entries.items():
+        if entry.kept != KEPT_HEADERS:
+            continue
+        log = bundle.logs.get(path, LogContents())
+        end = 0
+        for fragment in log.fragments:
+            positions, lengths = (
+                np.frombuffer(bundle.spool.read(each.start, each.size_bytes), np.int64)
+                for each in (fragment.positions, fragment.lengths)
+            )
+            ends = positions + lengths
+            before = np.append(end, ends[:-1])
+            for row in np.flatnonzero(positions != before).tolist():
+                _check_damaged(log, path, int(before[row]), int(positions[row]))
+            end = int(ends[-1])
+        _check_damaged(log, path, end, entry.size_bytes)
 
 
-def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, tuple[list[int], list[int]]]]:
-    found: dict[str, dict[int, tuple[list[int], list[int]]]] = {}
-    for batch in _record_batches(bundle, region, outline_schema()):
-        for row in batch.to_pylist():
-            offsets, timestamps = row["offsets"], row["timestamps"]
-            if None in (row["path"], row["position"], offsets, timestamps) or len(offsets) != len(timestamps):
+def _check_damaged(log: LogContents, path: str, start: int, end: int) -> None:
+    while start < end:
+        damage = log.damage.get(start)
+        if damage is None:
+            raise InputError(f"it has neither a batch header nor damage at position {start} of {path!r}")
+        start += damage.length
+
+
+def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, Region]]:
+    found: dict[str, dict[int, Region]] = {}
+    for batch in _record_batches(bundle, OUTLINES, region, outline_schema(), _OUTLINE_ROWS):
+        for row in range(len(batch)):
+            path, position = (batch.column(name)[row].as_py() for name in ("path", "position"))
+            numbers = [batch.column(name)[row].values for name in ("offsets", "timestamps")]
+            if path is None or position is None or None in numbers or len(numbers[0]) != len(numbers[1]):
                 raise InputError("it has an incomplete outline of a batch")
-            found.setdefault(row["path"], {})[row["position"]] = (offsets, timestamps)
+            if path not in bundle.entries or any(each.null_count for each in numbers):
+                raise InputError("it has an outline of no batch")
+            bundle.budget.take(OUTLINES, _PLACE_BYTES)
+            content = np.concatenate([each.to_numpy() for each in numbers]).astype(np.int64)
+            found.setdefault(path, {})[position] = bundle.spool.append(content.tobytes())
     return found
 
 
-def _record_batches(bundle: Bundle, region: Region, schema: Any) -> Iterator[Any]:
-    """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns."""
+def _record_batches(bundle: Bundle, member: str, region: Region, schema: Any, rows: int = _ROWS) -> Iterator[Any]:
+    """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns.
+
+    Columns of bytes are read as dictionaries: a value that many rows refer to is then in memory once.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise InputError(f"bundles need pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
     try:
-        with pq.ParquetFile(pa.PythonFile(RegionReader(bundle.spool, region), "r"), pre_buffer=False) as file:
+        plain = [each.name for each in schema if each.type in (pa.string(), pa.binary())]
+        stream = pa.PythonFile(RegionReader(bundle.spool, region), "r")
+        with pq.ParquetFile(stream, pre_buffer=False, read_dictionary=plain) as file:
+            for name in plain:
+                number = schema.get_field_index(name)
+                one = schema.field(number)
+                schema = schema.set(number, one.with_type(pa.dictionary(pa.int32(), one.type)))
             if not file.schema_arrow.remove_metadata().equals(schema):
-                raise InputError("its Parquet files have other columns than this program writes")
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            most = max(_LEAST_BOUND, _MOST_RATIO * region.size_bytes)
-            if sum(each.total_byte_size for each in groups) > most or any(each.num_rows > 2 * _ROWS for each in groups):
-                raise InputError("its Parquet files would unpack to more than those of a bundle may")
-            yield from file.iter_batches(_ROWS)
+                raise InputError(f"{member} has other columns than this program writes")
+            _check_groups(member, file.metadata)
+            yield from file.iter_batches(rows, use_threads=False)
+    except KeyError as error:
+        raise InputError(f"{member} has other columns than this program writes") from error
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"its Parquet files cannot be read: {' '.join(str(error).split())[:200]}") from error
+        raise InputError(f"{member} cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check_groups(member: str, metadata: Any) -> None:
+    """Raise InputError for Parquet files with parts that would take more memory than those of a bundle."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        values = max(group.column(column).num_values for column in range(group.num_columns))
+        if group.num_rows > 2 * _ROWS or group.total_byte_size > _MOST_GROUP_BYTES or values > _MOST_OUTLINE_VALUES:
+            raise InputError(f"{member} would unpack to more than that of a bundle may")
 
 
 def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
     """The batch headers, split where the path changes: each path with its rows."""
-    for batch in _record_batches(bundle, region, batch_schema()):
+    for batch in _record_batches(bundle, BATCHES, region, batch_schema()):
         column = batch.column("path")
         if column.null_count or not len(batch):
             raise InputError("it has batch headers without a path")
         codes = np.asarray(column.indices.to_numpy(zero_copy_only=False))
-        names = column.dictionary.to_pylist()
         starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
         for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-            yield names[codes[start]], batch.slice(start, end - start)
+            yield column.dictionary[int(codes[start])].as_py(), batch.slice(start, end - start)
 
 
 def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tuple[Fragment, int]:
@@ -257,6 +287,8 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
         raise InputError(f"its batch headers do not fit into {entry.path!r}")
     whole = batch.column("content")
     if whole.null_count < len(whole):
+        if any(len(each.as_buffer()) > MOST_CONTROL_BYTES for each in whole.dictionary):
+            raise InputError("it has a control batch larger than any that a bundle has")
         content, sizes = _with_whole(content, sizes, whole.to_pylist(), lengths)
     starts = np.append(0, np.cumsum(sizes))
     inner = _inner_offsets(batch)
@@ -265,6 +297,7 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
             int(positions[0]),
             len(positions),
             spool.append(np.ascontiguousarray(positions).tobytes()),
+            spool.append(lengths.tobytes()),
             spool.append(starts.tobytes()),
             spool.append(content),
             None if inner is None else spool.append(inner.tobytes()),

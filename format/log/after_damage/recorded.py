@@ -22,16 +22,15 @@ def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
     found = bundled.damage.get(position)
     if found is None:
         return None
-    lost = found.get("lost_offsets")
     return Damage(
-        found["code"],
+        found.code,
         position,
-        found["length"],
-        found["reason"],
-        found.get("after_offset"),
-        found.get("next_base_offset"),
-        bool(found.get("reaches_end")),
-        None if lost is None else (lost[0], lost[1]),
-        found.get("lost_from"),
-        None if found.get("readable") is None else (found["readable"][0], found["readable"][1]),
+        found.length,
+        found.reason,
+        found.after_offset,
+        found.next_base_offset,
+        found.reaches_end,
+        found.lost_offsets,
+        found.lost_from,
+        found.readable,
     )

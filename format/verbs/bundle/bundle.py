@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
@@ -27,9 +29,9 @@ from format.io.bundles.members import (
     OUTLINES,
     REPORT,
     WHOLE,
-    BundledEntry,
     json_line,
 )
+from format.io.bundles.schemas import BundledEntry
 from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
@@ -42,6 +44,7 @@ from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_n
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
 from format.verbs.bundle.names import Names
 from format.verbs.bundle.secrets import Overwritten, may_hold_secrets, secrets_of, without
+from format.verbs.bundle.side_files import understood
 from format.verbs.bundle.terms import Bundled, BundleTerms
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
@@ -64,6 +67,7 @@ class BundleRun:
     _paths: InnerPaths = field(init=False)
     _files: list[tuple[str, SourceFile]] = field(init=False)
     _report: ReportRun | None = None
+    _wrong_crcs: dict[str, set[int]] = field(default_factory=dict)
     _masked_files: int = 0
     _bundled: Bundled = field(default_factory=Bundled)
 
@@ -75,6 +79,7 @@ class BundleRun:
         self._findings = self._archive.stream(FINDINGS)
         self._paths = InnerPaths(self.targets, self.terms.names)
         files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
+        files.pop("", None)  # the root of the file system
         self._files = sorted(files.items())
 
     @property
@@ -92,6 +97,8 @@ class BundleRun:
             if self.terms.names is not None:
                 values = self.terms.names.finding(values)
             self._findings.write(json_line(values))
+            if found.code == "batch-crc-mismatch" and found.location.position is not None:
+                self._wrong_crcs.setdefault(values["path"], set()).add(found.location.position)
             yield found
 
     def _verified(self) -> Iterator[Finding]:
@@ -165,8 +172,8 @@ class BundleRun:
             )
         if self._masked_files:
             self._bundled.left_out.append(
-                f"passwords and bytes that cannot be read in {counted(self._masked_files, 'file')} of the cluster's "
-                "metadata: they are overwritten"
+                f"passwords, and what is not understood, in {counted(self._masked_files, 'file')} of the cluster's "
+                "metadata or properties: they are overwritten"
             )
         if unread:
             files = "1 file or directory" if unread == 1 else f"{unread:,} files or directories"
@@ -196,7 +203,7 @@ class BundleRun:
         """The entry with the facts that were read from the file, and whether it could be read."""
         if entry.type != FILE:
             return entry, entry.error is None
-        if self.terms.names is not None and each.path.name in layout.OFFSET_CHECKPOINTS:
+        if self.terms.names is not None and entry.kept == KEPT_WHOLE:
             return self._rewritten(entry, each.path, self.terms.names)
         member = self._archive.file(WHOLE + entry.path) if entry.kept == KEPT_WHOLE else None
         changes: dict[str, object] = {}
@@ -207,30 +214,29 @@ class BundleRun:
                 secrets = secrets_of(source, self.terms.limits) if is_masked else []
                 self._masked_files += bool(secrets)
                 changes["sha256"] = self._copied(source, member, secrets)
-            if entry.kept == KEPT_HEADERS:
-                place = location_of_file(each.path)
-                topic = place.topic
-                if self.terms.names is not None and topic is not None:
-                    topic = self.terms.names.topic(topic)
-                headers.add(LogPlace(each.path, entry.path, topic, place.partition))
+                if entry.kept == KEPT_HEADERS:
+                    place = location_of_file(each.path)
+                    topic = place.topic
+                    if self.terms.names is not None and topic is not None:
+                        topic = self.terms.names.topic(topic)
+                    wrong_crcs = frozenset(self._wrong_crcs.get(entry.path, ()))
+                    headers.add(LogPlace(each.path, entry.path, topic, place.partition), source, wrong_crcs)
         except KafkaLogError as error:
             if member is not None:
                 self._archive.drop(member)
-            return _changed(entry, {"error": error.message, "kept": None}), False
+            return replace(entry, error=error.message, kept=None), False
         if member is not None:
             changes["stored_bytes"] = member.size_bytes
-        if each.path.name == layout.LOCK:
-            lock = probe(each.path)
-            changes["lock_holder"] = (lock.pid or 0) if lock.is_held else None
-        return _changed(entry, changes), True
+        return _with_lock(replace(entry, **changes), each.path), True
 
     def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
-        """The entry of an offset checkpoint that is rewritten with other names; only its time is that of the file."""
-        content = names.checkpoint(path, self.terms.limits)
+        """The entry of a side file that is written anew without names; only its time is that of the file."""
+        content = understood(path, names, self.terms.limits)
         if content is None:
-            return replace(entry, kept=None, error="the checkpoint cannot be decoded, and may hold names"), False
-        self._archive.file(WHOLE + entry.path).write(content)
-        return replace(entry, size_bytes=len(content), kept=KEPT_WHOLE, stored_bytes=len(content)), True
+            return replace(entry, kept=None, error="it is not wholly understood, and may hold names"), False
+        stored = content.rstrip(b"\0")
+        self._archive.file(WHOLE + entry.path).write(stored)
+        return _with_lock(replace(entry, size_bytes=len(content), stored_bytes=len(stored)), path), True
 
     def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
         """The SHA-256 of a file; copies it into the member without zeros at its end, and with secrets overwritten."""
@@ -254,8 +260,12 @@ class BundleRun:
         return digest.hexdigest()
 
 
-def _changed(entry: BundledEntry, changes: dict[str, object]) -> BundledEntry:
-    return replace(entry, **changes)  # type: ignore[arg-type]
+def _with_lock(entry: BundledEntry, path: Path) -> BundledEntry:
+    """The entry with the process that holds the file, where it is the lock of a log directory."""
+    if path.name != layout.LOCK:
+        return entry
+    lock = probe(path)
+    return replace(entry, lock_holder=(lock.pid or 0) if lock.is_held else None)
 
 
 def temporary_directory(output: str) -> str | None:

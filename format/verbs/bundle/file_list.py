@@ -17,6 +17,8 @@ from format.io.bundles.members import (
     LINK_TO_DIRECTORY,
     OTHER,
     WHOLE_TOPICS,
+    FileType,
+    Kept,
 )
 from format.io.remote_path import absolute, entries_of
 from format.io.source import os_reason
@@ -34,9 +36,9 @@ class SourceFile:
     """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
 
     path: Path
-    type: str
+    type: FileType
     status: os.stat_result | None
-    kept: str | None = None
+    kept: Kept | None = None
     error: str | None = None
 
     @property
@@ -164,7 +166,7 @@ def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
         yield SourceFile(path, kind, status, kept_of(path) if kind == FILE else None)
 
 
-def _type_of(path: Path, status: os.stat_result) -> str:
+def _type_of(path: Path, status: os.stat_result) -> FileType:
     if stat.S_ISREG(status.st_mode):
         return FILE
     if stat.S_ISDIR(status.st_mode):
@@ -174,7 +176,7 @@ def _type_of(path: Path, status: os.stat_result) -> str:
     return OTHER
 
 
-def kept_of(path: Path) -> str | None:
+def kept_of(path: Path) -> Kept | None:
     """How much of a file is kept, from its name and the directory's."""
     name, parent = path.name, path.parent.name
     parsed = parse_partition_dir(parent)
@@ -197,7 +199,7 @@ def kept_of(path: Path) -> str | None:
     return KEPT_WHOLE
 
 
-def kept_without_names(each: SourceFile) -> str | None:
+def kept_without_names(each: SourceFile) -> Kept | None:
     """How much of a file is kept where names are redacted: nothing that may have names in it."""
     parsed = parse_partition_dir(each.path.parent.name)
     is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS

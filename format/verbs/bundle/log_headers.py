@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.files import time_index
 from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
-from format.io.bundles.members import json_line
+from format.io.bundles.schemas import RecordedDamage
 from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -28,6 +28,8 @@ from format.value_class import state_class, value_class
 from format.verbs.bundle.archive import NewMember
 
 _ROW_GROUP = 64 * 1024
+#: The most records of an outline; batches of brokers have some thousands.
+_MOST_OUTLINED = 1024 * 1024
 _COMPRESSION = {"compression": "zstd", "compression_level": 3}
 
 
@@ -114,38 +116,44 @@ class HeaderWriter:
         self._waiting: list[_Rows] = []
         self._waiting_rows = 0
         self._waiting_outlines: list[dict[str, Any]] = []
+        self._waiting_values = 0
 
-    def add(self, log: LogPlace) -> None:
-        """Read the headers of a log. Raises KafkaLogError where it cannot be read to its end."""
-        with FileSource(log.path) as source:
-            outlined = _Outlined(_indexed_timestamp(log.path))
-            is_first = True
-            for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
-                if len(chunk.table):
-                    self._add_chunk(log, source, chunk)
-                    outlined.see(chunk, is_first)
-                    is_first = False
-                if chunk.damage is not None:
-                    found = chunk.damage
-                    self._damage.write(
-                        json_line(
-                            {
-                                "path": log.inner,
-                                "position": found.position,
-                                "length": found.length,
-                                "code": found.code,
-                                "reason": found.reason,
-                                "after_offset": found.after_offset,
-                                "next_base_offset": found.next_base_offset,
-                                "reaches_end": found.reaches_end,
-                                "lost_from": found.lost_from,
-                                "lost_offsets": found.lost_offsets,
-                                "readable": found.readable,
-                            }
-                        )
-                    )
-            for position in outlined.positions:
-                self._add_outline(log, source, position, outlined.ends[position])
+    def add(self, log: LogPlace, source: FileSource, wrong_crcs: frozenset[int]) -> None:
+        """Read the headers of a log. Raises KafkaLogError where it cannot be read to its end.
+
+        ``wrong_crcs`` are the positions of batches with a wrong CRC. An outline without records says that the records
+        of one can be read all the same, by those who check no CRCs.
+        """
+        outlined = _Outlined(_indexed_timestamp(log.path))
+        is_first = True
+        for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
+            if len(chunk.table):
+                self._add_chunk(log, source, chunk)
+                outlined.see(chunk, is_first)
+                for row in np.flatnonzero(np.isin(chunk.table.position, list(wrong_crcs))).tolist():
+                    position, end = int(chunk.table.position[row]), int(chunk.table.end_position[row])
+                    if self._records_in(log, source, position, end, checks_crc=False) is not None:
+                        self._write_outline(log, position, [], [])
+                is_first = False
+            if chunk.damage is not None:
+                found = chunk.damage
+                self._damage.write(
+                    RecordedDamage(
+                        log.inner,
+                        found.position,
+                        found.length,
+                        found.code,
+                        found.reason,
+                        found.after_offset,
+                        found.next_base_offset,
+                        found.reaches_end,
+                        found.lost_from,
+                        found.lost_offsets,
+                        found.readable,
+                    ).line()
+                )
+        for position in outlined.positions:
+            self._add_outline(log, source, position, outlined.ends[position])
 
     def _add_chunk(self, log: LogPlace, source: FileSource, chunk: BatchChunk) -> None:
         table = chunk.table
@@ -179,27 +187,40 @@ class HeaderWriter:
         return found
 
     def _add_outline(self, log: LogPlace, source: FileSource, position: int, end: int) -> None:
+        found = self._records_in(log, source, position, end)
+        if found is not None:
+            self._write_outline(log, position, *found)
+
+    def _records_in(
+        self, log: LogPlace, source: FileSource, position: int, end: int, *, checks_crc: bool = True
+    ) -> tuple[list[int], list[int]] | None:
+        """The offsets and timestamps of the records in a batch; None where they cannot be read, or are too many."""
         if end - position > self._limits.max_decompressed_bytes:
-            return
+            return None
         offsets: list[int] = []
         timestamps: list[int] = []
         location = location_of_file(log.path)
+        place = BatchRange(position, end)
         try:
-            for chunk in batch_chunks(source, BatchRange(position, end), limits=self._limits):
-                if chunk.damage is not None or not chunk.table.crc_valid.all():
-                    return
+            for chunk in batch_chunks(source, place, check_crc=checks_crc, limits=self._limits):
+                if chunk.damage is not None or (checks_crc and not chunk.table.crc_valid.all()):
+                    return None
                 open_wrappers(chunk, limits=self._limits)
                 for records in record_tables(chunk, limits=self._limits, location=location):
                     if records.problems:
-                        return
+                        return None
                     offsets += records.offset.tolist()
                     timestamps += records.timestamp.tolist()
         except KafkaLogError:
-            return  # verify reports it
+            return None  # verify reports it
+        return (offsets, timestamps) if len(offsets) <= _MOST_OUTLINED else None
+
+    def _write_outline(self, log: LogPlace, position: int, offsets: list[int], timestamps: list[int]) -> None:
         self._waiting_outlines.append(
             {"path": log.inner, "position": position, "offsets": offsets, "timestamps": timestamps}
         )
-        if len(self._waiting_outlines) >= _ROW_GROUP // 16:
+        self._waiting_values += len(offsets)
+        if len(self._waiting_outlines) >= _ROW_GROUP // 16 or self._waiting_values >= _MOST_OUTLINED:
             self._flush_outlines()
 
     def _flush(self) -> None:
@@ -250,7 +271,7 @@ class HeaderWriter:
 
         if self._waiting_outlines:
             self._outlines.write_table(pa.Table.from_pylist(self._waiting_outlines, schema=self._outline_schema))
-        self._waiting_outlines = []
+        self._waiting_outlines, self._waiting_values = [], 0
 
     def close(self) -> None:
         """Write the rest, and finish the Parquet files."""

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from format import layout
-from format.errors import KafkaLogError
-from format.files import offset_checkpoint
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import INTERNAL_TOPICS
 from format.io.bundles.members import WHOLE_TOPICS
-from format.limits import Limits
 from format.node.log_dir import kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir
 
@@ -67,21 +64,10 @@ class Names:
     def finding(self, values: dict[str, Any]) -> dict[str, Any]:
         """A finding with the meaning of its code in place of its message, which may have names in it."""
         entry = FINDING_CODES[values["code"]]
-        kept = {name: value for name, value in values.items() if not isinstance(value, str) or name in _PLAIN_VALUES}
+        kept = {name: value for name, value in values.items() if name in _PLAIN_VALUES or isinstance(value, int)}
         if "topic" in values:
             kept["topic"] = self.topic(values["topic"])
         return {**kept, "message": entry.meaning, "next_step": entry.next_step}
 
-    def checkpoint(self, path: Path, limits: Limits) -> bytes | None:
-        """An offset checkpoint with other names of topics; None for one that cannot be decoded."""
-        try:
-            found = offset_checkpoint.read(path, limits)
-        except KafkaLogError:
-            return None
-        lines = sorted(
-            f"{self.topic(topic)} {number} {offset}" for (topic, number), offset in found.by_partition().items()
-        )
-        return "\n".join(("0", str(len(lines)), *lines, "")).encode()
 
-
-_PLAIN_VALUES = ("code", "severity", "certainty", "path")
+_PLAIN_VALUES = ("code", "severity", "certainty", "path", "lost_offsets", "caused_by")

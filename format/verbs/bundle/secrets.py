@@ -1,13 +1,16 @@
-"""Finds secrets in the metadata of a cluster, and overwrites them in a bundle.
+"""Finds what a bundle must not contain of the cluster's metadata and of meta.properties, and overwrites it.
 
 With KRaft, brokers keep passwords of their dynamic configs as plain text in the metadata log and its snapshots, and
-also salted SCRAM passwords. Secrets are overwritten with the same number of bytes, and the batch gets a new CRC, so
-that everything else can be read as before.
+also salted SCRAM passwords. They are overwritten with the same number of bytes, and so is everything that is not fully
+understood, since it may be a secret: records of unknown types and versions, unknown tagged fields, bytes after a value,
+keys, headers, and properties that Kafka does not have. The batch gets a new CRC, so that everything else can be read as
+before.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,23 +19,38 @@ from typing import Any
 from format import layout
 from format.codecs.checksums import crc32c_of
 from format.errors import KafkaLogError
+from format.files.side_file import lines
+from format.internal_topics.control_values import decode_control_value
+from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoder import Decoder, decoder_for
+from format.io.bundles.header_columns import LAYOUTS
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
+from format.log.batch_chunk import BatchChunk, Damage
+from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.node.partition import parse_partition_dir
 from format.value_class import value_class
 from format.verbs.metadata.secret_configs import is_secret
 
-_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+_HEADER_BYTES = {number: one.size_bytes for number, one in enumerate(LAYOUTS)}
+_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 _CRC_AT, _CRC_END = layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes")
-#: A frame version, a record type and a version, each an unsigned varint.
-_TYPE_BYTES = 3
+#: The version before the value of a control record.
+_VERSION_BYTES = 2
 _SCRAM_FIELDS = ("salt", "storedKey", "serverKey")
 #: Parts of the names of files with metadata records: logs and snapshots, also unfinished and deleted ones.
 _WITH_RECORDS = (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX)
+#: A line of meta.properties as brokers write it: empty, a comment that is a time, or a property of Kafka's.
+_PLAIN_LINE = re.compile(
+    rb"\s*|#\s*|#\w{3} \w{3} [0-9]{2} [0-9:]{8} [\w:+-]{1,9} [0-9]{4}\s*"
+    rb"|\s*(?:version|cluster\.id|node\.id|broker\.id|directory\.id)\s*[=:]\s*[\w.-]{0,64}\s*"
+)
+_NAMED_LINE = re.compile(rb"\s*[\w.-]{1,249}\s*[=:]")
+#: A range of a batch, by its start and length.
+_Span = tuple[int, int]
 
 
 @value_class
@@ -49,45 +67,70 @@ class Overwritten:
 
 
 def may_hold_secrets(path: Path) -> bool:
-    """Whether a file has records of the cluster's metadata."""
-    if path.name == layout.BOOTSTRAP_CHECKPOINT:
+    """Whether a file has records of the cluster's metadata, or properties."""
+    if path.name == layout.BOOTSTRAP_CHECKPOINT or _has_properties(path.name):
         return True
     parsed = parse_partition_dir(path.parent.name)
     is_metadata = parsed is not None and parsed[0] == layout.CLUSTER_METADATA_TOPIC
     return is_metadata and any(suffix in path.name for suffix in _WITH_RECORDS)
 
 
-def secrets_of(source: FileSource, limits: Limits) -> list[Overwritten]:
-    """The ranges of a log or snapshot of the cluster's metadata that are overwritten, by position.
+def _has_properties(name: str) -> bool:
+    return name.removesuffix(layout.TEMPORARY_SUFFIX) == layout.META_PROPERTIES
 
-    Of a batch that cannot be read only the header stays, and of bytes that belong to no batch only as many as a header
-    has, since their content is not known. Raises KafkaLogError where the file cannot be read.
+
+def secrets_of(source: FileSource, limits: Limits) -> list[Overwritten]:
+    """The ranges of a log or snapshot of the cluster's metadata, or of meta.properties, that are overwritten.
+
+    They are in order of their positions. Of a batch that cannot be read, or is cut off, only the header stays, and
+    nothing of bytes that are no batch. Raises KafkaLogError where the file cannot be read.
     """
+    if _has_properties(Path(source.path).name):
+        return _in_properties(source, limits)
     decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
     if decoder is None:
         raise ValueError("the metadata log has no decoder")
     found: list[Overwritten] = []
     for chunk in batch_chunks(source, limits=limits):
-        for row, values in enumerate(_values_of(chunk, limits)):
-            found += _in_batch(chunk, row, values, decoder)
-        damage = chunk.damage
-        if damage is not None and damage.length > _HEADER_BYTES:
-            found.append(Overwritten(damage.position + _HEADER_BYTES, damage.length - _HEADER_BYTES))
+        for row, spans in enumerate(_spans_of(chunk, decoder, limits)):
+            found += _in_batch(chunk, row, spans)
+        if chunk.damage is not None:
+            found += _in_damage(source, chunk.damage)
     return found
 
 
-def _values_of(chunk: BatchChunk, limits: Limits) -> list[list[tuple[int, bytes]] | None]:
-    """The values of each batch, with their positions in the chunk's buffer; None for a batch that cannot be read."""
+def _in_properties(source: FileSource, limits: Limits) -> list[Overwritten]:
+    """What follows the names of properties that are not Kafka's, and all of other lines."""
+    found: list[Overwritten] = []
+    for line in lines(source, limits):
+        if _PLAIN_LINE.fullmatch(line.content) is None:
+            named = _NAMED_LINE.match(line.content)
+            start = 0 if named is None else named.end()
+            size_bytes = len(line.content) - start
+            found.append(Overwritten(line.position + start, size_bytes, b"*" * size_bytes))
+    return found
+
+
+def _in_damage(source: FileSource, damage: Damage) -> Iterator[Overwritten]:
+    """The bytes of damage; a header that may be that of a batch, or its beginning, stays: it has only numbers."""
+    head = source.read_at(damage.position, min(damage.length, _MAGIC_AT + 1))
+    is_header = head.startswith(bytes(2)) and head[_MAGIC_AT:] in (b"", b"\2")
+    kept = _HEADER_BYTES[2] if is_header else 0
+    if damage.length > kept:
+        yield Overwritten(damage.position + kept, damage.length - kept)
+
+
+def _spans_of(chunk: BatchChunk, decoder: Decoder, limits: Limits) -> list[list[_Span] | None]:
+    """The secrets of each batch, as ranges of the chunk's buffer; None for a batch that cannot be read."""
     table = chunk.table
     is_readable = (table.crc_valid != 0) & (table.magic == 2) & (table.codec == 0)
-    found: list[list[tuple[int, bytes]] | None] = [[] if each else None for each in is_readable.tolist()]
+    found: list[list[_Span] | None] = [[] if each else None for each in is_readable.tolist()]
     try:
         for records in record_tables(chunk, which=is_readable, limits=limits):
-            starts = records.value_start.tolist()
             for row, batch in enumerate(records.batch.tolist()):
-                value, values = records.value(row), found[batch]
-                if value is not None and values is not None:
-                    values.append((starts[row], value))
+                spans = found[batch]
+                if spans is not None:
+                    spans += _in_record(records, row, bool(table.is_control[batch]), decoder)
             for problem in records.problems:
                 found[problem.batch] = None
     except KafkaLogError:
@@ -95,44 +138,76 @@ def _values_of(chunk: BatchChunk, limits: Limits) -> list[list[tuple[int, bytes]
     return found
 
 
-def _in_batch(
-    chunk: BatchChunk, row: int, values: list[tuple[int, bytes]] | None, decoder: Decoder
-) -> Iterator[Overwritten]:
-    """The ranges of one batch that are overwritten, with its CRC; none of a control batch."""
-    table = chunk.table
-    position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-    if values is None or chunk.buffer is None:
-        if size_bytes > _HEADER_BYTES:
-            yield Overwritten(position + _HEADER_BYTES, size_bytes - _HEADER_BYTES)
-        return
-    if table.is_control[row]:
-        return
-    start = position - chunk.buffer_position
-    content = bytearray(chunk.buffer[start : start + size_bytes])
-    is_changed = False
-    for at, value in values:
-        for secret in _secrets_in(value, decoder):
-            first = value.rfind(secret)  # the name comes before the value
-            low = at - start + first
-            content[low : low + len(secret)] = b"*" * len(secret)
-            is_changed = True
-    if is_changed:
-        content[_CRC_AT:_CRC_END] = crc32c_of(memoryview(content)[_CRC_END:]).to_bytes(_CRC_END - _CRC_AT, "big")
-        yield Overwritten(position, size_bytes, bytes(content))
+def _in_record(records: RecordTable, row: int, is_control: bool, decoder: Decoder) -> Iterator[_Span]:
+    """The key, the headers, and what is secret or not understood of the value of a record."""
+    key, value = records.key(row), records.value(row)
+    known_bytes = layout.CONTROL_KEY.size_bytes if is_control else 0
+    if key is not None and len(key) > known_bytes:
+        yield int(records.key_start[row]) + known_bytes, len(key) - known_bytes
+    for key_start, key_length, value_start, value_length in records.header_spans(row):
+        yield key_start, key_length
+        yield value_start, max(value_length, 0)
+    if value is not None:
+        start = int(records.value_start[row])
+        spans = _in_control(key, value) if is_control else _in_value(value, decoder)
+        yield from ((start + first, length) for first, length in spans)
 
 
-def _secrets_in(value: bytes, decoder: Decoder) -> list[bytes]:
-    """The secret bytes of a record; all after its type where it cannot be decoded."""
+def _in_control(key: bytes | None, value: bytes) -> list[_Span]:
+    try:
+        decoded = decode_control_value(decode_control_record(key, value).type_number, value)
+    except KafkaLogError:
+        return [(0, len(value))]
+    is_known = decoded.data is not None and not decoded.problems
+    return [] if is_known else [(_VERSION_BYTES, max(len(value) - _VERSION_BYTES, 0))]
+
+
+def _in_value(value: bytes, decoder: Decoder) -> list[_Span]:
+    """The secret bytes of a record; all after its type and version where it is not fully understood."""
+    start = _frame_bytes(value)
     try:
         decoded = decoder.decode_value(None, value)
     except KafkaLogError:
-        return [value[_TYPE_BYTES:]]
-    data: dict[str, Any] = decoded.data or {}
+        return [(start, len(value) - start)]
+    data: dict[str, Any] | None = decoded.data
+    if data is None or decoded.problems:
+        return [(start, len(value) - start)]
+    secrets: list[bytes] = []
     if decoded.record_type == "USER_SCRAM_CREDENTIAL_RECORD":
-        return [each for name in _SCRAM_FIELDS if (each := base64.b64decode(data[name]))]
-    if decoded.record_type == "CONFIG_RECORD" and data["value"] and is_secret(data["resourceType"], data["name"]):
-        return [data["value"].encode()]
-    return []
+        secrets = [each for name in _SCRAM_FIELDS if (each := base64.b64decode(data[name]))]
+    elif decoded.record_type == "CONFIG_RECORD" and data["value"] and is_secret(data["resourceType"], data["name"]):
+        secrets = [data["value"].encode()]
+    return [(value.rfind(each), len(each)) for each in secrets]  # the name comes before the value
+
+
+def _frame_bytes(value: bytes) -> int:
+    """The bytes of the frame version, the record type and the version; 0 where they are not there."""
+    cursor = Cursor(value, "value")
+    try:
+        for _ in range(3):
+            cursor.read_unsigned_varint()
+    except KafkaLogError:
+        return 0
+    return cursor.position
+
+
+def _in_batch(chunk: BatchChunk, row: int, spans: list[_Span] | None) -> Iterator[Overwritten]:
+    """The ranges of one batch that are overwritten, with its CRC."""
+    table = chunk.table
+    position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+    if spans is None or chunk.buffer is None:
+        header_bytes = _HEADER_BYTES[int(table.magic[row])]
+        if size_bytes > header_bytes:
+            yield Overwritten(position + header_bytes, size_bytes - header_bytes)
+        return
+    if not spans:
+        return
+    start = position - chunk.buffer_position
+    content = bytearray(chunk.buffer[start : start + size_bytes])
+    for first, length in spans:
+        content[first - start : first - start + length] = b"*" * length
+    content[_CRC_AT:_CRC_END] = crc32c_of(memoryview(content)[_CRC_END:]).to_bytes(_CRC_END - _CRC_AT, "big")
+    yield Overwritten(position, size_bytes, bytes(content))
 
 
 def without(secrets: Sequence[Overwritten], position: int, piece: bytes) -> bytes:

@@ -23,6 +23,7 @@ from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.value_class import state_class, value_class
+from format.verbs.compaction.bundled_damage import are_whole, damage_in
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import KnownProducers, known_producers
@@ -154,10 +155,15 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         segments = [self._segment(partition, each, found) for each in partition.segments]
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = None
-        if range_.dirty_bytes and reads_records:
+        to_clean = _to_clean(partition, range_)
+        stopped = damage_in(to_clean, range_.first_dirty_offset, range_.first_uncleanable_offset, terms.limits)
+        if stopped is not None:
+            found.append(stopped)
+            range_ = replace(range_, blocked_by=DAMAGED_BATCH)
+        elif range_.dirty_bytes and (reads_records or are_whole(to_clean)):
             cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
             aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
-            cleaned = clean(_to_clean(partition, range_), replace(cleaning, aborted=aborted))
+            cleaned = clean(to_clean, replace(cleaning, aborted=aborted))
             if isinstance(cleaned.damaged, Finding):
                 found.append(cleaned.damaged)
             elif cleaned.damaged is not None:
