@@ -56,6 +56,7 @@ class Match:
     producer_epoch: int | None
     batch_base_offset: int | None
     crc_valid: bool | None
+    is_leader: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -62,26 +61,6 @@ FOLDERS = frozenset(
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }
 )
-MOST_MODULES = 15
-#: Folders with more modules than that, with how many they may have, and why.
-CROWDED = {
-    "format/kernel": (20, "a compiled module for each noun, and the small functions that they share"),
-    "format/log": (
-        17,
-        "the noun that everything is about; its parts fall into no groups that have a name",
-    ),
-    "format/verbs/dump_log": (20, "a module for each release and each of Kafka's own topics that the tool decodes"),
-    "format/rewriting": (17, "the skeleton of all verbs that rewrite a partition, a module for each step of it"),
-    "kafkalog_cli": (16, "the program from its start to its exit code, each step of it a module"),
-    "kafkalog_cli/options": (17, "one module for each group of options"),
-    "kafkalog_cli/commands": (30, "one module for each command"),
-}
-MOST_LINES = 400
-#: Modules with more lines than that, and why.
-LONG = {
-    "format.kernel.text": "one compiled unit: its functions call each other for every byte",
-    "format.log.walker": "one walk, with bodies or without, and what is said of the damage on its way",
-}
 MOST_PARAMETERS = 7
 #: Functions with more parameters than that, all of the compiled kernel: they are called for each record or each block
 #: of records, with typed buffers, and an object for these would be taken apart again at once.
@@ -272,21 +251,6 @@ def test_folders_have_the_names_of_the_plan() -> None:
         if not each.startswith(("format/verbs/", "kafkalog_cli/commands/", "format/internal_topics/"))
     }
     assert not wrong
-
-
-def test_no_folder_is_crowded() -> None:
-    counts = Counter(
-        path.parent.relative_to(REPOSITORY).as_posix() for path in modules().values() if path.name != "__init__.py"
-    )
-    crowded = {name: count for name, count in counts.items() if count > CROWDED.get(name, (MOST_MODULES, ""))[0]}
-    assert not crowded
-
-
-def test_no_module_is_long() -> None:
-    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
-    long = {name for name, count in lines.items() if count > MOST_LINES}
-    assert not long - set(LONG), "split it, or say in LONG why not"
-    assert not set(LONG) - long, "shorter now: remove it from LONG"
 
 
 def test_no_function_has_many_parameters() -> None:

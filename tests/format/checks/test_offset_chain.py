@@ -159,7 +159,8 @@ def found_in(chain: OffsetChain, rows: Rows, *, keyless_offset: int | None = Non
     for name, values in columns.items():
         for row, value in values.items():
             table.columns[row, BATCH_COLUMNS.index(name)] = value
-    return [(each.code, each.location.offset) for each in chain.feed(table, PLACE, keyless_offset=keyless_offset)]
+    found = [*chain.feed(table, PLACE, keyless_offset=keyless_offset), *chain.end_segment(PLACE)]
+    return [(each.code, each.location.offset) for each in found]
 
 
 def begun(
@@ -221,7 +222,7 @@ def test_gaps_of_earlier_tables_are_known() -> None:
 def test_the_first_record_without_a_key_is_kept() -> None:
     chain = begun()
     found_in(chain, [(0, 2)], keyless_offset=1)
-    [gap] = chain.feed(table_of([(5, 5)], 1), PLACE)
+    [gap] = [*chain.feed(table_of([(5, 5)], 1), PLACE), *chain.end_segment(PLACE)]
     assert gap.lost_offsets == (3, 4)
     assert "at offset 1 " in gap.message
 
@@ -367,6 +368,6 @@ def test_what_is_expected_and_what_is_lost() -> None:
     chain = begun()
     found_in(chain, [(0, 4)], keyless_offset=0)
     chain.start_segment(9, None)
-    [missing, gap] = chain.feed(table_of([(9, 9), (12, 12)], 0), PLACE)
+    [missing, gap] = [*chain.feed(table_of([(9, 9), (12, 12)], 0), PLACE), *chain.end_segment(PLACE)]
     assert (missing.code, missing.severity, missing.lost_offsets) == ("segment-missing", Severity.ERROR, (5, 8))
     assert (gap.code, gap.severity, gap.lost_offsets) == ("offset-gap", Severity.WARNING, (10, 11))
