@@ -1,4 +1,8 @@
-"""Calls to libraries that may block for minutes: they run in a thread, and are abandoned after 20 seconds."""
+"""Calls that end in time: a call into a library runs in a thread, and is given up when it takes too long.
+
+The main thread waits for that thread, so it can still be interrupted. A call that was given up goes on in its thread,
+which does not keep the process from exiting.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +12,30 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-ANSWER_TIMEOUT_S = 20.0
-_abandoned: list[threading.Thread] = []
+#: The time of one call, with all attempts: a read of up to 8 MiB, the status of a name, or a page of a listing.
+LONGEST_CALL_S = 30.0
 _silent: set[str] = set()
 
 
 def bounded(call: Callable[[], T], store: str) -> T:
-    """Return or raise what the call does. Raises TimeoutError if it takes too long, and at once for this store then.
-
-    The thread of an abandoned call goes on: see ``has_abandoned_calls``.
-    """
+    """Return or raise what the call does. Raises TimeoutError if it takes too long, and at once for this store then."""
     if store in _silent:
         raise TimeoutError(_words(store))
     results: list[T] = []
-    errors: list[BaseException] = []
+    errors: list[Exception] = []
 
     def run() -> None:
         try:
             results.append(call())
-        except BaseException as error:
+        except Exception as error:
             errors.append(error)
+        except BaseException as error:  # a library in Rust has given up: its panic is no Exception
+            errors.append(OSError(f"the library of the store failed: {error}"))
 
     thread = threading.Thread(target=run, daemon=True, name="store")
     thread.start()
-    thread.join(ANSWER_TIMEOUT_S)
+    thread.join(LONGEST_CALL_S)
     if thread.is_alive():
-        _abandoned.append(thread)
         _silent.add(store)
         raise TimeoutError(_words(store))
     if errors:
@@ -41,10 +43,10 @@ def bounded(call: Callable[[], T], store: str) -> T:
     return results[0]
 
 
+def forget() -> None:
+    """Ask stores again that were given up."""
+    _silent.clear()
+
+
 def _words(store: str) -> str:
-    return f"{store} did not answer within {ANSWER_TIMEOUT_S:.0f} seconds: no network, no credentials, or no such host"
-
-
-def has_abandoned_calls() -> bool:
-    """Whether an abandoned call still runs: at its exit, the interpreter would wait for the library."""
-    return any(thread.is_alive() for thread in _abandoned)
+    return f"{store} did not answer within {LONGEST_CALL_S:.0f} seconds: no network, no credentials, or no such host"
