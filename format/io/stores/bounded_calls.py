@@ -6,7 +6,10 @@ which does not keep the process from exiting.
 
 from __future__ import annotations
 
+import resource
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,13 +17,18 @@ T = TypeVar("T")
 
 #: The time of one call, with all attempts: a read of up to 8 MiB, the status of a name, or a page of a listing.
 LONGEST_CALL_S = 30.0
-_silent: set[str] = set()
+_LOOK_S = 0.1  # at the memory
+_given_up: dict[str, str] = {}  # why no call is made to a store any more
 
 
-def bounded(call: Callable[[], T], store: str) -> T:
-    """Return or raise what the call does. Raises TimeoutError if it takes too long, and at once for this store then."""
-    if store in _silent:
-        raise TimeoutError(_words(store))
+def bounded(call: Callable[[], T], store: str, most_bytes: int | None = None) -> T:
+    """Return or raise what the call does.
+
+    Raises TimeoutError if it takes too long, or if the process grows by more than ``most_bytes`` meanwhile; and at once
+    for this store then.
+    """
+    if store in _given_up:
+        raise TimeoutError(_given_up[store])
     results: list[T] = []
     errors: list[Exception] = []
 
@@ -33,11 +41,20 @@ def bounded(call: Callable[[], T], store: str) -> T:
             errors.append(OSError(f"the library of the store failed: {error}"))
 
     thread = threading.Thread(target=run, daemon=True, name="store")
+    began, size_before = time.monotonic(), _largest_size_bytes()
     thread.start()
-    thread.join(LONGEST_CALL_S)
-    if thread.is_alive():
-        _silent.add(store)
-        raise TimeoutError(_words(store))
+    while thread.is_alive():
+        left_s = began + LONGEST_CALL_S - time.monotonic()
+        if left_s <= 0:
+            _given_up[store] = (
+                f"{store} did not answer within {LONGEST_CALL_S:.0f} seconds: "
+                "no network, no credentials, or no such host"
+            )
+        elif most_bytes is not None and _largest_size_bytes() - size_before > most_bytes:
+            _given_up[store] = f"the answer of {store} is larger than any that a sound store gives"
+        if store in _given_up:
+            raise TimeoutError(_given_up[store])
+        thread.join(left_s if most_bytes is None else min(left_s, _LOOK_S))
     if errors:
         raise errors[0]
     return results[0]
@@ -45,8 +62,10 @@ def bounded(call: Callable[[], T], store: str) -> T:
 
 def forget() -> None:
     """Ask stores again that were given up."""
-    _silent.clear()
+    _given_up.clear()
 
 
-def _words(store: str) -> str:
-    return f"{store} did not answer within {LONGEST_CALL_S:.0f} seconds: no network, no credentials, or no such host"
+def _largest_size_bytes() -> int:
+    """The most memory that this process has had."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

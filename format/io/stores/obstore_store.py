@@ -34,8 +34,13 @@ _DEFAULT_REGION = "us-east-1"  # of a custom endpoint, which accepts any value
 _AWS = "https://s3.amazonaws.com"
 #: A store answers with at most this many keys per request.
 _KEYS_PER_CALL = 1000
-#: The most names of one listing that are held. A broker of 4,000 partitions has about 120,000 files.
-MOST_NAMES = 250_000
+#: The most memory for the names of one listing. A broker of 4,000 partitions has about 120,000 files: a third of it.
+MOST_LISTED_BYTES = 128 * 1024 * 1024
+_ENTRY_BYTES = 300  # without its path
+#: The library reads a page of a listing and the text of an error whole, however long they are. If the process grows by
+#: more than this meanwhile, the store is given up. A page has 1,000 keys; other reads run beside large work.
+_MOST_PAGE_BYTES = 256 * 1024 * 1024
+_MOST_ANSWER_BYTES = 1024 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 #: Later than every other name in a directory.
 _LAST_NAME = "\U0010ffff"
@@ -324,7 +329,7 @@ class ObjectStore:
         prefix = inner.strip("/")
         start = len(prefix) + 1 if prefix else 0
         directories: set[str] = set()
-        count = 0
+        held_bytes = 0
         for key in self._keys(prefix) if is_deep else self._first_keys(prefix):
             path = key["path"][start:]
             *parents, name = path.split("/") if is_deep else path.split("/")[:2]
@@ -332,13 +337,14 @@ class ObjectStore:
                 parent = "/".join(parents[:end])
                 if parent not in directories:
                     directories.add(parent)
+                    held_bytes += _ENTRY_BYTES + len(parent)
                     yield parent, RemoteEntry(parents[end - 1], True, 0, 0)
             if is_deep or not parents:
                 yield path, _entry(name, key)
-            count += 1
-            if count + len(directories) > MOST_NAMES:
-                raise OSError(f"the listing has more than {MOST_NAMES:,} names: give a directory further down")
-        if not count and prefix:
+            held_bytes += _ENTRY_BYTES + len(path)
+            if held_bytes > MOST_LISTED_BYTES:
+                raise OSError("the listing has too many names: give a directory further down")
+        if not held_bytes and prefix:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def _first_keys(self, prefix: str) -> Iterator[Any]:
@@ -374,7 +380,7 @@ class ObjectStore:
         deadline = deadline or time.monotonic() + PATIENCE.listing_s
         stream = self._call(lambda: self._store.list(prefix or None, offset=after, chunk_size=_KEYS_PER_CALL))
         while True:
-            found = self._call(lambda: next(stream, None))
+            found = self._call(lambda: next(stream, None), _MOST_PAGE_BYTES)
             if found is None:
                 return
             yield from found
@@ -421,8 +427,8 @@ class ObjectStore:
         protocol = {"AWS": "s3", "Google": "gs", "Azure": "abfs"}[self._provider]
         return system(protocol, skip_instance_cache=True, **self._settings)
 
-    def _call(self, call: Callable[[], T]) -> T:
-        """What a call of the library returns, within its time; raises OSError with a sentence.
+    def _call(self, call: Callable[[], T], most_bytes: int = _MOST_ANSWER_BYTES) -> T:
+        """What a call of the library returns, within its time and memory; raises OSError with a sentence.
 
         A server that could not be reached is not asked again for a while.
         """
@@ -431,7 +437,7 @@ class ObjectStore:
         if self._failure is not None and time.monotonic() < self._failure[0]:
             raise self._failure[1]
         try:
-            return bounded(call, self._name)
+            return bounded(call, self._name, most_bytes)
         except TimeoutError:
             raise
         except Exception as error:
