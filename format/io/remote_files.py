@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from format import layout
 from format.errors import InputError
-from format.io.addresses import without_query
-from format.io.remote_path import has_listings
+from format.io.addresses import has_listings, without_query
 from format.io.stores import bounded_calls, fsspec_store, obstore_store
 from format.io.stores.fsspec_store import FsspecStore
 from format.io.stores.obstore_store import SCHEMES, ObjectStore
@@ -129,19 +129,30 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, st
 
 
 def writable_store(address: str) -> tuple[Any, str]:
-    """pyarrow's file system for an address, and the path in it, for writing reports. Raises InputError."""
-    store, path = store_of(address)
+    """pyarrow's file system for an address, and the path in it: that of reports. Raises InputError."""
+    store, path = _writable(address)
     try:
         from pyarrow import fs
 
-        if not isinstance(store, (ObjectStore, FsspecStore)):
-            raise OSError("what Aiven's plugin wrote is only read")
         system = store.writable()
     except (ImportError, OSError) as error:
         raise InputError(f"cannot be written to: {error_words(error)}", Location(address)) from error
     if isinstance(store, ObjectStore):  # its paths begin with the bucket
         path = f"{store.bucket}/{path.strip('/')}".rstrip("/")
     return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+def upload(file: Path, address: str) -> None:
+    """Write a local file to an address, in place of what is there. Raises InputError and OSError."""
+    store, path = _writable(address)
+    store.put(file, path)
+
+
+def _writable(address: str) -> tuple[ObjectStore | FsspecStore, str]:
+    store, path = store_of(address)
+    if not isinstance(store, (ObjectStore, FsspecStore)):
+        raise InputError("what Aiven's plugin wrote is only read", Location(address))
+    return store, path
 
 
 # -- status and listings -------------------------------------------------------------------------------------

@@ -121,11 +121,6 @@ def reads_addresses() -> bool:
     return remote_files is not None and remote_files.are_given()
 
 
-def has_listings(path: str | os.PathLike[str]) -> bool:
-    """Whether directories can be listed where a path is; a web server has only single files."""
-    return not os.fspath(path).lower().startswith(("http://", "https://"))
-
-
 def is_on_disk(path: str | os.PathLike[str]) -> bool:
     """Whether a path is on a file system of this machine: neither remote nor in a bundle."""
     return not is_remote(path) and opened.bundle_of(os.fspath(path)) is None

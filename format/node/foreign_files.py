@@ -8,7 +8,8 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
-from format.io.remote_path import entries_of, has_listings, is_remote, is_there
+from format.io.addresses import has_listings
+from format.io.remote_path import entries_of, is_remote, is_there
 from format.io.source import FileSource
 from format.location import Location
 from format.node.partition import parse_partition_dir

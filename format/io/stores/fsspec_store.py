@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from format.io.stores.bounded_calls import bounded
@@ -90,6 +91,12 @@ class FsspecStore:
         """Read a range of a file; it is shorter at the end of the file."""
         content: bytes = self._call(lambda: self._system.cat_file(inner, start=position, end=position + length))
         return content
+
+    def put(self, file: Path, inner: str) -> None:
+        """Write a file with the content of a local one; raises OSError."""
+        with _only_os_errors():
+            self._system.makedirs(inner.rpartition("/")[0], exist_ok=True)
+            self._system.put_file(str(file), inner)
 
     def writable(self) -> Any:
         """The file system of fsspec."""

@@ -415,6 +415,13 @@ class ObjectStore:
         except _PastEnd:
             return b""
 
+    def put(self, file: Path, inner: str) -> None:
+        """Write an object with the content of a local file; raises OSError."""
+        try:
+            self._store.put(inner.strip("/"), file)
+        except Exception as error:
+            raise self._error(error) from error
+
     def writable(self) -> Any:
         """The store as a file system of fsspec, which can also write; raises OSError."""
         if self._is_web:
