@@ -41,7 +41,6 @@ _ENTRY_BYTES = 300  # without its path
 #: more than this meanwhile, the store is given up. A page has 1,000 keys; other reads run beside large work.
 _MOST_PAGE_BYTES = 256 * 1024 * 1024
 _MOST_ANSWER_BYTES = 1024 * 1024 * 1024
-_PIECE_BYTES = 1024 * 1024
 #: Later than every other name in a directory.
 _LAST_NAME = "\U0010ffff"
 #: Requests for credentials: of instance and container roles, and for tokens of Google, Azure and AWS.
@@ -402,13 +401,8 @@ class ObjectStore:
             options["if_match"] = entry.tag
 
         def fetched() -> bytes:
-            pieces, received = [], 0
-            for piece in self._store.get(path, options=options).stream(_PIECE_BYTES):
-                pieces.append(bytes(piece))
-                received += len(pieces[-1])
-                if received >= length:
-                    break
-            return b"".join(pieces)[:length]
+            pieces = self._store.get(path, options=options).stream(length)  # the first has at least this length, or all
+            return bytes(next(iter(pieces), b""))[:length]
 
         try:
             return self._call(lambda: _again_if_cut(fetched))

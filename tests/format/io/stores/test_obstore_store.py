@@ -14,8 +14,9 @@ import pytest
 
 from format.io.stores import bounded_calls, obstore_store
 from format.io.stores.obstore_store import ObjectStore, Patience, connected
-from format.io.stores.store import ObjectReplaced, WrongAddress
+from format.io.stores.store import ObjectReplaced, RemoteEntry, WrongAddress
 from tests.front_server import FrontServer, front_server
+from tests.hostile_store import answer, hostile_server
 
 Upload = Callable[[Path, str], str]
 
@@ -181,6 +182,29 @@ def test_a_copy_of_the_process_is_refused_and_does_not_wait(opened: ObjectStore)
 def test_addresses_that_cannot_be_used(scheme: str, host: str, query: dict[str, str], words: str) -> None:
     with pytest.raises(WrongAddress, match=words):
         connected(scheme, host, query)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
+    headers = "Content-Length: 10\r\nContent-Range: bytes 0-9/20\r\n"
+    bodies = [b"01234", b"", b"0123456789"]
+    with hostile_server(lambda line: answer("206 Partial Content", headers, bodies.pop(0))) as where:
+        opened = connected("http", where, {})[0]
+        assert opened.open("x", RemoteEntry("x", False, 20, 0)).read_at(10, 0) == b"0123456789"
+        bodies = [b"01"] * 100
+        with pytest.raises(OSError, match="the answer was cut off"):
+            opened.open("x", RemoteEntry("x", False, 20, 0)).read_at(10, 0)
+        assert len(bodies) == 100 - obstore_store.PATIENCE.attempts
+
+
+def test_an_answer_without_an_end_is_read_as_far_as_was_asked_for() -> None:
+    def endless(line: str) -> Iterator[tuple[float, bytes]]:
+        yield 0, b"HTTP/1.1 206 Partial Content\r\nContent-Length: 1000000000000\r\nContent-Range: bytes 0-9/20\r\n\r\n"
+        while True:
+            yield 0, b"01234"
+
+    with hostile_server(endless) as where:
+        opened = connected("http", where, {})[0]
+        assert opened.open("x", RemoteEntry("x", False, 20, 0)).read_at(10, 0) == b"0123401234"
 
 
 # -- credentials and regions ---------------------------------------------------------------------------------
