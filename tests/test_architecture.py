@@ -79,7 +79,7 @@ MOST_LINES = 400
 #: Modules with more lines than that, and why.
 LONG = {
     "format.kernel.text": "one compiled unit: its functions call each other for every byte",
-    "format.io.stores.obstore_store": "one subject: how a store is opened, listed and read, and the words for its errors",
+    "format.io.stores.obstore_store": "one subject: how stores are opened, listed and read, and words for their errors",
 }
 MOST_PARAMETERS = 7
 #: Functions with more parameters than that, all of the compiled kernel: they are called for each record or each block

@@ -316,7 +316,7 @@ def test_two_damaged_and_two_clean_brokers_below_one_address(
             content = bytearray(log.read_bytes())
             content[40_000] ^= 1
             log.write_bytes(content)
-    top = upload(tmp_path, "four")
+    top = upload(tmp_path, "four-nodes")
     code, lines, _ = program("verify", top, "--format", "jsonl")
     rows = [json.loads(line) for line in lines]
     assert code == 1
