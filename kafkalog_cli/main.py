@@ -72,7 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = ExitCode.READER_GONE if is_pipe else error.code if isinstance(error.code, int) else ExitCode.CLEAN
     except BaseException as error:
         code = _code_of(error)
-    _end_abandoned(code)
     return _closed(code)
 
 
@@ -135,15 +134,6 @@ def _usage_words(error: Any) -> str:
         return f"{hint}: {error.message}" if isinstance(hint, str) else str(error.message)
     words = str(error.format_message()).removesuffix(".")
     return f"{words[:1].lower()}{words[1:]}"
-
-
-def _end_abandoned(code: int) -> None:
-    """End the process now if a call into a store's library still runs: the interpreter would wait for it."""
-    bounded_calls = sys.modules.get("format.io.stores.bounded_calls")
-    if bounded_calls is not None and bounded_calls.has_abandoned_calls():
-        code = _closed(code)
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def _closed(code: int) -> int:

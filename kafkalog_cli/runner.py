@@ -260,15 +260,14 @@ class Run:
                 say(words)
 
     def _count_traffic(self) -> None:
-        """Count this process's requests to stores. Requests of a cluster's tasks are not counted."""
+        """Count the bytes that this process read from stores. What a cluster's tasks read is not counted."""
         if not reads_addresses():
             return
-        from format.io.stores.http_client import traffic
+        from format.io.remote_files import fetched
         from format.scan.cluster import current_cluster
 
         if current_cluster() is None:
-            self.count("requests", traffic.requests)
-            self.count("fetched_bytes", traffic.bytes_received)
+            self.count("fetched_bytes", fetched.size_bytes)
 
     def _make_room(self) -> None:
         if self._output.is_terminal:

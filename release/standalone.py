@@ -30,7 +30,7 @@ kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glib
     {name}/kafkalog verify /var/lib/kafka
 
 Manual pages: man -M {name}/share/man kafkalog-verify. Completion of shells: {name}/share.
-Not inside: Spark, fsspec, and botocore for roles of AWS. `pip install 'kafkalog[all]'` brings them.
+Not inside: Spark, fsspec, and boto3 for profiles of AWS. `pip install 'kafkalog[all]'` brings them.
 Licences of everything inside: the folder licences.
 """
 
@@ -92,7 +92,7 @@ def _glibc_of(path: Path) -> tuple[int, int]:
 
 
 def _copy_licences(environment: Path, output: Path) -> None:
-    """The licence files of Python and of every package inside, below its name and version."""
+    """The licence files of Python and of every package inside, and lists of what is compiled into one with licences."""
     output.mkdir()
     for path in sorted(Path(sys.base_prefix).glob("lib/python3*/LICENSE.txt")):
         shutil.copy(path, output / "python.txt")
@@ -100,7 +100,9 @@ def _copy_licences(environment: Path, output: Path) -> None:
         if metadata.name.split("-")[0].replace("_", "-") in _ONLY_BUILDS:
             continue
         for path in sorted(metadata.rglob("*")):
-            if path.is_file() and re.match(r"(licen[sc]e|copying|notice|authors)", path.name, re.IGNORECASE):
+            if path.is_file() and re.match(
+                r"(licen[sc]e|copying|notice|authors|.*\.cyclonedx\.)", path.name, re.IGNORECASE
+            ):
                 target = output / metadata.name.removesuffix(".dist-info") / path.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, target)

@@ -126,15 +126,15 @@ class Report:
                 store.delete_file(path)
 
     def _put(self, made: Path, name: str, broker_id: int | None) -> None:
-        store, root = store_of_tables(self._output)
-        directory = f"{root}/{name}/{directory_of(broker_id)}"
-        store.create_dir(directory, recursive=True)
-        target = f"{directory}/{self._command}.parquet"
+        target = f"{name}/{directory_of(broker_id)}/{self._command}.parquet"
         if is_remote(self._output):
-            with made.open("rb") as source, store.open_output_stream(target) as sink:
-                shutil.copyfileobj(source, sink)
-        else:
-            os.replace(made, target)
+            from format.io.remote_files import upload
+
+            upload(made, f"{self._output}/{target}")
+            return
+        store, root = store_of_tables(self._output)
+        store.create_dir(f"{root}/{name}/{directory_of(broker_id)}", recursive=True)
+        os.replace(made, f"{root}/{target}")
 
     def discard(self) -> None:
         """Remove tables that were not moved into place."""

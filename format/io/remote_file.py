@@ -9,8 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from format.errors import FileChanged, InputError, UnreadableFile
 from format.io import read_policy, remote_files
-from format.io.stores.library_stores import error_words
-from format.io.stores.store import ObjectReplaced, Ranges
+from format.io.stores.store import ObjectReplaced, Ranges, error_words
 from format.limits import MIB
 from format.location import Location
 
@@ -19,6 +18,8 @@ BLOCK_BYTES = 64 * 1024
 _KEPT_BLOCKS = 16
 #: Fetches grow up to this size while a file is read in order, and then run ahead of the reader.
 MOST_FETCH_BYTES = 8 * MIB
+#: A fetch that takes longer makes later ones smaller, so that each ends in time over a slow network.
+_LONG_FETCH_S = 5.0
 _FETCHES_AHEAD = 2
 _AHEAD_FROM_BYTES = MIB
 #: Larger reads do not use blocks.
@@ -60,6 +61,7 @@ class RemoteFile:
         self._end = 0  # of the last read
         self._in_order_count = 0  # the number of reads in order up to the last one
         self._fetch_bytes = BLOCK_BYTES
+        self._most_fetch_bytes = MOST_FETCH_BYTES
         self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()  # positions and lengths, in order
         self._threads: ThreadPoolExecutor | None = None
 
@@ -122,7 +124,7 @@ class RemoteFile:
             piece = self._ahead_at(at)
             if piece is None:
                 wanted = max(end - at, self._fetch_bytes if self._in_order_count else 0)
-                piece = self._fetch(at, min(wanted, self.size_bytes - at))
+                piece = self._fetch(at, min(wanted, self._most_bytes(), self.size_bytes - at))
             if not piece:
                 break
             pieces.append(piece)
@@ -136,7 +138,8 @@ class RemoteFile:
     def _most_bytes(self) -> int:
         policy = read_policy.current
         rate = None if policy is None else policy.max_bytes_per_s
-        return MOST_FETCH_BYTES if rate is None else max(BLOCK_BYTES, min(rate // 4, MOST_FETCH_BYTES))
+        most_bytes = self._most_fetch_bytes
+        return most_bytes if rate is None else max(BLOCK_BYTES, min(rate // 4, most_bytes))
 
     def _ahead_at(self, position: int) -> bytes | None:
         """Wait for the fetch ahead that begins at ``position`` and return its bytes; None if there is none."""
@@ -150,7 +153,7 @@ class RemoteFile:
         while len(self._ahead) < _FETCHES_AHEAD and end < self.size_bytes:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(_FETCHES_AHEAD, "read-ahead")
-            length = min(self._fetch_bytes, self.size_bytes - end)
+            length = min(self._fetch_bytes, self._most_bytes(), self.size_bytes - end)
             self._ahead.append((end, length, self._threads.submit(self._fetch, end, length)))
             end += length
 
@@ -162,8 +165,9 @@ class RemoteFile:
     def _fetch(self, position: int, length: int) -> bytes:
         if self._file is None:
             raise UnreadableFile("the source was closed", Location(self.path))
+        began = time.monotonic()
         try:
-            return self._file.read_at(length, position)
+            content = self._file.read_at(length, position)
         except FileNotFoundError as error:
             raise FileChanged("read failed: the file no longer exists", Location(self.path)) from error
         except ObjectReplaced as error:
@@ -172,6 +176,10 @@ class RemoteFile:
             raise UnreadableFile(
                 f"read failed: {error_words(error)}", Location(self.path, position=position, length=length)
             ) from error
+        if time.monotonic() - began > _LONG_FETCH_S:
+            self._most_fetch_bytes = max(BLOCK_BYTES, length // 2)
+        remote_files.fetched.add(len(content))
+        return content
 
     def current_size_bytes(self) -> int:
         """The present size of the file; raises UnreadableFile if the store does not report it."""

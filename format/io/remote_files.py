@@ -1,9 +1,8 @@
 """Files on other file systems: stores by address, sizes and listings.
 
-This package reads S3 and web servers with HTTP requests of its own. It uses pyarrow for gs, abfs and hdfs, and fsspec
-for all other schemes, if they are installed. Credentials and endpoints come from the usual environment variables
-(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or from the query of an address
-(``s3://bucket/kafka?endpoint_override=host:9000&scheme=http``).
+obstore reads S3, Google, Azure and web servers, and fsspec all other schemes, if it is installed. Credentials and
+endpoints come from the usual environment variables (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or from the
+query of an address (``s3://bucket/kafka?endpoint_override=host:9000&scheme=http``).
 """
 
 from __future__ import annotations
@@ -11,26 +10,25 @@ from __future__ import annotations
 import errno
 import math
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from format import layout
 from format.errors import InputError
-from format.io.addresses import without_query
-from format.io.stores.http_client import traffic
-from format.io.stores.library_stores import ArrowStore, FsspecStore, connected, error_words
-from format.io.stores.store import RemoteEntry, Store, WrongAddress
+from format.io.addresses import has_listings, without_query
+from format.io.stores import bounded_calls, fsspec_store, obstore_store
+from format.io.stores.fsspec_store import FsspecStore
+from format.io.stores.obstore_store import SCHEMES, ObjectStore
+from format.io.stores.store import RemoteEntry, Store, WrongAddress, error_words
 from format.location import Location
 
-_S3 = ("s3", "s3a", "s3n")
-_WEB = ("http", "https")
 _PLUGIN = "aiven+"  # prefix of the scheme for objects that Aiven's tiered-storage plugin wrote
-#: The most names below a given address that are listed at once; if there are more, each directory is listed by itself.
-_MOST_LISTED = 100_000
 #: The most names of a directory that are remembered for look-ups of single files in it.
 _MOST_AROUND = 5_000
 #: A connection that failed is not tried again for this time.
@@ -47,6 +45,22 @@ _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by 
 _given: dict[str, bool] = {}  # addresses that a command was given, and whether everything below them was listed
 _absent: dict[str, str] = {}  # addresses that a command was given or looked up and that do not exist, and why
 _too_large: set[str] = set()  # directories with too many names to be remembered
+
+
+class _Fetched:
+    """The bytes that this process read from stores."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, size_bytes: int) -> None:
+        """Count the bytes of one answer."""
+        with self._lock:
+            self.size_bytes += size_bytes
+
+
+fetched = _Fetched()
 
 
 def know(addresses: Iterable[str]) -> None:
@@ -109,38 +123,36 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, st
         inner = scheme.removeprefix(_PLUGIN)
         store, root = _connected(inner, _hosts.get((inner, host), host), query or _queries.get((inner, host), {}))
         return AivenStore(store), root
-    if scheme in _S3:
-        from format.io.stores.s3_store import S3Store
-
-        return S3Store(host, query), ""
-    if scheme in _WEB:
-        from format.io.stores.http_store import HttpStore
-
-        return HttpStore(scheme, host, query), ""
-    return connected(scheme, host, query)
+    if scheme in SCHEMES:
+        return obstore_store.connected(scheme, host, query)
+    return fsspec_store.connected(scheme, host, query)
 
 
 def writable_store(address: str) -> tuple[Any, str]:
-    """pyarrow's file system for an address, and the path in it, for writing reports. Raises InputError."""
-    scheme, host = _key(address)
-    inner = address.partition("://")[2].partition("/")[2]
+    """pyarrow's file system for an address, and the path in it: that of reports. Raises InputError."""
+    store, path = _writable(address)
     try:
         from pyarrow import fs
 
-        if scheme in _S3:
-            from format.io.s3_connection import connected_s3
+        system = store.writable()
+    except (ImportError, OSError) as error:
+        raise InputError(f"cannot be written to: {error_words(error)}", Location(address)) from error
+    if isinstance(store, ObjectStore):  # its paths begin with the bucket
+        path = f"{store.bucket}/{path.strip('/')}".rstrip("/")
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
-            key = _key(without_query(address))
-            system, bucket = connected_s3(_hosts.get(key, host), _queries.get(key, {}))
-            return system, f"{bucket}/{inner}" if inner else bucket
-    except Exception as error:
-        raise InputError(f"cannot connect: {error_words(error)}", Location(address)) from error
+
+def upload(file: Path, address: str) -> None:
+    """Write a local file to an address, in place of what is there. Raises InputError and OSError."""
+    store, path = _writable(address)
+    store.put(file, path)
+
+
+def _writable(address: str) -> tuple[ObjectStore | FsspecStore, str]:
     store, path = store_of(address)
-    if isinstance(store, FsspecStore):
-        return fs.PyFileSystem(fs.FSSpecHandler(store.system)), path
-    if not isinstance(store, ArrowStore):
-        raise InputError("a web server cannot be written to", Location(address))
-    return store.system, path
+    if not isinstance(store, (ObjectStore, FsspecStore)):
+        raise InputError("what Aiven's plugin wrote is only read", Location(address))
+    return store, path
 
 
 # -- status and listings -------------------------------------------------------------------------------------
@@ -241,11 +253,12 @@ def are_given() -> bool:
 
 
 def forget() -> None:
-    """Forget the addresses that a command was given, their options, their listings, and the counts of the traffic."""
+    """Forget the addresses that a command was given, their options, their listings, and the count of the bytes read."""
     _queries.clear()
     _hosts.clear()
     _stores.clear()
-    traffic.reset()
+    fetched.size_bytes = 0
+    bounded_calls.forget()
     _given.clear()
     _remembered.clear()
     _absent.clear()
@@ -267,7 +280,7 @@ def _remember_around(directory: str) -> None:
         return
     try:
         store, inner = _reached(directory)
-        if not is_cheaply_listed(directory):
+        if not has_listings(directory):
             return
         names = dict(islice(store.entries(inner, False), _MOST_AROUND))
     except FileNotFoundError as error:  # so nothing is in it either
@@ -280,11 +293,6 @@ def _remember_around(directory: str) -> None:
         _too_large.add(directory)
     else:
         _remembered[directory] = names
-
-
-def is_cheaply_listed(address: str) -> bool:
-    """Whether a listing takes one request for many names; a web server needs a request for each name."""
-    return _key(address)[0] not in _WEB
 
 
 @contextmanager
@@ -306,13 +314,9 @@ def listed_at_once(address: str) -> Iterator[None]:
 def _listed_below(top: str) -> dict[str, dict[str, RemoteEntry]]:
     """The names in each directory at or below ``top``; empty if listing fails or there are too many names."""
     found: dict[str, dict[str, RemoteEntry]] = {top: {}}
-    count = 0
     try:
         store, inner = store_of(top)
         for path, entry in store.entries(inner, True):
-            count += 1
-            if count > _MOST_LISTED:
-                return {}
             parent, _, name = path.rpartition("/")
             found.setdefault(f"{top}/{parent}" if parent else top, {})[name] = entry
             if entry.is_directory:

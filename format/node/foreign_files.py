@@ -8,6 +8,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
+from format.io.addresses import has_listings
 from format.io.remote_path import entries_of, is_remote, is_there
 from format.io.source import FileSource
 from format.location import Location
@@ -115,7 +116,7 @@ def absent_words(path: Path) -> str:
         from format.io import remote_files
 
         said = remote_files.why_absent(str(path))
-        if said or not remote_files.is_cheaply_listed(str(path)):
+        if said or not has_listings(path):
             return f"{words}; {said}" if said else words
     meant = _meant_address(str(path))
     if meant:

@@ -10,6 +10,7 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
+from format.io.addresses import has_listings
 from format.io.remote_path import absolute, is_there, path_of
 from format.io.source import os_reason
 from format.io.stores.store import WrongAddress
@@ -147,6 +148,8 @@ class Target:
         kind = kind_of_file(self.path.name)
         if kind is None or (kind is Kind.LOG and not layout.SEGMENT_FILE.match(self.path.name)):
             refuse_foreign_file(self.path)
+        if kind is None and not has_listings(self.path):
+            raise NotALogDir("not the name of a Kafka file; a web server has no listings: give single files", location)
         if kind is None:
             raise NotALogDir("not the name of a Kafka file; pass its kind with --as, such as --as log", location)
         return kind

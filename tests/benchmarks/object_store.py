@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from format.log.encode_batches import BatchHeader, encode_batch
+from tests.front_server import front_server
 from tests.record_encoder import NewRecord, encode_record
 
 _SIZE_BYTES = 1 << 30
@@ -117,12 +118,15 @@ def main() -> None:
 
 
 def measure(root: Path) -> None:
-    """Print the requests and bytes of each look-up, there and here."""
-    for name in ("large-0", "small-0"):
-        for lookup in _LOOKUPS:
-            there, here = counts(f"s3://logs/benchmark/{name}", lookup), counts(str(root / name), lookup)
-            print(f"{name} {' '.join(lookup)}: {there['requests']} requests, {there['fetched_bytes']} bytes", end="")
-            print(f"; on the disk {here['bytes_read']} bytes")
+    """Print the requests and bytes of each look-up, there and here. A server in between counts the requests."""
+    with front_server(os.environ["AWS_ENDPOINT_URL"]) as front:
+        for name in ("large-0", "small-0"):
+            for lookup in _LOOKUPS:
+                front.seen.clear()
+                there = counts(f"s3://logs/benchmark/{name}?{front.options}", lookup)
+                here = counts(str(root / name), lookup)
+                print(f"{name} {' '.join(lookup)}: {len(front.seen)} requests, {there['fetched_bytes']} bytes", end="")
+                print(f"; on the disk {here['bytes_read']} bytes")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The script for zsh that ``--install-completion`` writes executes what comes, and
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ from kafkalog_cli.main import app, main
 
 #: What typer's completion answers zsh with: names of files, or a list of words in quotes, with their helps.
 _FOR_ZSH = re.compile(r"""_files|_arguments '\*: :\(\(("[^"'`$]*"(:"([^"'`$]|""|''|\\[$`])*")?\n?)+\)\)'""")
+
+pytestmark = pytest.mark.slow
 
 
 def _lines() -> Iterator[tuple[str, str]]:
@@ -60,6 +63,7 @@ def test_a_shell_gets_completions_and_nothing_else(
     words: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.delitem(sys.modules, "rich", raising=False)  # a process that completes has not loaded it
     for line, incomplete in _lines():
         monkeypatch.setenv("_TYPER_COMPLETE_ARGS", f"kafkalog {line}")
         monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_fish")

@@ -60,6 +60,25 @@ class Store(Protocol):
         ...
 
 
+#: More bytes than any store holds in one object; offsets beyond it could not be computed with 64 bits.
+_MOST_BYTES = 2**60
+
+
+def checked_size(size_bytes: int) -> int:
+    """The size that a store reports; raises OSError if no object can have it."""
+    if not 0 <= size_bytes <= _MOST_BYTES:
+        raise OSError(f"the store reports a size of {size_bytes} bytes, which no object has")
+    return size_bytes
+
+
+def error_words(error: BaseException) -> str:
+    """The first line of an error's message, or the name of its class."""
+    if isinstance(error, OSError) and error.errno is not None and str(error.strerror) == os.strerror(error.errno):
+        return os.strerror(error.errno)
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 class WrongAddress(OSError):
     """The address itself cannot be used: its scheme or an option is unknown."""
 
