@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,6 @@ from kafkalog_cli.main import app, main
 
 #: What typer's completion answers zsh with: names of files, or a list of words in quotes, with their helps.
 _FOR_ZSH = re.compile(r"""_files|_arguments '\*: :\(\(("[^"'`$]*"(:"([^"'`$]|""|''|\\[$`])*")?\n?)+\)\)'""")
-
-pytestmark = pytest.mark.slow
 
 
 def _lines() -> Iterator[tuple[str, str]]:
@@ -60,8 +59,9 @@ def words() -> set[str]:
 
 
 def test_a_shell_gets_completions_and_nothing_else(
-    words: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     monkeypatch.delitem(sys.modules, "rich", raising=False)  # a process that completes has not loaded it
     for line, incomplete in _lines():
@@ -73,6 +73,7 @@ def test_a_shell_gets_completions_and_nothing_else(
         monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_zsh")
         assert main([]) == 0, line
         assert _FOR_ZSH.fullmatch(capsys.readouterr().out.strip()), line
+    assert not list(tmp_path.iterdir()), "a line that is completed makes nothing"
 
 
 @pytest.mark.parametrize("line", ["help ", "help ver", "--version ver", "--version help ver"])

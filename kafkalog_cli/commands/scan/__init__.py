@@ -50,8 +50,8 @@ class ScanGroup(LazyGroup):
 COMMAND_CLASS = ScanGroup
 
 
-def _pack(target: str | None) -> None:
-    if target is None:
+def _pack(context: typer.Context, target: str | None) -> None:
+    if target is None or context.resilient_parsing:  # while a shell completes the line, nothing is made
         return
     from spark_jobs.submit import pack_environment
 
