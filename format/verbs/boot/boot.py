@@ -228,11 +228,15 @@ def _not_checked(
         notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
     elif metadata.image is None:
         notes.append("strays and missing partitions: the metadata log cannot be loaded")
-    elif terms.later is not None:
+    elif metadata.voters != (node_id,):
+        notes.append("whether a majority of the controllers runs: the node waits for their leader")
+        if terms.later is not None:
+            result.as_of = terms.later
+        elif metadata.path is not None:
+            result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
+            notes.append("metadata that other controllers have and this node does not: give theirs with --metadata")
+    else:
         result.as_of = terms.later
-    elif metadata.path is not None and metadata.voters != (node_id,):
-        result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
-        notes.append("metadata that other controllers have and this node does not: give theirs with --metadata")
 
 
 def _note_roles(result: BootResult, has_broker: bool | None, node_id: int | None, terms: BootTerms) -> None:
