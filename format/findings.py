@@ -9,9 +9,10 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Any
 
+import msgspec
+
 from format.errors import KafkaLogError, NotInBundle
 from format.location import Location
-from format.value_class import value_class
 
 #: The number of findings with one code in one file that verify reports one by one; one more finding counts the rest.
 MOST_ALIKE = 100
@@ -38,8 +39,7 @@ class Certainty(Enum):
     POSSIBLE = "possible"
 
 
-@value_class
-class FindingCode:
+class FindingCode(msgspec.Struct, frozen=True):
     """One row of the table: the meaning of a code, what a broker does in this case, and what to do next."""
 
     code: str
@@ -51,8 +51,7 @@ class FindingCode:
     incomplete: bool = False  # whether it reports that something was not checked, rather than damage
 
 
-@value_class
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """The code and the place of the finding that is the cause of another one."""
 
     code: str
@@ -71,8 +70,7 @@ class Cause:
         return {"code": self.code, "path": self.path, "position": self.position, "offset": self.offset}
 
 
-@value_class
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One result of a check. ``lost_offsets`` is the first and last offset of a range that cannot be read.
 
     ``caused_by`` is set if other damage, which has its own finding, is the cause.
@@ -94,8 +92,7 @@ class Finding:
         return FINDING_CODES[self.code].incomplete
 
 
-@value_class
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """The judgement of one finding in its context. A severity or next step of None is that of the table."""
 
     severity: Severity | None = None

@@ -7,17 +7,16 @@ here. Binary fields are big-endian. ``kafka_name`` is the name in Kafka's own so
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from struct import Struct, calcsize
 
-from format.value_class import value_class
+import msgspec
 
 _STRUCT_CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"}
 _SIZES = {name: calcsize(">" + code) for name, code in _STRUCT_CODES.items()}
 
 
-@value_class
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One fixed-width field; ``type`` is one of i8 u8 i16 u16 i32 u32 i64 u64."""
 
     name: str
@@ -30,7 +29,7 @@ class Field:
         return _SIZES[self.type]
 
 
-@value_class
+@dataclass(slots=True)
 class Layout:
     """A structure of fixed-width fields, as it is on disk; ``struct`` is the big-endian struct of all in order."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from format.value_class import value_class
+import msgspec
 
 MIB = 1024 * 1024
 
 
-@value_class
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Upper bounds for one batch or one side file. Data over a bound raises LimitExceeded, not CorruptDataError."""
 
     max_decompressed_bytes: int = 256 * MIB  # of one batch, or one v0/v1 wrapper

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class Location:
+class Location(msgspec.Struct, frozen=True):
     """The place of a byte range, a batch or a record.
 
     ``position`` and ``length`` are in bytes in the file at ``path``; ``base_offset`` is the base offset of the segment;

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-
-from format.value_class import state_class
 
 Range = tuple[int, int]
 Int64s = NDArray[np.int64]
@@ -74,8 +73,7 @@ def intersection(lists: list[list[Range]]) -> list[Range]:
     return merged(result)
 
 
-@state_class
-class Span:
+class Span(msgspec.Struct):
     """The first and the last of a set of offsets, and their number."""
 
     first: int | None = None

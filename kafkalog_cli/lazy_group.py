@@ -12,21 +12,19 @@ from io import StringIO
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from format.value_class import value_class
 from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.options.groups import as_command
-from kafkalog_cli.options.quick_values import quick
 
 #: -h as well as --help, and lines wide enough for the meanings of the exit codes.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@value_class
-class CommandEntry:
+class CommandEntry(msgspec.Struct, frozen=True):
     """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
 
     ``is_scan``: ``kafkalog scan`` offers the command, too. ``reads_bundles``: it takes a bundle, too.
@@ -44,7 +42,6 @@ class HelpfulCommand(TyperCommand):
     """A command whose help shows examples and the exit status; laid out in plain text."""
 
     examples: Sequence[tuple[str, str]] = ()
-    function: Callable[..., Any] | None = None
     #: Options that a user may expect here, and the messages that replace "no such option".
     refused: Mapping[str, str] = MappingProxyType({})
 
@@ -57,10 +54,6 @@ class HelpfulCommand(TyperCommand):
             if reason is None:
                 raise
             raise typer.BadParameter(reason) from None
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters with --help, and with the fast conversion of their values."""
-        return quick(super().get_params(ctx), self.function)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """``[OPTIONS]`` and the arguments by the names that their help gives them."""
@@ -110,16 +103,11 @@ class LazyGroup(TyperGroup):
 
     entries: Sequence[CommandEntry] = ()
     examples: Sequence[tuple[str, str]] = ()
-    function: Callable[..., Any] | None = None
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.commands = LazyCommands(self.entries)
         self._is_listing = False
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters with --help, and with the fast conversion of their values."""
-        return quick(super().get_params(ctx))
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of a run. Where a shell asks for completions, options such as --version print nothing before it
@@ -201,7 +189,6 @@ def made_command(
         app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
     command.examples = tuple(examples)
-    command.function = function
     return command
 
 

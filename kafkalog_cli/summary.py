@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Any
 
+import msgspec
+
 from format.findings import Severity
-from format.value_class import state_class
 from format.wording import plural
 from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
@@ -24,8 +24,7 @@ _ROWS_ABOUT = {
 _KINDS = {"identical": "identical", "behind": "behind", "diverged": "diverged", "different_bytes": "in other bytes"}
 
 
-@state_class
-class Summary:
+class Summary(msgspec.Struct):
     """The summary of a run: filled while a command runs, rendered at its end.
 
     ``counts`` has the number of rows of each type and the command's own counters; ``findings`` the number of findings
@@ -33,11 +32,11 @@ class Summary:
     """
 
     command: str
-    counts: dict[str, int] = field(default_factory=dict)
-    findings: dict[str, int] = field(default_factory=dict)
-    conditions: set[Condition] = field(default_factory=set)
-    not_checked: list[str] = field(default_factory=list)
-    unchecked_codes: dict[str, int] = field(default_factory=dict)  # findings that say "not checked", by code
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+    findings: dict[str, int] = msgspec.field(default_factory=dict)
+    conditions: set[Condition] = msgspec.field(default_factory=set)
+    not_checked: list[str] = msgspec.field(default_factory=list)
+    unchecked_codes: dict[str, int] = msgspec.field(default_factory=dict)  # findings that say "not checked", by code
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter."""

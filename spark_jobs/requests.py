@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class Where:
+class Where(msgspec.Struct, frozen=True):
     """Where a command runs on Spark.
 
     ``name`` is the command, for the descriptions of its jobs. ``master`` None is this machine, or the master that
@@ -19,17 +17,16 @@ class Where:
 
     name: str
     master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = msgspec.field(default_factory=dict)
     range_bytes: int | None = None
     archive: str | None = None
 
 
-@value_class
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How a run ended, for the table ``runs``."""
 
     exit_code: int
     is_complete: bool
     conditions: Sequence[str] = ()
     not_checked: Sequence[str] = ()
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)

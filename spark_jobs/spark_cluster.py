@@ -8,13 +8,14 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
 from spark_jobs.class_archive import want_class_archive
 from spark_jobs.executors import check_executors
 from spark_jobs.masters import is_elsewhere
@@ -183,15 +184,13 @@ def _walk_of(scan: UnitScan[Any, Any]) -> Any:
     return scan.walk
 
 
-@value_class
-class _Findings:
+class _Findings(msgspec.Struct, frozen=True):
     """Several findings in one result."""
 
     found: list[Finding]
 
 
-@value_class
-class _Raised:
+class _Raised(msgspec.Struct, frozen=True):
     """The error that ended a scan, as the last result of a unit. The driver raises it when it comes to it."""
 
     error: KafkaLogError

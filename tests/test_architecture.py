@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
 CONTRACTS = frozenset(
     {
         *("layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid"),
-        *("value_class", "offset_ranges", "sorted_values", "wording"),
+        *("offset_ranges", "sorted_values", "wording"),
     }
 )
 
@@ -39,7 +39,7 @@ FOREIGN_TO_FORMAT = frozenset(
 #: What the command line must not load before it is needed; Spark's one door.
 SPARK_DOOR = "spark_jobs.submit"
 #: What renderers know of ``format``: what rows, findings, times and value classes are, and nothing of Kafka.
-KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps", "format.value_class"})
+KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps"})
 
 
 #: The folders that there are, but for folders of one verb below ``format/verbs`` and ``kafkalog_cli/commands``.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+
+from msgspec.structs import fields
 
 from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS
 from format.findings import FINDING_CODES, FindingCode, Severity

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -14,7 +15,6 @@ from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.partitioner import partition_for_key
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 
 
 def is_placed_by_key(location: Location) -> bool:
@@ -25,8 +25,7 @@ def is_placed_by_key(location: Location) -> bool:
     return location.partition is not None and not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX)
 
 
-@value_class
-class Misplaced:
+class Misplaced(msgspec.Struct, frozen=True):
     """Records of a partition whose keys belong in other ones: how many, and the offsets of the first and the last."""
 
     count: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from format.findings import Cause, Certainty, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC

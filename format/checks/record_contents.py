@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,13 +24,11 @@ from format.log.control_records import decode_control_record
 from format.log.legacy_messages import wrong_inner_checksums
 from format.log.record_table import RecordTable
 from format.timestamps import iso_time
-from format.value_class import value_class
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 
 
-@value_class
-class SoundRecords:
+class SoundRecords(msgspec.Struct, frozen=True):
     """The records of a group without findings: their number, and the first offset of a record without a key."""
 
     count: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -22,21 +22,19 @@ from format.node.offsets import PartitionOffsets
 from format.node.segment import Segment
 from format.offset_ranges import Range
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, TransactionBegan, TransactionEnded
-from format.value_class import state_class, value_class
 from format.wording import counted_plainly, offset_range
 
 
-@state_class
-class SegmentTransactions:
+class SegmentTransactions(msgspec.Struct):
     """The transactions whose marker is in a segment, and those that began in it, both in log order.
 
     ``aborts`` are the producer id and offset of all ABORT markers, ``intact`` the offsets of intact batches.
     """
 
-    ended: list[TransactionEnded] = field(default_factory=list)
-    began: list[tuple[int, int]] = field(default_factory=list)  # first offset and producer id
-    aborts: set[tuple[int, int]] = field(default_factory=set)
-    intact: list[Range] = field(default_factory=list)
+    ended: list[TransactionEnded] = msgspec.field(default_factory=list)
+    began: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
+    aborts: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    intact: list[Range] = msgspec.field(default_factory=list)
 
     def cover(self, table: BatchTable) -> None:
         """Note the offsets of the next batches."""
@@ -79,8 +77,7 @@ class SegmentTransactions:
         return offset == next((first for first, producer_id in later if producer_id != ended.producer_id), None)
 
 
-@value_class
-class LogAround:
+class LogAround(msgspec.Struct, frozen=True):
     """What is known of the log that a segment is in, up to the end of the segment.
 
     The records of a transaction before the log's ``first_offset`` are known only from the index. Compaction removes

@@ -10,12 +10,12 @@ from __future__ import annotations
 import io
 import threading
 
+import msgspec
 import zstandard
 
 from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
 from format.errors import LimitExceeded
 from format.limits import MIB, Limits
-from format.value_class import value_class
 
 _NAME = "zstd"
 _SKIPPABLE_MAGIC = 0x184D2A50  # to ...5F
@@ -33,8 +33,7 @@ _DEFAULT_LEVEL = 3
 _per_thread = threading.local()  # a compressor or decompressor that two threads share crashes the process
 
 
-@value_class
-class _Frame:
+class _Frame(msgspec.Struct, frozen=True):
     """The place of a frame in the payload, the size that it declares (None if none), and its largest possible size."""
 
     start: int

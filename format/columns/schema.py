@@ -13,11 +13,10 @@ Column types:
 
 from __future__ import annotations
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class Fill:
+class Fill(msgspec.Struct, frozen=True):
     """The source of the values of a column of batches or records.
 
     ``kind`` is the name of an expression in ``format.rows.column_values``, and of a field in the kernel's writer of lines
@@ -29,8 +28,7 @@ class Fill:
     source: str | int = ""
 
 
-@value_class
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column: its name, its type (see above), its description, and for batches and records the source of values."""
 
     name: str
@@ -39,8 +37,7 @@ class Column:
     fill: Fill | None = None
 
 
-@value_class
-class RowSchema:
+class RowSchema(msgspec.Struct, frozen=True):
     """The columns of one row type; ``type`` is the value of JSON's ``"type"`` key."""
 
     type: str

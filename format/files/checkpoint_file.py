@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.side_file import (
     INT32_RANGE,
@@ -18,14 +20,12 @@ from format.files.side_file import (
 from format.io.source import Source
 from format.limits import Limits
 from format.location import Location
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 CURRENT_VERSION = 0
 
 
-@value_class
-class CheckpointHead:
+class CheckpointHead(msgspec.Struct, frozen=True):
     """The first two lines. ``version`` is None for an empty file, and ``entry_count`` without a second line."""
 
     version: int | None

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
 from format.files.json_object import decode_json_object
 from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, opened
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 CURRENT_VERSION = 0
 
 
-@value_class
-class CleanShutdown:
+class CleanShutdown(msgspec.Struct, frozen=True):
     """The content of the mark, None if it is empty; content that a broker cannot read is a problem."""
 
     path: str

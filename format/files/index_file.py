@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,6 @@ from format.io.source import Source
 from format.layout import Layout
 from format.limits import Limits
 from format.location import Location
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 _SEARCH_WINDOW_BYTES = 4096
@@ -35,8 +35,7 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-@value_class
-class Slots:
+class Slots(msgspec.Struct, frozen=True):
     """The entries of an index file, and the numbers of other bytes.
 
     ``entries`` is a structured array of the layout's dtype. ``padding_bytes`` counts the zero slots after the last

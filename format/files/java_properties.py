@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from format.errors import LimitExceeded
 from format.files.side_file import Line, invalid_line, lines
 from format.io.source import Source
 from format.limits import Limits
 from format.location import Location
-from format.value_class import value_class
 
 _WHITE_SPACE = " \t\f"
 _ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.DOTALL)
@@ -22,8 +23,7 @@ _NEEDS_BACKSLASH = {letter: f"\\{name}" for name, letter in _LETTER_ESCAPES.item
 _NEEDS_BACKSLASH |= {character: f"\\{character}" for character in "\\=:#!"}
 
 
-@value_class
-class Property:
+class Property(msgspec.Struct, frozen=True):
     """A name and a value, and the line where they start."""
 
     name: str
@@ -31,8 +31,7 @@ class Property:
     line: Line
 
 
-@value_class
-class JavaProperties:
+class JavaProperties(msgspec.Struct, frozen=True):
     """All properties in the order of the file, including repeated names, and the comments with their marks."""
 
     comments: tuple[str, ...]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from format.errors import InvalidCheckpoint
 from format.files.side_file import Line, decode_text, invalid_line, shown
 from format.io.source import Source
-from format.value_class import value_class
 
 
-@value_class
-class JsonObject:
+class JsonObject(msgspec.Struct, frozen=True):
     """The fields of an object, and its line. ``repeated`` are the names that occur twice, of which the last counts."""
 
     source: Source

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
 from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 
-@value_class
-class EpochEntry:
+class EpochEntry(msgspec.Struct, frozen=True):
     """One leader epoch and its first offset (Kafka's EpochEntry)."""
 
     leader_epoch: int
     start_offset: int
 
 
-@value_class
-class LeaderEpochCheckpoint:
+class LeaderEpochCheckpoint(msgspec.Struct, frozen=True):
     """The entries in the order of the file; ``version`` is None for an empty file.
 
     Entries whose epoch or start offset does not rise are ``problems``.

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from format.errors import InvalidCheckpoint, KafkaLogError, UnknownVersion
 from format.files.java_properties import JavaProperties, decode_properties, encode_property
 from format.files.side_file import (
@@ -26,15 +28,13 @@ from format.io.source import Source
 from format.kafka_uuid import canonical_uuid, is_reserved
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
 #: A plausible cluster id: Kafka generates 22 characters of base64, but accepts any text.
 _CLUSTER_ID = re.compile(r"[\w.-]+", re.ASCII)
 
 
-@value_class
-class MetaProperties:
+class MetaProperties(msgspec.Struct, frozen=True):
     """The content of the file; missing ids are None.
 
     ``node_id`` is ``node.id`` in version 1 and ``broker.id`` in version 0. ``properties`` are all (name, value) pairs
@@ -67,8 +67,7 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
     return found.node_id, found.cluster_id
 
 
-@value_class
-class KnownIds:
+class KnownIds(msgspec.Struct, frozen=True):
     """Ids from other sources: functions that return the node id, and the directory id for a node id.
 
     A broker gives a log directory without an id a new one. It then does not lead the partitions that the metadata

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
 from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened, shown
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-@value_class
-class TopicPartitionOffset:
+class TopicPartitionOffset(msgspec.Struct, frozen=True):
     """One line: a partition and its offset."""
 
     topic: str
@@ -27,8 +27,7 @@ class TopicPartitionOffset:
     offset: int
 
 
-@value_class
-class OffsetCheckpoint:
+class OffsetCheckpoint(msgspec.Struct, frozen=True):
     """The entries in the order of the file; ``version`` is None for an empty file.
 
     Repeated partitions and invalid topic names are ``problems``.

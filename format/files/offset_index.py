@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,7 +28,6 @@ from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Probl
 from format.io.source import Source
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 
 class OffsetPosition(NamedTuple):
@@ -38,8 +38,7 @@ class OffsetPosition(NamedTuple):
     position: int
 
 
-@value_class
-class OffsetIndex:
+class OffsetIndex(msgspec.Struct, frozen=True):
     """A whole offset index: two int64 columns of ``entry_count`` values, and the problems of the file.
 
     ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.side_file import (
     INT32_RANGE,
@@ -21,14 +23,12 @@ from format.io.source import Source
 from format.kafka_uuid import ZERO_UUID, canonical_uuid, is_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 CURRENT_VERSION = 0
 _VALUE = re.compile(r"(?P<name>[^:]*):[ \t\v\f]+(?P<value>.*)", re.DOTALL)
 
 
-@value_class
-class PartitionMetadata:
+class PartitionMetadata(msgspec.Struct, frozen=True):
     """The topic id, in Kafka's base64. A newer version is decoded, as brokers do, and is a problem."""
 
     path: str

@@ -6,6 +6,7 @@ A broker whose newest snapshot cannot be read deletes it and rebuilds the state 
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,15 +16,13 @@ from format.files.index_file import problems_of_entries
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 CURRENT_VERSION = 1
 _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
 
 
-@value_class
-class ProducerSnapshot:
+class ProducerSnapshot(msgspec.Struct, frozen=True):
     """A whole snapshot: int64 columns of ``entry_count`` values, and the problems of the file.
 
     ``timestamps`` are in ms; -1 is none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and
@@ -120,8 +119,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     return _snapshot(path, content, header, entry_count, problems)
 
 
-@value_class
-class _Header:
+class _Header(msgspec.Struct, frozen=True):
     """The fields before the entries, and whether the CRC is right; None for all if the file is too short."""
 
     version: int | None = None

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.json_object import JsonObject, decode_json_object
 from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, lines, opened, shown
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
 _FIELDS = {
@@ -25,8 +26,7 @@ _FIELDS = {
 _MOST_ODD_FIELDS = 20
 
 
-@value_class
-class QuorumState:
+class QuorumState(msgspec.Struct, frozen=True):
     """The election state: -1 is no leader or no vote; fields that the version does not have are None.
 
     ``voted_directory_id`` is in version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids) are in

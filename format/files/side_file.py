@@ -9,15 +9,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import InvalidCheckpoint, LimitExceeded
 from format.findings import Finding, Severity, finding
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 PathOrSource = str | os.PathLike[str] | Source
 
@@ -30,8 +31,7 @@ INT32_RANGE = (-(2**31), 2**31 - 1)
 INT64_RANGE = (-(2**63), 2**63 - 1)
 
 
-@value_class
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """A part of a file that contradicts the format, while the rest of it can be read.
 
     ``position`` and ``length`` are in bytes; ``code`` is the code of the finding that reports it.

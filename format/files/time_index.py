@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,7 +29,6 @@ from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Probl
 from format.io.source import Source
 from format.layout import MAX_RELATIVE_OFFSET, TIME_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 
 class TimestampOffset(NamedTuple):
@@ -39,8 +39,7 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-@value_class
-class TimeIndex:
+class TimeIndex(msgspec.Struct, frozen=True):
     """A whole time index: two int64 columns of ``entry_count`` values, and the problems of the file.
 
     ``timestamps`` are in ms. ``padding_bytes`` counts the preallocated zeros of an active segment's index,

@@ -7,9 +7,9 @@ there is an entry. The version field has two bytes, of which brokers before 4.4 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from format.errors import InvalidIndex, UnknownVersion
@@ -23,13 +23,11 @@ from format.files.index_file import (
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import ABORTED_TXN
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 CURRENT_VERSION = 0
 
 
-@value_class
-class TransactionIndex:
+class TransactionIndex(msgspec.Struct, frozen=True):
     """A whole transaction index: five int64 columns of ``entry_count`` values, and the problems of the file.
 
     ``versions`` are 0 in all known files; an entry of another version is decoded as version 0. ``trailing_bytes``

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from format.findings import Finding, Judgement, Severity, finding
 from format.location import Location
-from format.value_class import value_class
 
 #: The code of a finding for bytes that contradict the schema, and of the errors that the decoders raise.
 INVALID: Final = "internal-record-invalid"
 
 
-@value_class
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """An invalid or unknown part that did not stop the decoding; ``position`` is the byte in the key or value."""
 
     code: str  # of format.findings.FINDING_CODES
@@ -27,8 +27,7 @@ class Problem:
         return finding(self.code, location, f"{self.part}: {self.message}", judgement=Judgement(severity=self.severity))
 
 
-@value_class
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A key, value or control record.
 
     ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` the name of the record type

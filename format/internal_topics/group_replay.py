@@ -13,9 +13,9 @@ replay finds less than a broker, and nothing that a broker does not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -27,7 +27,6 @@ from format.internal_topics.decoder import read_message
 from format.internal_topics.schemas.classic_groups import GROUP_METADATA_VALUE
 from format.location import Location
 from format.log.record_table import RecordTable
-from format.value_class import state_class, value_class
 
 #: The codes of findings about single records. What they end, ``GroupChanges.ends_at`` says.
 REPLAY_CODES = (INVALID, "version-unknown")
@@ -68,19 +67,17 @@ class Change(NamedTuple):
     number: int
 
 
-@value_class
-class GroupChanges:
+class GroupChanges(msgspec.Struct, frozen=True):
     """The group records of a part of a log, and the first offset at which a broker's load ends, or which is damaged."""
 
     changes: list[Change]
     ends_at: int | None = None
 
 
-@state_class
-class ChangesReader:
+class ChangesReader(msgspec.Struct):
     """Collects the group records of a part of a log, from its tables and from what is found in them."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Change] = msgspec.field(default_factory=list)
     ends_at: int | None = None
 
     @classmethod
@@ -164,16 +161,15 @@ def _has_one_member(value: bytes, version: int) -> bool:
     return value[end + 8 : end + 12] == b"\0\0\0\1"  # after the time of the state
 
 
-@state_class
-class _Group:
+class _Group(msgspec.Struct):
     """What the replay needs to know of one group: the epoch of each member, and which members have a target.
 
     A broker makes each group with the target epoch 0: even one that never had a record of it needs its tombstone.
     """
 
     protocol: str
-    members: dict[bytes, int] = field(default_factory=dict)
-    targets: set[bytes] = field(default_factory=set)
+    members: dict[bytes, int] = msgspec.field(default_factory=dict)
+    targets: set[bytes] = msgspec.field(default_factory=set)
     target_epoch: int = 0
 
 

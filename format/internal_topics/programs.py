@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +19,6 @@ from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSE
 from format.kernel import messages as kernel
 from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 
 #: The last feature level of transaction.version (server-common TransactionVersion).
 LAST_CLIENT_VERSION = 2
@@ -26,8 +26,7 @@ LAST_CLIENT_VERSION = 2
 _LARGEST = {"transactionStatus": len(TRANSACTION_STATUSES) - 1, "clientTransactionVersion": LAST_CLIENT_VERSION}
 
 
-@value_class
-class Programs:
+class Programs(msgspec.Struct, frozen=True):
     """The programs of a topic: ``messages`` has a row for each record type, ``steps`` the steps of all of them."""
 
     messages: NDArray[np.int64]

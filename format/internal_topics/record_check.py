@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +24,6 @@ from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VAL
 from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 from format.wording import counted
 
 #: What follows where a broker cannot read a record of a topic.
@@ -45,16 +45,14 @@ _STATUS_AT = 16  # in a value of __transaction_state
 _PARTITIONS_AT = _STATUS_AT + 1
 
 
-@value_class
-class OddRecords:
+class OddRecords(msgspec.Struct, frozen=True):
     """Findings about the records of a table, and the rows of those that no broker can read."""
 
     findings: list[Finding]
     unreadable: set[int]
 
 
-@value_class
-class InternalRecordCheck:
+class InternalRecordCheck(msgspec.Struct, frozen=True):
     """Checks the records of one internal topic."""
 
     topic: str

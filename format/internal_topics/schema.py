@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from format.kafka_uuid import ZERO_UUID
-from format.value_class import value_class
 
 #: Types of fixed width, with their bytes; other types are string, bytes, records, struct, and arrays "[]TYPE".
 FIXED_WIDTH_TYPES: Final = {
@@ -28,8 +29,7 @@ _TYPES = {*FIXED_WIDTH_TYPES, "string", "bytes", "records", "struct"}
 _HIGHEST = 32767
 
 
-@value_class
-class Versions:
+class Versions(msgspec.Struct, frozen=True):
     """A range of versions, both ends included; empty if ``lowest`` > ``highest``."""
 
     lowest: int
@@ -59,8 +59,7 @@ def parse_versions(text: str) -> Versions:
     return Versions(int(lowest), int(highest or lowest))
 
 
-@value_class
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One field. ``tag`` is the number of a tagged field, None for a field with a fixed place.
 
     ``default`` is the value of a tagged field that is absent. ``fields`` are those of a struct, or of the structs of an
@@ -112,8 +111,7 @@ def _zero(type: str, fields: tuple[Field, ...]) -> Any:
     return {"string": "", "bytes": "", "records": "", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}.get(type, 0)
 
 
-@value_class
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A message: Kafka's name, its versions, its flexible versions (compact encodings, tagged fields), its fields."""
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # compared by identity
@@ -129,8 +127,7 @@ def message(name: str, *fields: Field, valid: str = "0", flexible: str = "0+") -
     return Message(name, parse_versions(valid), parse_versions(flexible), fields)
 
 
-@value_class
-class RecordType:
+class RecordType(msgspec.Struct, frozen=True):
     """A record type: its number, Kafka's name, its key (None for a topic without keys) and its value.
 
     ``gone_in`` is the first release that does not know it any longer, "" if the newest known release has it.

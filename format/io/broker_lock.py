@@ -11,10 +11,11 @@ import os
 import struct
 import sys
 
+import msgspec
+
 from format.io.bundles import opened
 from format.io.remote_path import is_there
 from format.io.source import os_reason
-from format.value_class import value_class
 
 try:
     import fcntl
@@ -29,8 +30,7 @@ elif sys.platform == "darwin":
     _FLOCK = ("qqihh", 3, 2)  # l_start, l_len, l_pid, l_type, l_whence
 
 
-@value_class
-class BrokerLock:
+class BrokerLock(msgspec.Struct, frozen=True):
     """Whether a process holds the lock. None means unknown, for the reason in ``reason``.
 
     ``pid`` is the process that holds it; None if no process does, or if the kernel does not report it (a process in

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class FileState:
+class FileState(msgspec.Struct, frozen=True):
     """The size, modification time and identity of an opened file. Remote and bundled files have made-up inodes."""
 
     size_bytes: int

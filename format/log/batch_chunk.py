@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
 from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import state_class, value_class
 
 _BATCH = RECORD_COLUMNS.index("batch")
 
 
-@state_class
-class OpenedWrappers:
+class OpenedWrappers(msgspec.Struct):
     """Decompressed wrappers (compressed v0/v1 messages) of a chunk: their inner messages as columns over one buffer.
 
     ``rows`` are the rows of the wrappers in the chunk's table, in order. ``errors`` has the error, by row, of each
@@ -44,8 +43,7 @@ class OpenedWrappers:
         )
 
 
-@value_class
-class Damage:
+class Damage(msgspec.Struct, frozen=True):
     """Bytes of a log that belong to no readable batch.
 
     ``code`` is the code of the finding; it is ``limit-exceeded`` for a whole batch that was left out because of a
@@ -68,7 +66,7 @@ class Damage:
     readable: tuple[int, int] | None = None
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class BatchChunk:
     """Consecutive batches; ``buffer`` has their bytes, from ``buffer_position`` on, None if only headers are read.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.limits import MIB
 from format.log.batch_table import BatchTable
-from format.value_class import value_class
 
 #: The approximate bytes of records in a group, if compression makes them eight times smaller.
 _GROUP_BYTES = 2 * MIB
@@ -24,8 +24,7 @@ class BatchKind(IntEnum):
     WRAPPER = 2  # a compressed v0 or v1 message, with inner messages
 
 
-@value_class
-class BatchGroup:
+class BatchGroup(msgspec.Struct, frozen=True):
     """Rows of a batch table, in order; all batches are of one kind."""
 
     kind: BatchKind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -11,7 +12,6 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
 from format.kernel.headers import hop
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 _WINDOW_BYTES = 1024 * 1024
@@ -22,8 +22,7 @@ _LAST_DELTA = slice(layout.RECORD_BATCH.offset_of("last_offset_delta"), layout.R
 CRC_BYTES = layout.RECORD_BATCH.offset_of("attributes") - layout.RECORD_BATCH.offset_of("crc")
 
 
-@value_class
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """The place and the offsets of a batch, by its header; ``is_wrapper`` marks a compressed v0/v1 message.
 
     The header of a wrapper has only its last offset, which is the value of both fields.

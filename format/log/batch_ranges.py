@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -14,14 +15,12 @@ from format.io.source import Source
 from format.kernel.headers import hop, skip_batches
 from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_table import BatchTable
-from format.value_class import value_class
 
 _WINDOW_BYTES = 16 * 1024
 _FOUND, _NEEDS_MORE = 0, 1  # returned by skip_batches, as 2 is for damage
 
 
-@value_class
-class BatchRange:
+class BatchRange(msgspec.Struct, frozen=True):
     """The bytes of a log from ``start`` to ``end``; an end of None is the end of the log.
 
     ``after_offset`` is the last offset before the range, None if unknown. ``read_from`` is the start of the first range

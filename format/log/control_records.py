@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,6 @@ from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 _CONTROL_INVALID = "control-record-invalid"
@@ -35,8 +35,7 @@ _PLAIN_RECORD = Struct(">4s b h h b h i b")
 _PLAIN_BYTES = _HEADER_BYTES + _PLAIN_RECORD.size
 
 
-@value_class
-class ControlRecord:
+class ControlRecord(msgspec.Struct, frozen=True):
     """The type of a control record, and for an end transaction marker its coordinator epoch (else None).
 
     ``type_name`` is ``UNKNOWN`` for a type number that is newer than this program, which is not damage.

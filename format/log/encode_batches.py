@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -16,11 +17,9 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import UnsupportedError
 from format.kernel.encode import NEW_RECORD_BYTES, put_v2_records
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 
 
-@value_class
-class BatchHeader:
+class BatchHeader(msgspec.Struct, frozen=True):
     """The fields of a v2 batch header that its records do not determine."""
 
     base_offset: int

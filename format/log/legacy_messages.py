@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +25,6 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, OpenedWrappers
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.log.record_table import RecordProblem, RecordTable, located
-from format.value_class import value_class
 
 _R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _STARTS = ("start", "key_start", "value_start", "headers_start")
@@ -168,8 +168,7 @@ def _kept(chunk: BatchChunk, rows: NDArray[np.intp]) -> OpenedWrappers | None:
     return own
 
 
-@value_class
-class _InnerSet:
+class _InnerSet(msgspec.Struct, frozen=True):
     """The decompressed content of a compressed message, and the header fields that apply to its inner messages."""
 
     row: int

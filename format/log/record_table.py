@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,15 +12,13 @@ from format.kernel.records import index_headers
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import state_class, value_class
 
 #: The index of each column of a RecordTable, by name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _COLUMN = RECORD_COLUMN
 
 
-@value_class
-class RecordProblem:
+class RecordProblem(msgspec.Struct, frozen=True):
     """A batch whose records cannot all be read: its row in the batch table, and the error.
 
     The ``records_read`` records before the error are in the RecordTable.
@@ -32,8 +29,7 @@ class RecordProblem:
     records_read: int
 
 
-@state_class
-class RecordTable:
+class RecordTable(msgspec.Struct):
     """Records in log order: ``columns`` is int64, with a row for each record (RECORD_COLUMNS).
 
     Starts are indexes in ``buffer``; ``batch`` is the row of the record's batch in ``batches``. Timestamps are in ms,
@@ -44,7 +40,7 @@ class RecordTable:
     batches: BatchTable
     buffer: memoryview
     columns: Int64Column
-    problems: list[RecordProblem] = field(default_factory=list)
+    problems: list[RecordProblem] = msgspec.field(default_factory=list)
     is_continued: bool = False
     is_cut: bool = False
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import msgspec
+
 from format import layout
 from format.errors import CorruptDataError
 from format.layout import Layout
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 _TEXT_BYTES_SHOWN = 28
@@ -28,8 +29,7 @@ _ATTRIBUTE_BITS = (
 _RECORD_FIELDS = ("length", "attributes", "timestampDelta", "offsetDelta", "keyLength", "valueLength", "headerCount")
 
 
-@value_class
-class Region:
+class Region(msgspec.Struct, frozen=True):
     """The bytes of one field: ``length`` bytes from ``position`` on, and the value as text."""
 
     position: int

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from array import array
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.io.source import Source
 from format.log.batch_header import header_tables
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import value_class
 
 
 class RepeatedBatches:
@@ -85,8 +85,7 @@ class RepeatedBatches:
         seen.append(more)
 
 
-@value_class
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """Batches by sorted hash keys, with the values that the keys are made of, since keys may collide."""
 
     key: NDArray[np.uint64]

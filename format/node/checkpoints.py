@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.files import offset_checkpoint
@@ -13,13 +14,11 @@ from format.findings import Finding, finding_of
 from format.io.broker_lock import BrokerLock
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.value_class import value_class
 
 TopicPartition = tuple[str, int]
 
 
-@value_class
-class Checkpoints:
+class Checkpoints(msgspec.Struct, frozen=True):
     """The checkpoints and other state of one log directory.
 
     ``by_name`` maps the name of a checkpoint file to its offsets; missing and unreadable files are not in it.
@@ -27,7 +26,7 @@ class Checkpoints:
     remote segments here. ``findings`` report the problems of the checkpoint files.
     """
 
-    by_name: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    by_name: Mapping[str, Mapping[TopicPartition, int]] = msgspec.field(default_factory=dict)
     is_clean_shutdown: bool | None = None
     has_remote_storage: bool = False
     lock: BrokerLock | None = None

@@ -8,15 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
+import msgspec
+
 from format import layout
 from format.findings import Finding, finding
 from format.io.source import os_reason
 from format.location import Location
-from format.value_class import state_class
 
 
-@state_class
-class DirectorySizes:
+class DirectorySizes(msgspec.Struct):
     """Bytes of the regular files right in a directory, bytes and number of the live ``.log`` files among them."""
 
     size_bytes: int = 0

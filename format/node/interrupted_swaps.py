@@ -8,8 +8,9 @@ ignored, since it would only leave a gap. Source: storage LogLoader.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format.errors import InputError
 from format.findings import Finding, finding

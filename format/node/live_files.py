@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from format.kernel.directories import group_files
 from format.kernel.tables import (
     F_BASE_OFFSET,
@@ -17,7 +19,6 @@ from format.kernel.tables import (
     SEGMENT_SUFFIXES,
 )
 from format.node.segment import NamedFiles, Segment, segment_file_name
-from format.value_class import value_class
 
 _WIDTH = len(SEGMENT_COLUMNS)
 _LOG_BIT = 1 << SEGMENT_SUFFIXES.index(".log")
@@ -25,8 +26,7 @@ _PLAIN_BITS = _LOG_BIT | 1 << SEGMENT_SUFFIXES.index(".index") | 1 << SEGMENT_SU
 _SNAPSHOT_BIT = 1 << SEGMENT_SUFFIXES.index(".snapshot")
 
 
-@value_class
-class LiveFiles:
+class LiveFiles(msgspec.Struct, frozen=True):
     """Rows of SEGMENT_COLUMNS by base offset, one after the other: segments that have a log."""
 
     columns: array[int]
@@ -61,8 +61,7 @@ class LiveFiles:
         return [self.segment(directory, number) for number in range(len(self))]
 
 
-@value_class
-class ListedFiles:
+class ListedFiles(msgspec.Struct, frozen=True):
     """What a directory holds: the segments, files without a log by their base offset, and other names with sizes.
 
     ``snapshots`` are the base offsets of all producer snapshots. The size of what is no regular file is -1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints, TopicPartition, read_checkpoints
 from format.node.partition import DIRECTORY_GONE, Partition, is_temporary, parse_partition_dir, read_partition
 from format.node.partition_surroundings import unread_finding
-from format.value_class import state_class, value_class
 
 
 class Kind(Enum):
@@ -63,7 +62,7 @@ _KIND_OF_NAME = {
 }
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Subdirectories(Sequence[Path]):
     """Paths of subdirectories, made from their names when they are requested, as a log directory may have very many.
 
@@ -88,7 +87,7 @@ class Subdirectories(Sequence[Path]):
         return (read.get(name) or self.directory / name for name in self.names)
 
 
-@state_class
+@dataclass(slots=True)
 class LogDir:
     """A log directory, from the names of its files; partitions and checkpoints are read when needed, and once.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.findings import Finding, finding
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
-from format.value_class import value_class
 from format.wording import counted, offsets_are
 
 #: The marks of directories to which checkpoints apply. Other directories are not replicas any longer, and the topic may
@@ -18,8 +19,7 @@ from format.wording import counted, offsets_are
 MARKS_OF_REPLICAS = (None, "future")
 
 
-@value_class
-class PartitionOffsets:
+class PartitionOffsets(msgspec.Struct, frozen=True):
     """The offsets of one partition; unknown ones are None.
 
     ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
@@ -39,7 +39,7 @@ class PartitionOffsets:
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
     last_stable_offset: int | None = None
-    unknown: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def missing_head(self) -> tuple[int, int] | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.errors import FileChanged, UnreadableFile
@@ -21,7 +23,6 @@ from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes, is_live_log
 from format.node.live_files import LiveFiles, listed_files
 from format.node.segment import NamedFiles, Segment, segment_file_name
-from format.value_class import state_class, value_class
 
 #: The suffix and the mark that follow the base offset in the name of a segment's file.
 _ENDINGS = {
@@ -41,8 +42,7 @@ _MAX_OFFSET_DIGITS = f"{INT64_RANGE[1]:020d}"
 DIRECTORY_GONE = "cannot list: the directory does not exist, or no longer exists"
 
 
-@value_class
-class KraftSnapshot:
+class KraftSnapshot(msgspec.Struct, frozen=True):
     """A KRaft snapshot file, with the end offset and epoch of the log that it replaces (raft Snapshots)."""
 
     path: Path
@@ -51,7 +51,7 @@ class KraftSnapshot:
     leftover: str | None = None
 
 
-@state_class
+@dataclass(slots=True)
 class Partition:
     """One partition directory, from the names of its files.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format import layout
 from format.findings import Finding, Judgement, Severity, finding

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from format import layout
 from format.io.remote_path import is_there, path_of
 from format.node.log_dir import list_directory
-from format.value_class import value_class
 
 _UUID = "[A-Za-z0-9_-]{22}"
 _LOCAL_DIRECTORY = re.compile(rf"(?P<topic>.+)-(?P<partition>[0-9]+)-(?P<topic_id>{_UUID})")
@@ -31,8 +32,7 @@ _SUFFIXES = (
 )
 
 
-@value_class
-class RemoteObjects:
+class RemoteObjects(msgspec.Struct, frozen=True):
     """The objects of one remote segment, as files by suffix."""
 
     directory: Path

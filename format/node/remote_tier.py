@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from format.node.checkpoints import TopicPartition
 from format.node.segment import Segment
-from format.value_class import state_class
 
 
-@state_class
-class RemoteTier:
+class RemoteTier(msgspec.Struct):
     """The remote segments of each partition, by base offset and without overlaps."""
 
-    segments: Mapping[TopicPartition, Sequence[Segment]] = field(default_factory=dict)
+    segments: Mapping[TopicPartition, Sequence[Segment]] = msgspec.field(default_factory=dict)
 
     def joined(self, key: TopicPartition | None, local: list[Segment]) -> list[Segment]:
         """The segments of a partition as one log: remote segments before the first local one, then the local ones."""

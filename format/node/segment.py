@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.errors import KafkaLogError
 from format.io.source import FileSource
-from format.value_class import value_class
 
 
 class NamedFiles(Mapping[str, Path]):
@@ -47,8 +47,7 @@ class NamedFiles(Mapping[str, Path]):
         return len(self._names)
 
 
-@value_class
-class Segment:
+class Segment(msgspec.Struct, frozen=True):
     """The files with the same base offset (and the same leftover mark, if any).
 
     ``files`` maps the suffixes ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` to the existing
@@ -58,7 +57,7 @@ class Segment:
     directory: Path
     base_offset: int
     leftover: str | None = None
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = msgspec.field(default_factory=dict)
     is_remote: bool = False  # in the remote storage of a tiered log
 
     @property

@@ -6,10 +6,10 @@ A file at which a broker would stop is left out, with a finding: a broker rebuil
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -37,15 +37,13 @@ from format.log.walker import batch_chunks
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.publishing.publication import Publication
-from format.value_class import value_class
 
 _COPY_BYTES = 4 * 1024 * 1024
 #: The properties that Kafka writes into meta.properties; others, and comments, come from users.
 _IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
 
 
-@value_class
-class LogRange:
+class LogRange(msgspec.Struct, frozen=True):
     """The offsets of a partition of the output: base offset of the first segment, and log end offset."""
 
     start_offset: int
@@ -56,8 +54,7 @@ class LogRange:
         return min(max(offset, self.start_offset), self.end_offset)
 
 
-@value_class
-class CarryTerms:
+class CarryTerms(msgspec.Struct, frozen=True):
     """How files are carried over: ``knows_all`` writes only what is known to be Kafka's, never bytes as they are.
 
     ``topic_ids`` are topic ids by name, for a partition.metadata that cannot be read. ``known_ids`` are the ids of the
@@ -66,8 +63,8 @@ class CarryTerms:
 
     limits: Limits = DEFAULT_LIMITS
     knows_all: bool = False
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    known_ids: KnownIds = field(default_factory=KnownIds)
+    topic_ids: Mapping[str, str] = msgspec.field(default_factory=dict)
+    known_ids: KnownIds = msgspec.field(default_factory=KnownIds)
 
 
 class _SideFile(Protocol):
@@ -265,8 +262,7 @@ def _written_identity(found: MetaProperties) -> bytes:
     return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
 
 
-@value_class
-class _Carrying:
+class _Carrying(msgspec.Struct, frozen=True):
     """Carries files into one directory of the output."""
 
     publication: Publication

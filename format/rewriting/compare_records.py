@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +24,6 @@ from format.log.header_edits import HEADER_BYTES, batch_spans
 from format.log.read_records import record_tables
 from format.log.record_differences import OF_BATCH, differ_in_numbers, next_other_bytes
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 from format.wording import counted_plainly
 
 
@@ -44,8 +44,7 @@ class Rows(NamedTuple):
         return self.chunk.table.rows(self.rows)
 
 
-@value_class
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """Neighbouring batches of the source and of the output that end at the same offset."""
 
     source: tuple[Rows, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +17,11 @@ from format.log.after_damage.longest_chain import Rival, chosen_chain
 from format.log.after_damage.offset_range import OffsetRange
 from format.log.batch_table import BatchTable
 from format.rewriting.index_builder import IndexedOffsets
-from format.value_class import value_class
 
 _SEQUENCES = 2**31
 
 
-@value_class
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """What is known of the offsets of a segment's batches, one value for each batch.
 
     ``rival`` is how good the chain with a batch is that is not kept. ``right_offset`` is the base offset that a batch

@@ -7,9 +7,9 @@ marker, and a batch of a producer outside of its open transaction (storage Produ
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import field
 from functools import partial
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +27,6 @@ from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.rewriting.false_offsets import Placement, placed
 from format.rewriting.index_builder import IndexedOffsets
-from format.value_class import state_class, value_class
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1
@@ -42,8 +41,7 @@ _OUTSIDE = (
 )
 
 
-@value_class
-class BadBytes:
+class BadBytes(msgspec.Struct, frozen=True):
     """Bytes of a segment that are not kept; ``code`` is a finding code, ``reaches_end`` marks a torn end.
 
     ``is_repeat``: they are a batch that the segment has before, byte for byte, and that is kept there.
@@ -57,8 +55,7 @@ class BadBytes:
     is_repeat: bool = False
 
 
-@state_class
-class SegmentScan:
+class SegmentScan(msgspec.Struct):
     """The batches of a segment in file order as columns, which of them are kept, and the bytes that are not.
 
     ``is_opened`` is False for a compressed v0/v1 message whose first offset is not known. ``has_sparse``: a batch has
@@ -76,11 +73,10 @@ class SegmentScan:
     offsets: OffsetRange
     has_sparse: bool
     placement: Placement
-    bad: list[BadBytes] = field(default_factory=list)
+    bad: list[BadBytes] = msgspec.field(default_factory=list)
 
 
-@value_class
-class KeptBatches:
+class KeptBatches(msgspec.Struct, frozen=True):
     """Which batches of a log are kept, by their number, and the range of offsets that its batches can have."""
 
     which: NDArray[np.bool_]

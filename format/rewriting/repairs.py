@@ -6,6 +6,7 @@ CRC is right. A CRC covers the magic of v0 and v1, so that only that of v2 can b
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from format.io.unreadable_ranges import PatchedSource
@@ -15,7 +16,6 @@ from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.proofs import wrong_field
 from format.log.batch_table import BatchTable
 from format.rewriting.intact_batches import BadBytes, SegmentScan
-from format.value_class import value_class
 
 _V2 = 2
 _AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
@@ -23,8 +23,7 @@ _WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
 _WORDS = {name: name.replace("_", " ") for name in _AT}
 
 
-@value_class
-class Repair:
+class Repair(msgspec.Struct, frozen=True):
     """A field of the batch at ``position`` with its wrong and its right value, and the proof.
 
     ``size_bytes`` and the offsets are those of the batch with the right field. For a compressed v0 or v1 message the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +32,6 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult
 from format.scan.cost import size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
-from format.value_class import value_class
 
 #: The bytes that are read at once; more would leave the processor's cache before they are used.
 CHUNK_BYTES = 2 * 1024 * 1024
@@ -42,8 +41,7 @@ HARMLESS_DAMAGE = ("tail-zeros",)
 PASSES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTerms:
+class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):
     """The options that all writing verbs share; ``advance`` is called with the bytes done since the last call.
 
     ``jobs`` is the number of processes; the output is the same for any number.
@@ -68,8 +66,7 @@ class Portion(NamedTuple):
     digest: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceLog:
+class SourceLog(msgspec.Struct, frozen=True, eq=False):
     """A log of the source; ``next_base_offset`` is the base offset of the segment after it, None for the last."""
 
     path: Path
@@ -91,8 +88,7 @@ class SourceLog:
         return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
 
 
-@value_class
-class FirstLook:
+class FirstLook(msgspec.Struct, frozen=True):
     """The scan of a log that is not plainly sound: all its batches, and which of them are kept.
 
     ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end. ``repairs`` were made

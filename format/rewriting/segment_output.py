@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -19,7 +19,6 @@ from format.rewriting.read_back import OutputRange
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import Decision, NewBatches, joined
 from format.rewriting.written_segments import WrittenSegment, written_segment
-from format.value_class import state_class
 
 #: The bytes that are collected before they are written.
 _PENDING_BYTES = 1024 * 1024
@@ -27,7 +26,7 @@ _PENDING_BYTES = 1024 * 1024
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
 
-@state_class
+@dataclass(slots=True)
 class SegmentWriter:
     """Writes the files of one segment; ``writes_log`` False writes its indexes alone.
 

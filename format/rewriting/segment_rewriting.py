@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,19 +28,17 @@ from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_
 from format.rewriting.written_batches import batch_bytes
 from format.rewriting.written_segments import SegmentResult
 from format.scan.progress import SpanProgress
-from format.value_class import state_class
 
 _COPY_BYTES = 4 * 1024 * 1024
 _CHANGED = "the file changed while it was read"
 
 
-@state_class
-class Written:
+class Written(msgspec.Struct):
     """What the chunks became so far: the range of each in the source, the output's mark before each, and digests."""
 
-    chunks: list[tuple[int, int]] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    digests: dict[int, bytes] = field(default_factory=dict)
+    chunks: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    marks: list[Mark] = msgspec.field(default_factory=list)
+    digests: dict[int, bytes] = msgspec.field(default_factory=dict)
 
     def begin(self, start: int, end: int, mark: Mark) -> None:
         """Begin a chunk, which lies in the source from ``start`` to ``end``."""

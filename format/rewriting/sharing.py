@@ -6,8 +6,10 @@ New batches of chunks that are plainly sound come back in log order, through sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import UnreadableFile
 from format.io.file_state import FileState
@@ -20,11 +22,9 @@ from format.scan.processes.outbox import Outbox, SharedBytes
 from format.scan.processes.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
 from format.scan.processes.workers import Workers
 from format.scan.progress import no_progress
-from format.value_class import value_class
 
 
-@value_class
-class _Comparison:
+class _Comparison(msgspec.Struct, frozen=True):
     """A task for a worker: compare a range of a log with what was written for it."""
 
     log: SourceLog

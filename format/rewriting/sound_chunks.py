@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,14 +23,12 @@ from format.rewriting.intact_batches import offsets_agree, unreadable_markers
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
 from format.sorted_values import distinct_values
-from format.value_class import value_class
 
 #: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
 _PORTION_BYTES = 1024 * 1024
 
 
-@value_class
-class MadeChunk:
+class MadeChunk(msgspec.Struct, frozen=True):
     """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
 
     ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before
@@ -57,8 +56,7 @@ class MadeChunk:
         return not self.plain_producers.isdisjoint(open_producers) or not self.plain_producers.isdisjoint(begun)
 
 
-@value_class
-class MadeDigest:
+class MadeDigest(msgspec.Struct, frozen=True):
     """The digest of a chunk's content, which comes after the new batches of the chunk."""
 
     digest: bytes

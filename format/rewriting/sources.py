@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.errors import FileChanged, InputError, UnreadableFile
@@ -23,13 +25,11 @@ from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import NOT_A_SEGMENT_NAME, Segment
 from format.node.target import Target, nothing_to_read
 from format.scan.cost import size_of
-from format.value_class import value_class
 
 _STOPS_BROKER = "boot-refused"
 
 
-@value_class
-class WriteSources:
+class WriteSources(msgspec.Struct, frozen=True):
     """The sources of a writing command, in order; ``partitions`` maps directory names of the output to partitions.
 
     ``log_dir`` is set where the source is a whole log directory. ``findings`` are about parts of the sources that the
@@ -39,7 +39,7 @@ class WriteSources:
     paths: tuple[Path, ...]
     partitions: dict[str, Partition]
     log_dir: LogDir | None = None
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:

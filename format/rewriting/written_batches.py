@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_chunk import BatchChunk
 from format.log.header_edits import batch_spans
-from format.value_class import value_class
 
 Int64Column = NDArray[np.int64]
 
@@ -29,8 +29,7 @@ class Decision(IntEnum):
         return self.name.lower()
 
 
-@value_class
-class NewBatches:
+class NewBatches(msgspec.Struct, frozen=True):
     """Whole batches, one after the other in ``content``; each column has an entry for each batch.
 
     ``decisions`` are values of Decision.

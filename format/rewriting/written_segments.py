@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, field
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from format import layout
 from format.columns import WRITTEN_SEGMENT
@@ -11,11 +13,9 @@ from format.findings import Finding
 from format.node.segment import segment_file_name
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
-from format.value_class import state_class
 
 
-@state_class
-class WrittenSegment:
+class WrittenSegment(msgspec.Struct):
     """One row of columns.WRITTEN_SEGMENT, which documents the fields: what was written for one segment."""
 
     path: str
@@ -47,8 +47,7 @@ def written_segment(directory: str, topic: str | None, partition: int | None, ba
     return WrittenSegment(path, topic, partition, base_offset)
 
 
-@state_class
-class SegmentResult:
+class SegmentResult(msgspec.Struct):
     """The result of one source segment: the segments that it became, and findings, each with whether it is a loss.
 
     ``last_offset`` is the last offset written so far; ``open_transactions`` are the first offsets of the transactions
@@ -56,9 +55,9 @@ class SegmentResult:
     """
 
     last_offset: int | None
-    open_transactions: dict[int, int] = field(default_factory=dict)
-    findings: list[tuple[Finding, bool]] = field(default_factory=list)
-    segments: list[WrittenSegment] = field(default_factory=list)
+    open_transactions: dict[int, int] = msgspec.field(default_factory=dict)
+    findings: list[tuple[Finding, bool]] = msgspec.field(default_factory=list)
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
     lost_bytes: int = 0
     record_count: int = 0
     is_read: bool = True  # False: the file could not be opened, or not read to its end
@@ -91,17 +90,16 @@ class SegmentResult:
         )
 
 
-@state_class
-class RewritingResult:
+class RewritingResult(msgspec.Struct):
     """The result of a whole run: the segments written, the findings, and those of them that are losses.
 
     ``left_out`` describes what was left out on purpose.
     """
 
-    segments: list[WrittenSegment] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    losses: list[Finding] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    losses: list[Finding] = msgspec.field(default_factory=list)
+    left_out: list[str] = msgspec.field(default_factory=list)
     lost_bytes: int = 0
     record_count: int = 0
 

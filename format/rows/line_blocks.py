@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pickle import PickleBuffer
 
+import msgspec
+
 from format.columns import BATCH, RECORD, RowSchema, record_schema
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
 from format.rows.row_text import RowText, have_last_offsets
-from format.value_class import value_class
 
 
-@value_class
-class LineBlock:
+class LineBlock(msgspec.Struct, frozen=True):
     """Whole lines of rows of one schema, in UTF-8; ``lines`` is valid until the next block is requested."""
 
     schema: RowSchema

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from format.columns import BATCH, RECORD, RowSchema
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.rows.column_values import RowValues, rows_of
-from format.value_class import value_class
 
 Row = tuple[Any, ...]
 
 
-@value_class
-class RowBlock:
+class RowBlock(msgspec.Struct, frozen=True):
     """Rows of one schema, in order, to be read once; ``records`` and ``batches`` are the tables they are made from."""
 
     schema: RowSchema

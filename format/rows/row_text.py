@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 
+import msgspec
 import numpy as np
 
 from format.columns import BATCH, EXTRA_RECORD_COLUMNS, RECORD, Fill, RowSchema
@@ -19,7 +20,6 @@ from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.rows.column_values import BELOW_LOG_START, CONSTANT, filled
-from format.value_class import value_class
 
 _ASCII = 128
 _MAX_I64 = 2**63 - 1
@@ -27,8 +27,7 @@ _MOST_FIELD_BYTES = 32  # of one field of a batch
 _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
 
 
-@value_class
-class LineStyle:
+class LineStyle(msgspec.Struct, frozen=True):
     """What lines look like: JSON, or words of the text format.
 
     ``string`` writes text of this program as a value; ``unsafe_ranges`` are the first and last code points of the
@@ -54,8 +53,7 @@ class LineStyle:
         return "}\n" if self.is_json else "\n"
 
 
-@value_class
-class _Program:
+class _Program(msgspec.Struct, frozen=True):
     """The kernel's description of a line: pieces of text, and the fields between them."""
 
     pieces: bytes
@@ -65,8 +63,7 @@ class _Program:
     most_bytes: int  # of all fields of a row that come from its batch
 
 
-@value_class
-class _Constants:
+class _Constants(msgspec.Struct, frozen=True):
     """The values that all rows of a log have in common."""
 
     path: str | None
@@ -80,8 +77,7 @@ class _Constants:
         return cls(location.path, location.topic, location.partition, location.base_offset, log_start_offset)
 
 
-@value_class
-class Lines:
+class Lines(msgspec.Struct, frozen=True):
     """Whole lines at the start of a buffer: their size in bytes, and the number of their rows."""
 
     length: int

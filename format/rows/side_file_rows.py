@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import fields
 from numpy.typing import NDArray
 
 from format.columns import (

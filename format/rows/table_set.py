@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from format.columns import RUN, Column, RowSchema
 from format.errors import KafkaLogError, UnreadableFile
@@ -18,7 +19,6 @@ from format.io.remote_path import entries_of, is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.record_rows import Row
-from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,8 +72,7 @@ def is_table_set(place: Path) -> bool:
         return False
 
 
-@value_class
-class TableFile:
+class TableFile(msgspec.Struct, frozen=True):
     """A file of a table: the rows of one broker that one command wrote."""
 
     table: str
@@ -82,12 +81,11 @@ class TableFile:
     path: str
 
 
-@state_class
-class TableSet:
+class TableSet(msgspec.Struct):
     """The tables of a report set. All methods raise UnreadableFile."""
 
     place: str
-    files: list[TableFile] = field(default_factory=list)
+    files: list[TableFile] = msgspec.field(default_factory=list)
     _store: Any = None
 
     def __post_init__(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.scan.cluster import current_cluster
@@ -14,7 +16,6 @@ from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit, PartT, ResultT, Scan, Walk
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
 
 if TYPE_CHECKING:
     from format.scan.forked import ForkedDriver
@@ -80,8 +81,7 @@ class _Listing:
             raise self._error
 
 
-@value_class
-class LogByLog(Generic[PartT, ResultT]):
+class LogByLog(msgspec.Struct, Generic[PartT, ResultT], frozen=True):
     """A scan of single logs as a scan of units: each log is a unit, and so is each finding among them."""
 
     scan: Scan[PartT, ResultT]

@@ -17,6 +17,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from format.io.file_state import FileState
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
@@ -26,7 +28,6 @@ from format.log.batch_ranges import BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.node.segment import Segment
 from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
-from format.value_class import value_class
 
 PartT = TypeVar("PartT")
 PartT_co = TypeVar("PartT_co", covariant=True)
@@ -47,8 +48,7 @@ class Depth(IntEnum):
     RECORDS = 2  # the same, and the scan decodes records
 
 
-@value_class
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """The processor time of a scan, in seconds: per batch, per byte, and per compressed byte."""
 
     batch_s: float
@@ -56,8 +56,7 @@ class Cost:
     compressed_byte_s: float
 
 
-@value_class
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """What a scan needs of the logs. A ``cost`` of None means that several processes are never faster.
 
     ``chunk_bytes`` is the size of a chunk, None for the default of the walker. Chunks are not larger than the limit for
@@ -98,8 +97,7 @@ class Needs:
         )
 
 
-@value_class
-class LogUnit:
+class LogUnit(msgspec.Struct, frozen=True):
     """One log file to scan, with its place in the partition.
 
     ``segment`` is None for a file that belongs to no segment. ``next_base_offset`` is the base offset of the next
@@ -137,8 +135,7 @@ class LogUnit:
         return BatchRange(start_position(self.segment, source, selection), self.end)
 
 
-@value_class
-class OpenedRange:
+class OpenedRange(msgspec.Struct, frozen=True):
     """A range of an open log; ``chunks`` are its batches, which can be iterated once.
 
     A walk that makes a part with many bytes should write them into ``room()``, so that they reach another process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,14 +24,12 @@ from format.log.walker import batch_chunks
 from format.scan.damage_findings import OverlapFindings, RepeatFindings, damage_finding
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import CommittedView, Selection
-from format.value_class import value_class
 from format.wording import offset_range
 
 _MAX_OFFSET = 2**63 - 1
 
 
-@value_class
-class LogChunk:
+class LogChunk(msgspec.Struct, frozen=True):
     """A chunk of a log, the location of the log, and which of the chunk's rows are selected (bool).
 
     Records below ``least_offset`` are not selected.

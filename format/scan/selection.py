@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,11 +13,9 @@ from format.io.source import FileSource, Source
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.node.segment import Segment
-from format.value_class import value_class
 
 
-@value_class
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """A half-open range of offsets, from ``from_offset`` to before ``to_offset``, and one of timestamps (ms).
 
     ``from_log_start`` leaves out records below the log start offset of their partition. ``read_committed`` selects what
@@ -76,8 +75,7 @@ class Selection:
 EVERYTHING = Selection()
 
 
-@value_class
-class CommittedView:
+class CommittedView(msgspec.Struct, frozen=True):
     """What a read_committed consumer gets of a partition: no control records, and no aborted ones, up to the LSO.
 
     ``aborted`` has, for each producer id, the first offsets of its aborted transactions and the offsets of their

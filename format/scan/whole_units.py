@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from format.scan.cluster import current_cluster
 from format.scan.cost import is_worth_sharing, size_of
 from format.scan.processes.outbox import Outbox
 from format.scan.processes.workers import Workers
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Driver, LogUnit
-from format.value_class import value_class
 
 UnitT = TypeVar("UnitT")
 ResultT = TypeVar("ResultT")
@@ -53,8 +54,7 @@ class WholeUnits(Generic[UnitT, ResultT]):
         return self.read(unit, no_progress)
 
 
-@value_class
-class _SizedUnit(Generic[UnitT]):
+class _SizedUnit(msgspec.Struct, Generic[UnitT], frozen=True):
     unit: UnitT
     paths: tuple[Path, ...]
 

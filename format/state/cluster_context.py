@@ -6,8 +6,9 @@ For verbs that judge logs by the configs of their topics, or by the other replic
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.errors import InputError, KafkaLogError
@@ -24,25 +25,22 @@ from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
 from format.state.topic_configs import TopicConfigs, configs_of_topic, read_broker_properties
 from format.timestamps import iso_time
-from format.value_class import state_class, value_class
 from format.wording import counted, listed
 
 NO_METADATA = "there is no metadata log here (--metadata PATH)"
 
 
-@value_class
-class ContextTerms:
+class ContextTerms(msgspec.Struct, frozen=True):
     """Where configs come from besides the metadata log below the paths; ``until`` is for an earlier state of it."""
 
     metadata: Path | None = None
     broker_properties: Path | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    until: Until = field(default_factory=Until)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
+    until: Until = msgspec.field(default_factory=Until)
     limits: Limits = DEFAULT_LIMITS
 
 
-@value_class
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """The state of a partition in the newest metadata at hand; None where it is not known, for the reason ``unknown``.
 
     ``source`` names the metadata in words: the node that it is from, and the time of its last record.
@@ -102,8 +100,7 @@ def named_nodes(node_ids: Iterable[int]) -> str:
     return f"node{'s' if len(ids) > 1 else ''} {listed(ids)}" if ids else "none"
 
 
-@state_class
-class ClusterContext:
+class ClusterContext(msgspec.Struct):
     """The image of the cluster, None without a metadata log, and the configs around it.
 
     ``source`` is the metadata log that the image is from.
@@ -112,10 +109,10 @@ class ClusterContext:
     terms: ContextTerms
     state: MetadataState | None = None
     source: MetadataSource | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    _unknown_topics: set[str] = field(default_factory=set)
-    _nodes: dict[Path, tuple[int | None, str | None]] = field(default_factory=dict)
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    _unknown_topics: set[str] = msgspec.field(default_factory=set)
+    _nodes: dict[Path, tuple[int | None, str | None]] = msgspec.field(default_factory=dict)
 
     @property
     def image(self) -> ClusterImage | None:

@@ -6,10 +6,10 @@ Source: image MetadataDelta, TopicDelta, ClusterDelta, ConfigurationsDelta, meta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
 from typing import Any
 
-from format.value_class import state_class, value_class
+import msgspec
+from msgspec.structs import replace
 
 #: Records that change a broker which must be registered, with the field that names it.
 _BROKER_CHANGES = {
@@ -36,8 +36,7 @@ class BrokenImage(Exception):
         self.text = text
 
 
-@value_class
-class PartitionState:
+class PartitionState(msgspec.Struct, frozen=True):
     """One partition; ``directories`` has an id for each replica, or is empty. ``None`` is for an ELR never written."""
 
     replicas: Replicas = ()
@@ -53,8 +52,7 @@ class PartitionState:
     last_known_elr: Replicas | None = None
 
 
-@state_class
-class ClusterImage:
+class ClusterImage(msgspec.Struct):
     """The state after the records applied so far.
 
     ``names`` maps topic ids to names. ``brokers``, ``controllers`` and ``acls`` hold the fields of the records that
@@ -62,20 +60,20 @@ class ClusterImage:
     may be incomplete.
     """
 
-    names: dict[str, str] = field(default_factory=dict)
-    partitions: dict[PartitionKey, PartitionState] = field(default_factory=dict)
-    brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
-    controllers: dict[int, dict[str, Any]] = field(default_factory=dict)
-    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
-    features: dict[str, int] = field(default_factory=dict)
-    acls: dict[str, dict[str, Any]] = field(default_factory=dict)
-    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
-    scram_users: dict[tuple[str, int], int] = field(default_factory=dict)  # (user, mechanism) -> iterations
-    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: dict[str, str] = msgspec.field(default_factory=dict)
+    partitions: dict[PartitionKey, PartitionState] = msgspec.field(default_factory=dict)
+    brokers: dict[int, dict[str, Any]] = msgspec.field(default_factory=dict)
+    controllers: dict[int, dict[str, Any]] = msgspec.field(default_factory=dict)
+    configs: dict[ConfigResource, dict[str, str]] = msgspec.field(default_factory=dict)
+    features: dict[str, int] = msgspec.field(default_factory=dict)
+    acls: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = msgspec.field(default_factory=dict)
+    scram_users: dict[tuple[str, int], int] = msgspec.field(default_factory=dict)  # (user, mechanism) -> iterations
+    tokens: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     next_producer_id: int | None = None
     voters: dict[int, dict[str, Any]] | None = None  # None: they are in the controllers' configuration
     leader: tuple[int, int] | None = None  # node id and epoch
-    removed_topics: dict[str, str] = field(default_factory=dict)
+    removed_topics: dict[str, str] = msgspec.field(default_factory=dict)
     problem: str | None = None
 
     # -- what it says ------------------------------------------------------------------------------------------

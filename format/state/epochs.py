@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from format import layout
 from format.log.batch_table import BatchTable
-from format.value_class import state_class, value_class
 
 _ONLY_V2 = 1 << 2  # in the bits of magics
 
 
-@value_class
-class EpochFell:
+class EpochFell(msgspec.Struct, frozen=True):
     """A batch has a lower leader epoch than the batches before it, or none (-1); ``row`` is its number in the table."""
 
     row: int
@@ -20,8 +19,7 @@ class EpochFell:
     previous_epoch: int
 
 
-@state_class
-class LeaderEpochs:
+class LeaderEpochs(msgspec.Struct):
     """The leader epochs of a log: ``last`` of the last batch fed, ``_current`` of the last batch that has one."""
 
     last: int = layout.NO_LEADER_EPOCH

@@ -7,9 +7,9 @@ a later commit or tombstone of the same partition stays the latest, whenever the
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +19,6 @@ from format.kernel.tables import GROUP_COLUMNS
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
 from format.state.distinct import DistinctRows, distinct_strings
-from format.value_class import value_class
 
 #: The topics of group coordinators, each with the first of its record types.
 COORDINATOR_TOPICS = {"__consumer_offsets": 0, "__share_group_state": SHARE_STATE_TYPES}
@@ -57,8 +56,7 @@ class Outcome(IntEnum):
     OPEN = 3
 
 
-@value_class
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """Values of keys: ``columns`` is int64 with VALUE_COLUMNS; ``texts`` has those that are not empty, by row."""
 
     columns: Int64Column
@@ -75,8 +73,7 @@ class Values:
         return cls(np.empty((0, len(VALUE_COLUMNS)), np.int64), {})
 
 
-@value_class
-class GroupRecords:
+class GroupRecords(msgspec.Struct, frozen=True):
     """The changes of groups in one record table; small, and made of columns.
 
     ``keys`` are rows of a group, a second name (both numbers in ``names``, -1 for none) and the record type times 2^32
@@ -88,7 +85,7 @@ class GroupRecords:
     keys: Int64Column
     latest: Values
     totals: Int64Column
-    pending: Values = field(default_factory=Values.none)
+    pending: Values = msgspec.field(default_factory=Values.none)
     ended: tuple[tuple[int, bool], ...] = ()
     history: Values | None = None
     last_timestamp: int = layout.NO_TIMESTAMP
@@ -111,8 +108,7 @@ def read_groups(
     return _Reduction(table, topic, markers).result(with_history)
 
 
-@value_class
-class _Markers:
+class _Markers(msgspec.Struct, frozen=True):
     """The ends of transactions in a table, in log order."""
 
     producer_id: Int64Column

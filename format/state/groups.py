@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
 from format.state.distinct import DistinctRows
 from format.state.group_records import TOTAL_COLUMNS, VALUE, GroupRecords, Values
-from format.value_class import value_class
 
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
 _LEAST_ROOM = 1024
@@ -36,8 +36,7 @@ _TYPES = {
 _UNSEEN = -1
 
 
-@value_class
-class PendingCommit:
+class PendingCommit(msgspec.Struct, frozen=True):
     """An offset committed in a transaction whose end was not seen."""
 
     key: int

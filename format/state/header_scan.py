@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format.findings import Finding
@@ -13,15 +14,13 @@ from format.log.control_records import ControlRecord, read_control_records
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
-from format.value_class import value_class
 
 #: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
 _WINDOW_BYTES = 512 * 1024
 _TABLE_ROWS = 32 * 1024
 
 
-@value_class
-class Headers:
+class Headers(msgspec.Struct, frozen=True):
     """Some consecutive batches, and the control records among them by row."""
 
     table: BatchTable
@@ -45,8 +44,7 @@ class Headers:
         return Headers(self.table.rows(slice(before, None)), markers)
 
 
-@value_class
-class HeaderScan:
+class HeaderScan(msgspec.Struct, frozen=True):
     """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
 
     limits: Limits = DEFAULT_LIMITS

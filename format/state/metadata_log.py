@@ -6,11 +6,11 @@ Records of a metadata transaction take effect at its end (KIP-868); one that has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from format.errors import CorruptDataError, KafkaLogError
@@ -30,7 +30,6 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
-from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     from format.internal_topics.decoded import Problem
@@ -40,8 +39,7 @@ _CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_
 _NEVER = 2**63 - 1
 
 
-@value_class
-class MetadataRecord:
+class MetadataRecord(msgspec.Struct, frozen=True):
     """A decoded record; ``is_control`` is for those of the raft layer, whose type is that of the control record."""
 
     offset: int
@@ -51,8 +49,7 @@ class MetadataRecord:
     is_control: bool = False
 
 
-@value_class
-class MetadataRecords:
+class MetadataRecords(msgspec.Struct, frozen=True):
     """The records of a metadata log or snapshot from an offset on, as a walk; with findings for what cannot be read."""
 
     from_offset: int = 0
@@ -148,8 +145,7 @@ def metadata_records(
         yield from with_last_finding(log, driver.parts(log))
 
 
-@value_class
-class Until:
+class Until(msgspec.Struct, frozen=True):
     """The last record that counts: by its offset, by its time, or the end of the log."""
 
     offset: int = _NEVER
@@ -163,8 +159,7 @@ class Until:
 Watch = Callable[[ClusterImage, MetadataRecord], Callable[[], None] | None]
 
 
-@state_class
-class MetadataReplay:
+class MetadataReplay(msgspec.Struct):
     """Applies records to an image in log order.
 
     ``last_offset`` and ``last_timestamp`` are those of the last record, applied or held back in a transaction.
@@ -179,7 +174,7 @@ class MetadataReplay:
     contradictions: int = 0
     first_contradiction: tuple[int, str] | None = None
     transaction_start: int | None = None
-    _held: list[MetadataRecord] = field(default_factory=list)
+    _held: list[MetadataRecord] = msgspec.field(default_factory=list)
 
     def take(self, record: MetadataRecord, *, is_snapshot: bool = False) -> None:
         """Apply a record, or keep it until its transaction ends."""
@@ -216,18 +211,17 @@ class MetadataReplay:
             after()
 
 
-@state_class
-class MetadataState:
+class MetadataState(msgspec.Struct):
     """The image as of some offset, its source, and the findings of reading it."""
 
     path: Path
-    image: ClusterImage = field(default_factory=ClusterImage)
+    image: ClusterImage = msgspec.field(default_factory=ClusterImage)
     snapshot: Path | None = None
     start_offset: int = 0  # of the log that was replayed
     last_offset: int = -1
     last_timestamp: int | None = None
     record_count: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
 
     @property
     def is_damaged(self) -> bool:

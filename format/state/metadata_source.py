@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from format.errors import InputError, KafkaLogError
 from format.files import meta_properties
 from format.io.source import FileSource
@@ -17,13 +19,11 @@ from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
-from format.value_class import value_class
 
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 
-@value_class
-class MetadataSource:
+class MetadataSource(msgspec.Struct, frozen=True):
     """A metadata partition, its node, and the end of its log: (leader epoch, end offset)."""
 
     partition: Partition

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from format import layout
 from format.location import Location
 from format.log.control_records import ControlRecord
-from format.value_class import state_class, value_class
 
 
 class BatchPlace(NamedTuple):
@@ -26,8 +27,7 @@ class BatchPlace(NamedTuple):
         return log.at(self.position, self.size_bytes, self.offset)
 
 
-@state_class
-class Transaction:
+class Transaction(msgspec.Struct):
     """The batches of one transaction so far, without its end marker.
 
     ``position`` is the position of its first batch, None if that batch was not read. ``last_offset`` is the last offset
@@ -47,8 +47,7 @@ class Transaction:
     data_before: tuple[int, int] = (0, 0)
 
 
-@value_class
-class ProducerEpochFell:
+class ProducerEpochFell(msgspec.Struct, frozen=True):
     """A batch of a producer has a lower epoch than one before it."""
 
     place: BatchPlace
@@ -57,8 +56,7 @@ class ProducerEpochFell:
     highest_epoch: int
 
 
-@value_class
-class SequenceBroke:
+class SequenceBroke(msgspec.Struct, frozen=True):
     """A data batch does not continue the sequence of the producer's batch before it, or begins an epoch above 0.
 
     ``previous_sequence`` is -1 where the epoch is new. ``previous_offset`` is the last offset of the batch before, -1
@@ -75,8 +73,7 @@ class SequenceBroke:
     is_gap: bool
 
 
-@value_class
-class TransactionBegan:
+class TransactionBegan(msgspec.Struct, frozen=True):
     """The first batch of a transaction in this log."""
 
     place: BatchPlace
@@ -88,7 +85,7 @@ class TransactionBegan:
         return self.place.offset
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class TransactionEnded:
     """The end marker of a transaction whose first offset is known.
 
@@ -110,8 +107,7 @@ class TransactionEnded:
         return self.place.offset
 
 
-@value_class
-class MarkerOrphaned:
+class MarkerOrphaned(msgspec.Struct, frozen=True):
     """An end marker of a producer that has no open transaction in this log."""
 
     place: BatchPlace
@@ -121,8 +117,7 @@ class MarkerOrphaned:
     coordinator_epoch: int | None
 
 
-@value_class
-class NoEndMarker:
+class NoEndMarker(msgspec.Struct, frozen=True):
     """A control record of a producer that is no end marker, but of another type."""
 
     place: BatchPlace
@@ -130,8 +125,7 @@ class NoEndMarker:
     control: ControlRecord
 
 
-@value_class
-class TransactionLeft:
+class TransactionLeft(msgspec.Struct, frozen=True):
     """The first batch of a producer outside of its transaction, while this is open."""
 
     place: BatchPlace

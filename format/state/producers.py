@@ -6,8 +6,9 @@ the number of producers and of aborted or open transactions, not with the log.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,12 +28,11 @@ from format.state.producer_events import (
     Transaction,
 )
 from format.state.transactions import TransactionState
-from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
 
 
-@state_class
+@dataclass(slots=True)
 class ProducerEntry:
     """One producer, with the fields of a producer snapshot; ``coordinator_epoch`` is None before the first marker.
 
@@ -54,8 +54,7 @@ class ProducerEntry:
 _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 
-@state_class
-class ProducerState:
+class ProducerState(msgspec.Struct):
     """The producers and transactions of a log after the batches fed so far.
 
     ``checks_sequences`` is false for a log that a group coordinator writes: a broker does not check sequences there
@@ -64,10 +63,12 @@ class ProducerState:
     """
 
     checks_sequences: bool = True
-    entries: dict[int, ProducerEntry] = field(default_factory=dict)
-    transactions: TransactionState = field(default_factory=TransactionState)
-    _highest_epochs: dict[int, int] = field(default_factory=dict)  # producer id -> highest epoch of its batches
-    _last_data: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> epoch, last offset of it
+    entries: dict[int, ProducerEntry] = msgspec.field(default_factory=dict)
+    transactions: TransactionState = msgspec.field(default_factory=TransactionState)
+    _highest_epochs: dict[int, int] = msgspec.field(default_factory=dict)  # producer id -> highest epoch of its batches
+    _last_data: dict[int, tuple[int, int]] = msgspec.field(
+        default_factory=dict
+    )  # producer id -> epoch, last offset of it
 
     @classmethod
     def of_topic(cls, topic: str | None) -> ProducerState:

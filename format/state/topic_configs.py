@@ -7,8 +7,9 @@ server.properties, the default (core DynamicBrokerConfig, storage LogConfig).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.files.java_properties import decode_properties
@@ -21,7 +22,6 @@ from format.layout import (
 )
 from format.limits import DEFAULT_LIMITS, Limits
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage
-from format.value_class import value_class
 
 #: The default of each topic config, and the names of the broker configs that it falls back to, with their unit in ms.
 _CONFIGS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
@@ -59,8 +59,7 @@ _INTERNAL_TOPICS: Mapping[str, Mapping[str, str]] = {
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 
 
-@value_class
-class SetConfig:
+class SetConfig(msgspec.Struct, frozen=True):
     """A value, and its source.
 
     ``option``, ``topic``, ``broker``, ``cluster``, ``properties``, ``default``; and of a topic that no metadata log
@@ -77,17 +76,16 @@ class SetConfig:
         return int(self.value)
 
 
-@value_class
-class TopicConfigs:
+class TopicConfigs(msgspec.Struct, frozen=True):
     """The configs of one topic on one node: those that are set, by name.
 
     ``concluded`` is what the source that it begins with shows of a topic that no metadata log describes.
     ``broker_layers`` are the configs of the broker, each with the name of its source; the first that has a key counts.
     """
 
-    own: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = msgspec.field(default_factory=dict)
     broker_layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
     concluded: tuple[str, Mapping[str, str]] = ("", {})
 
     def get(self, name: str) -> SetConfig:

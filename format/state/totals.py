@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import field
 from operator import add
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,13 +25,11 @@ from format.kernel.tables import (
 )
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
-from format.value_class import state_class, value_class
 
 _MAX_INT64 = 2**63 - 1
 
 
-@value_class
-class OffsetsImpossible:
+class OffsetsImpossible(msgspec.Struct, frozen=True):
     """The first batch of a table whose offsets are impossible in its segment, and the number of further ones."""
 
     position: int
@@ -41,8 +39,7 @@ class OffsetsImpossible:
     more: int
 
 
-@state_class
-class LogTotals:
+class LogTotals(msgspec.Struct):
     """Sums over batches in log order; offsets and times of batches with impossible offsets are left out.
 
     ``first_timestamp`` is the first batch's base timestamp (None where a delete horizon took its place or the format
@@ -55,9 +52,9 @@ class LogTotals:
     last_offset: int | None = None
     first_timestamp: int | None = None
     max_timestamp: int | None = None
-    magics: set[int] = field(default_factory=set)
-    codec_counts: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
-    codec_bytes: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    magics: set[int] = msgspec.field(default_factory=set)
+    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    codec_bytes: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
     is_whole: bool = True
     _has_first: bool = False
 

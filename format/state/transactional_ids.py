@@ -6,13 +6,13 @@ Source: transaction-coordinator TransactionStateManager, TransactionLog.
 from __future__ import annotations
 
 import struct
-from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.layout import TRANSACTION_STATE_TOPIC
-from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     from format.internal_topics.decoder import Decoder
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 _PRODUCER = struct.Struct(">hq")
 
 
-@value_class
-class CoordinatorState:
+class CoordinatorState(msgspec.Struct, frozen=True):
     """The latest state of one transactional id. Timestamps are ms, -1 for none."""
 
     transactional_id: str
@@ -34,19 +33,18 @@ class CoordinatorState:
     partitions: frozenset[tuple[str, int]]
 
 
-@state_class
-class TransactionalIds:
+class TransactionalIds(msgspec.Struct):
     """The transactional ids in the records fed so far.
 
     The record of a key with the highest leader epoch and offset counts, so the replicas of a partition may be fed one
     after the other. ``partitions`` are the numbers of the partitions that were fed.
     """
 
-    partitions: set[int] = field(default_factory=set)
-    _latest: dict[bytes, tuple[int, int, bytes | None]] = field(default_factory=dict)
-    _key_of_producer: dict[int, tuple[int, int, bytes]] = field(default_factory=dict)
-    _decoded: dict[bytes, CoordinatorState | None] = field(default_factory=dict)
-    _names: dict[bytes, str | None] = field(default_factory=dict)
+    partitions: set[int] = msgspec.field(default_factory=set)
+    _latest: dict[bytes, tuple[int, int, bytes | None]] = msgspec.field(default_factory=dict)
+    _key_of_producer: dict[int, tuple[int, int, bytes]] = msgspec.field(default_factory=dict)
+    _decoded: dict[bytes, CoordinatorState | None] = msgspec.field(default_factory=dict)
+    _names: dict[bytes, str | None] = msgspec.field(default_factory=dict)
 
     def feed(self, key: bytes, value: bytes | None, leader_epoch: int, offset: int) -> None:
         """Take one record."""

@@ -7,10 +7,11 @@ to the next end marker with its producer id. The marker may have a higher epoch 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import repeat
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,12 +29,11 @@ from format.state.producer_events import (
     TransactionEnded,
     TransactionLeft,
 )
-from format.value_class import state_class, value_class
 
 _OUTSIDE = -1  # in place of the number of a piece
 
 
-@state_class
+@dataclass(slots=True)
 class TransactionState:
     """The open transactions after the batches fed so far, by producer id.
 
@@ -194,8 +194,7 @@ def _place(table: BatchTable, row: int) -> BatchPlace:
     return BatchPlace(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
 
 
-@value_class
-class _Pieces:
+class _Pieces(msgspec.Struct, frozen=True):
     """Totals of the data batches of each piece; ``last_offset`` is None for a piece without data batches."""
 
     producer_id: list[int]

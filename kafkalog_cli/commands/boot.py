@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count
@@ -40,8 +40,7 @@ _TABLE_COLUMNS = {
 }
 
 
-@value_class
-class Starting:
+class Starting(msgspec.Struct, frozen=True):
     """The log directories of a node, and the broker that starts on them."""
 
     paths: Annotated[

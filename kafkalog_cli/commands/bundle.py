@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.key_file import KeyFile, key_of
@@ -31,8 +31,7 @@ EXAMPLES = (
 )
 
 
-@value_class
-class Archive:
+class Archive(msgspec.Struct, frozen=True):
     """The archive to write."""
 
     output: Annotated[

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -45,11 +44,10 @@ def parse_ratio(text: Any) -> float:
     return ratio
 
 
-@value_class
-class Supposed:
+class Supposed(msgspec.Struct, frozen=True):
     """The time of the cleaner's run, and configs that override those of every topic."""
 
-    judged_at: JudgedAt = field(default_factory=JudgedAt)
+    judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
     min_cleanable_dirty_ratio: Annotated[
         float | None,
         typer.Option(
@@ -80,7 +78,7 @@ class Supposed:
     every_log: Annotated[
         bool, typer.Option("--every-log", help="Also show logs that are not compacted, as if they were compacted.")
     ] = False
-    sources: ConfigSources = field(default_factory=ConfigSources)
+    sources: ConfigSources = msgspec.field(default_factory=ConfigSources)
 
 
 def compaction(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from format.columns import BATCH, RECORD, record_schema
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -43,8 +42,7 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@value_class
-class Depth:
+class Depth(msgspec.Struct, frozen=True):
     """Which rows of a log are shown, and how deep they are decoded."""
 
     records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
@@ -58,10 +56,10 @@ class Depth:
             "--last", metavar="N", parser=parse_positive, help="Show the last N rows of each partition or log."
         ),
     ] = None
-    isolation: Isolation = field(default_factory=Isolation)
-    extra: ExtraColumns = field(default_factory=ExtraColumns)
-    following: Following = field(default_factory=Following)
-    tiering: Tiering = field(default_factory=Tiering)
+    isolation: Isolation = msgspec.field(default_factory=Isolation)
+    extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
+    following: Following = msgspec.field(default_factory=Following)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
 
 
 def dump(

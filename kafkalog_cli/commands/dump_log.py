@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from format.io.remote_path import is_remote, path_of
 from format.io.stores.store import WrongAddress
-from format.value_class import value_class
 from format.wording import did_you_mean
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
@@ -140,8 +139,7 @@ _CLASS_HELP = (
 )
 
 
-@value_class
-class Decoders:
+class Decoders(msgspec.Struct, frozen=True):
     """The decoders of keys and values, by Kafka's flags."""
 
     key_decoder_class: Annotated[
@@ -186,8 +184,7 @@ class Decoders:
         return self.key_decoder_class is not None or self.value_decoder_class is not None
 
 
-@value_class
-class KafkaFlags:
+class KafkaFlags(msgspec.Struct, frozen=True):
     """The flags of kafka-dump-log, and the release to emulate."""
 
     files: Annotated[
@@ -219,7 +216,7 @@ class KafkaFlags:
     verify_index_only: Annotated[
         bool, typer.Option("--verify-index-only", help="Compare an index with its log without printing it.")
     ] = False
-    decoders: Decoders = field(default_factory=Decoders)
+    decoders: Decoders = msgspec.field(default_factory=Decoders)
     emulate: Annotated[
         str | None,
         typer.Option(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
+from msgspec.structs import asdict
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -32,8 +32,7 @@ EXAMPLES = (
 )
 
 
-@value_class
-class Extracted:
+class Extracted(msgspec.Struct, frozen=True):
     """Which records are extracted, and into which files."""
 
     paths: Paths
@@ -47,10 +46,10 @@ class Extracted:
             **one_of("parquet", "jsonl", "csv"),
         ),
     ] = None
-    range: Range = field(default_factory=Range)
-    isolation: Isolation = field(default_factory=Isolation)
-    extra: ExtraColumns = field(default_factory=ExtraColumns)
-    tiering: Tiering = field(default_factory=Tiering)
+    range: Range = msgspec.field(default_factory=Range)
+    isolation: Isolation = msgspec.field(default_factory=Isolation)
+    extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
     records_per_file: Annotated[
         int | None,
         typer.Option(
@@ -154,7 +153,8 @@ def extract(
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
     """The format of the files. Raises a usage error if it needs a library that is not installed."""
     from contextlib import suppress
-    from dataclasses import replace
+
+    from msgspec.structs import replace
 
     from format.kernel.compiled import KERNEL_IS_COMPILED
     from format.verbs.extract.files import ParquetFormat, TextFormat

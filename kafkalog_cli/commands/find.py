@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from format.io.remote_path import is_remote, path_of
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import ClusterMetadata
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -60,8 +59,7 @@ def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | No
     raise typer.BadParameter(printable(f"find searches one partition, and {len(paths)} paths are given; {instead}"))
 
 
-@value_class
-class Sought:
+class Sought(msgspec.Struct, frozen=True):
     """What to look for, and where."""
 
     paths: Annotated[
@@ -92,8 +90,8 @@ class Sought:
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
     ] = False
-    cluster: ClusterMetadata = field(default_factory=ClusterMetadata)
-    tiering: Tiering = field(default_factory=Tiering)
+    cluster: ClusterMetadata = msgspec.field(default_factory=ClusterMetadata)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
     visibility_limit: Annotated[
         int | None,
         typer.Option(
@@ -143,8 +141,7 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
             _show(run, item, _Reader(partition, sought, guards.limits))
 
 
-@value_class
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """Looks up whether the replica that was searched is the leader's, when that is asked for."""
 
     partition: Partition

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -49,8 +48,7 @@ _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
 
 
-@value_class
-class Around:
+class Around(msgspec.Struct, frozen=True):
     """Records around each match, and more columns."""
 
     context: Annotated[
@@ -71,15 +69,14 @@ class Around:
             "--after-context", "-A", metavar="N", parser=parse_count, help="Also show N records after each match."
         ),
     ] = None
-    extra: ExtraColumns = field(default_factory=ExtraColumns)
+    extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
 
     @property
     def is_wanted(self) -> bool:
         return any(each is not None for each in (self.context, self.before, self.after))
 
 
-@value_class
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """The conditions that records must meet, and how many of them are shown."""
 
     words: Annotated[
@@ -126,11 +123,11 @@ class Wanted:
             "--producer-epoch", metavar="N", parser=parse_count, help="Only records with this producer epoch."
         ),
     ] = None
-    rows: Rows = field(default_factory=Rows)
-    isolation: Isolation = field(default_factory=Isolation)
-    around: Around = field(default_factory=Around)
-    following: Following = field(default_factory=Following)
-    tiering: Tiering = field(default_factory=Tiering)
+    rows: Rows = msgspec.field(default_factory=Rows)
+    isolation: Isolation = msgspec.field(default_factory=Isolation)
+    around: Around = msgspec.field(default_factory=Around)
+    following: Following = msgspec.field(default_factory=Following)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
 
     @property
     def is_only_range(self) -> bool:
@@ -139,8 +136,7 @@ class Wanted:
         return self.everything and not self.tombstones and all(each is None for each in narrowing)
 
 
-@value_class
-class PerFile:
+class PerFile(msgspec.Struct, frozen=True):
     """Whether rows are files instead of records."""
 
     count: Annotated[

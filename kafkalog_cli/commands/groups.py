@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -79,8 +79,7 @@ _TABLE_COLUMNS = {
 }
 
 
-@value_class
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """Which groups and topics are listed: their last offsets or every commit, and a CSV file to reset them."""
 
     group: Annotated[

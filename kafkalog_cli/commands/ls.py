@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from format.findings import Severity
 from format.layout import CODEC_NAMES
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import JudgedAt
 from kafkalog_cli.options.compression import Sample, check_level
 from kafkalog_cli.options.guards import DecompressionGuard
@@ -78,8 +77,7 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@value_class
-class Recompression:
+class Recompression(msgspec.Struct, frozen=True):
     """An estimate of what recompression would save: the codec, its level, and the sample."""
 
     estimate: Annotated[
@@ -94,7 +92,7 @@ class Recompression:
         int | None,
         typer.Option("--level", metavar="N", help="With --estimate: its level.", show_default="Kafka's"),
     ] = None
-    sample: Sample = field(default_factory=Sample)
+    sample: Sample = msgspec.field(default_factory=Sample)
 
     def check(self, by: str | None) -> None:
         """Raise a usage error for options that do not go together."""
@@ -119,8 +117,7 @@ class Recompression:
         return EstimateTerms(Target(CODEC_NAMES.index(self.codec or "zstd"), self.level), self.sample.size_bytes)
 
 
-@value_class
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """What is listed, and in which order."""
 
     segments: Annotated[
@@ -156,9 +153,9 @@ class Listed:
             **one_of(*GROUPINGS),
         ),
     ] = None
-    judged_at: JudgedAt = field(default_factory=JudgedAt)
-    recompression: Recompression = field(default_factory=Recompression)
-    tiering: Tiering = field(default_factory=Tiering)
+    judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
+    recompression: Recompression = msgspec.field(default_factory=Recompression)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
 
 
 def ls(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -40,11 +39,10 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@value_class
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """The record up to which the metadata is read, and the topics and changes of interest."""
 
-    as_of: AsOf = field(default_factory=AsOf)
+    as_of: AsOf = msgspec.field(default_factory=AsOf)
     at_offset: Annotated[
         int | None,
         typer.Option(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import Writers, say_absent_topics
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -57,8 +57,7 @@ def _record_place(text: Any) -> Any:
         raise typer.BadParameter(printable(str(error))) from None
 
 
-@value_class
-class OfRecord:
+class OfRecord(msgspec.Struct, frozen=True):
     """The record whose producer is shown."""
 
     record: Annotated[

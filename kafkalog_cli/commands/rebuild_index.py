@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -21,8 +21,7 @@ EXAMPLES = (
 _TABLE_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
 
 
-@value_class
-class Rebuilt:
+class Rebuilt(msgspec.Struct, frozen=True):
     """Which indexes are rebuilt, where they are written, and what is copied with them."""
 
     sources: Sources

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from format.layout import CODEC_NAMES
-from format.value_class import value_class
 from kafkalog_cli.options.compression import Sample, check_level
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -43,8 +42,7 @@ _DECISION_COLUMNS = ShownColumns(
 )
 
 
-@value_class
-class Recompressed:
+class Recompressed(msgspec.Struct, frozen=True):
     """What is recompressed and how, where it is written, and whether it is only measured or explained."""
 
     sources: Sources
@@ -70,7 +68,7 @@ class Recompressed:
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
     ] = False
-    sample: Sample = field(default_factory=Sample)
+    sample: Sample = msgspec.field(default_factory=Sample)
     explain: Annotated[
         bool, typer.Option("--explain", help="Show for each batch what would be done and why; write nothing.")
     ] = False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.key_file import KeyFile, key_of
@@ -29,8 +29,7 @@ EXAMPLES = (
 )
 
 
-@value_class
-class Redacted:
+class Redacted(msgspec.Struct, frozen=True):
     """What is redacted, where the copy is written, and what replaces the bytes."""
 
     sources: Sources
@@ -47,7 +46,7 @@ class Redacted:
     header_names: Annotated[
         bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
     ] = False
-    selected: Range = field(default_factory=Range)
+    selected: Range = msgspec.field(default_factory=Range)
 
 
 def redact(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import ConfigSources
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -34,8 +33,7 @@ EXAMPLES = (
 )
 
 
-@value_class
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """What is written, and where."""
 
     format: Annotated[
@@ -102,7 +100,6 @@ def report(
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
-            gc.freeze()  # what was read stays to the end, and later collections would search it in vain
             made = making.finish()
             for part in render(made):
                 output.write(part.encode())

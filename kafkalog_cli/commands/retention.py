@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -38,11 +37,10 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@value_class
-class Supposed:
+class Supposed(msgspec.Struct, frozen=True):
     """The time of the broker's check, and configs that override those of every topic."""
 
-    judged_at: JudgedAt = field(default_factory=JudgedAt)
+    judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
     retention_ms: Annotated[
         int | None,
         typer.Option(
@@ -59,7 +57,7 @@ class Supposed:
         str | None,
         typer.Option("--cleanup-policy", help="Assume this cleanup.policy for every topic.", **one_of(*POLICIES)),
     ] = None
-    sources: ConfigSources = field(default_factory=ConfigSources)
+    sources: ConfigSources = msgspec.field(default_factory=ConfigSources)
     totals: Annotated[bool, typer.Option("--totals", help="Show only the totals by topic.")] = False
 
 

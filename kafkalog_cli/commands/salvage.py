@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -23,8 +23,7 @@ EXAMPLES = (
 )
 
 
-@value_class
-class Salvaged:
+class Salvaged(msgspec.Struct, frozen=True):
     """The sources to salvage, and the directory of the result."""
 
     sources: Sources

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.as_of import Writers, say_absent_topics
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -51,20 +50,18 @@ _TABLE_COLUMNS = {
 _MINUTE_MS = 60_000
 
 
-@value_class
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Which transactions are shown."""
 
     open: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False
     hanging: Annotated[bool, typer.Option("--hanging", help="Only open transactions that no coordinator will end.")] = (
         False
     )
-    writers: Writers = field(default_factory=Writers)
-    following: Following = field(default_factory=Following)
+    writers: Writers = msgspec.field(default_factory=Writers)
+    following: Following = msgspec.field(default_factory=Following)
 
 
-@value_class
-class Aborting:
+class Aborting(msgspec.Struct, frozen=True):
     """The limit for hanging transactions, and the form of the commands that abort them."""
 
     max_timeout: Annotated[

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from format.columns import FINDING
 from format.io.bundles import opened
-from format.value_class import value_class
 from format.wording import counted, listed
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
@@ -38,8 +37,7 @@ EXAMPLES = (
 _MOST_NAMED = 3
 
 
-@value_class
-class Depth:
+class Depth(msgspec.Struct, frozen=True):
     """How deep logs are checked."""
 
     level: Annotated[
@@ -51,12 +49,11 @@ class Depth:
             **one_of(*LEVELS),
         ),
     ] = "full"
-    following: Following = field(default_factory=Following)
-    tiering: Tiering = field(default_factory=Tiering)
+    following: Following = msgspec.field(default_factory=Following)
+    tiering: Tiering = msgspec.field(default_factory=Tiering)
 
 
-@value_class
-class KeyPlaces:
+class KeyPlaces(msgspec.Struct, frozen=True):
     """Whether the partition of each key is checked, and against which partitioner."""
 
     partitioner: Annotated[

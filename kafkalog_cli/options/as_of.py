@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from format.io.remote_path import path_of
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_count, parse_moment
 from kafkalog_cli.options.reading import check_path
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
 
-@value_class
-class AsOf:
+class AsOf(msgspec.Struct, frozen=True):
     """The time up to which logs are replayed."""
 
     at: Annotated[
@@ -37,8 +35,7 @@ class AsOf:
     ] = None
 
 
-@value_class
-class Writers:
+class Writers(msgspec.Struct, frozen=True):
     """The producers and the topics of interest, and the time up to which their logs are read."""
 
     producer_id: Annotated[
@@ -56,7 +53,7 @@ class Writers:
             show_default="all",
         ),
     ] = None
-    as_of: AsOf = field(default_factory=AsOf)
+    as_of: AsOf = msgspec.field(default_factory=AsOf)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -67,8 +64,7 @@ def _check(path: str | None) -> str | None:
     return None if path is None else check_path(path)
 
 
-@value_class
-class JudgedAt:
+class JudgedAt(msgspec.Struct, frozen=True):
     """The time at which the broker's check is assumed to run. Ages are measured back from it."""
 
     at: Annotated[
@@ -91,8 +87,7 @@ class JudgedAt:
         return parse_time("now") if self.at is None else self.at
 
 
-@value_class
-class ClusterMetadata:
+class ClusterMetadata(msgspec.Struct, frozen=True):
     """A metadata log that is not beside the logs."""
 
     metadata: Annotated[
@@ -113,8 +108,7 @@ class ClusterMetadata:
         return ContextTerms(metadata=None if self.metadata is None else path_of(self.metadata), limits=limits)
 
 
-@value_class
-class ConfigSources:
+class ConfigSources(msgspec.Struct, frozen=True):
     """A metadata log and a server.properties that are not beside the logs."""
 
     metadata: Annotated[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size, shown
 
 
@@ -19,8 +19,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
     return settings
 
 
-@value_class
-class Cluster:
+class Cluster(msgspec.Struct, frozen=True):
     """Where a command runs on Spark, and how its work is cut."""
 
     master: Annotated[
@@ -56,8 +55,7 @@ class Cluster:
         return dict(each.split("=", 1) for each in self.conf or ())
 
 
-@value_class
-class Tables:
+class Tables(msgspec.Struct, frozen=True):
     """The directory of Parquet tables that a run writes beside its output."""
 
     tables: Annotated[
@@ -74,8 +72,7 @@ class Tables:
     ] = None
 
 
-@value_class
-class BatchesTable:
+class BatchesTable(msgspec.Struct, frozen=True):
     """Whether there is also a table of batches."""
 
     batches: Annotated[bool, typer.Option("--batches", help="Also write a table of all batches; needs --output.")] = (

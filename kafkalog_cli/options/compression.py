@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
 
 
@@ -25,8 +25,7 @@ def check_level(codec: str | None, level: int | None) -> None:
         raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")
 
 
-@value_class
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """The part of each topic that is measured."""
 
     sample: Annotated[

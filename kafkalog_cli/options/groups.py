@@ -1,4 +1,4 @@
-"""Option groups: frozen dataclasses as parameters of a command, whose fields typer sees as single options.
+"""Option groups: frozen structs as parameters of a command, whose fields typer sees as single options.
 
 A field is an option: ``name: Annotated[type, typer.Option(…)] = default``. A field may also be another group. The
 options keep the order of the parameters and fields, except those marked LAST, which follow all others.
@@ -7,13 +7,14 @@ options keep the order of the parameters and fields, except those marked LAST, w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-#: Metadata of a field whose option comes after all others.
-LAST = {"is_last": True}
+import msgspec
+
+#: Stands in the annotation of a field whose option comes after all others.
+LAST = object()
 
 
 def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
@@ -26,7 +27,7 @@ def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> C
     parameters: list[Parameter] = []
     last: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
-        if is_dataclass(hints[name]):
+        if is_group(hints[name]):
             _expand(hints[name], parameters, last)
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
@@ -58,31 +59,34 @@ def _hints(group: Any) -> dict[str, Any]:
     return get_type_hints(group, include_extras=True)
 
 
+def is_group(hint: Any) -> bool:
+    """Whether a parameter or field with this type is a group."""
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+
+
 def _expand(group: Any, parameters: list[Parameter], last: list[Parameter]) -> None:
     hints = _hints(group)
-    for field in fields(group):
-        hint = hints[field.name]
-        if is_dataclass(hint):
+    names: tuple[str, ...] = group.__struct_fields__
+    defaults = (Parameter.empty,) * (len(names) - len(group.__struct_defaults__)) + group.__struct_defaults__
+    for name, default in zip(names, defaults, strict=True):
+        hint = hints[name]
+        if is_group(hint):
             _expand(hint, parameters, last)
         else:
-            made = Parameter(field.name, Parameter.KEYWORD_ONLY, default=_default(field), annotation=hint)
-            (last if field.metadata.get("is_last") else parameters).append(made)
-
-
-def _default(field: Field[Any]) -> Any:
-    return Parameter.empty if field.default is MISSING else field.default
+            made = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            (last if LAST in get_args(hint) else parameters).append(made)
 
 
 def _value(name: str, hint: Any, values: dict[str, Any]) -> Any:
     """The value of a parameter or field: the option's own, or the group made of the values of its options."""
-    if not is_dataclass(hint):
+    if not is_group(hint):
         return values[name]
     group: Any = hint
     hints = _hints(group)
     return group(
         **{
-            field.name: _value(field.name, hints[field.name], values)
-            for field in fields(group)
-            if is_dataclass(hints[field.name]) or field.name in values
+            each: _value(each, hints[each], values)
+            for each in group.__struct_fields__
+            if is_group(hints[each]) or each in values
         }
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
 
 
@@ -16,8 +16,7 @@ def _mebibytes(size_bytes: int) -> str:
     return f"{size_bytes // MIB}MiB"
 
 
-@value_class
-class DecompressionGuard:
+class DecompressionGuard(msgspec.Struct, frozen=True):
     """The largest size of one batch when decompressed."""
 
     max_decompressed_bytes: Annotated[
@@ -36,11 +35,10 @@ class DecompressionGuard:
         return _limits(max_decompressed_bytes=self.max_decompressed_bytes)
 
 
-@value_class
-class Guards:
+class Guards(msgspec.Struct, frozen=True):
     """The largest sizes of one batch, one record and one zstd window."""
 
-    decompression: DecompressionGuard = field(default_factory=DecompressionGuard)
+    decompression: DecompressionGuard = msgspec.field(default_factory=DecompressionGuard)
     max_record_bytes: Annotated[
         int | None,
         typer.Option(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from format.findings import Severity
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import completion_of, shown
 
 LEVELS = ("headers", "crc", "records", "full")
@@ -25,8 +25,7 @@ def parse_severity(text: Any) -> Severity:
     raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(_LABELS)}")
 
 
-@value_class
-class Judging:
+class Judging(msgspec.Struct, frozen=True):
     """The severity that fails a run."""
 
     fail_on: Annotated[

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Annotated, Protocol
 
+import msgspec
 import typer
 
-from format.value_class import value_class
 from kafkalog_cli.options.groups import LAST
 from kafkalog_cli.options.parsers import one_of, parse_columns
 from kafkalog_cli.render import FORMATS
@@ -28,7 +27,7 @@ Columns = Annotated[
         show_default="the essential ones, and more if they fit",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error."), LAST]
 
 
 class Output(Protocol):
@@ -44,13 +43,12 @@ class Output(Protocol):
     def chosen_columns(self) -> tuple[str, ...] | None: ...
 
 
-@value_class
-class RowOutput:
+class RowOutput(msgspec.Struct, frozen=True):
     """Rows on standard output."""
 
     format_name: Format = None
     columns: Columns = None
-    quiet: Quiet = field(default=False, metadata=LAST)
+    quiet: Quiet = False
 
     @property
     def output_file(self) -> None:
@@ -61,8 +59,7 @@ class RowOutput:
         return _names(self.columns)
 
 
-@value_class
-class DocumentOutput:
+class DocumentOutput(msgspec.Struct, frozen=True):
     """Rows on standard output or in a new file."""
 
     format_name: Format = None
@@ -71,15 +68,14 @@ class DocumentOutput:
         typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
     ] = None
     columns: Columns = None
-    quiet: Quiet = field(default=False, metadata=LAST)
+    quiet: Quiet = False
 
     @property
     def chosen_columns(self) -> tuple[str, ...] | None:
         return _names(self.columns)
 
 
-@value_class
-class SummaryOutput:
+class SummaryOutput(msgspec.Struct, frozen=True):
     """Only the summary, on standard error, for commands whose result is a document of its own."""
 
     quiet: bool = False

@@ -7,16 +7,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from format.io.bundles.members import SUFFIX
 from format.io.remote_path import is_on_disk, is_remote, path_of
 from format.node.log_dir import Kind
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.render.escape import printable
 
@@ -101,8 +100,7 @@ Paths = Annotated[
 ]
 
 
-@value_class
-class AsKind:
+class AsKind(msgspec.Struct, frozen=True):
     """The kind of file or directory to read a path as."""
 
     as_kind: Annotated[
@@ -119,12 +117,11 @@ class AsKind:
         return None if self.as_kind is None else Kind(self.as_kind)
 
 
-@value_class
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """The paths to read, and the kind to read them as."""
 
     paths: Paths
-    as_kind: AsKind = field(default_factory=AsKind)
+    as_kind: AsKind = msgspec.field(default_factory=AsKind)
 
     @property
     def files(self) -> list[Path]:
@@ -141,8 +138,7 @@ class Reading:
         return targets_at(self.files, self.kind)
 
 
-@value_class
-class Following:
+class Following(msgspec.Struct, frozen=True):
     """Whether the logs are followed as they grow."""
 
     follow: Annotated[
@@ -185,8 +181,7 @@ def _check_if_given(path: str | None) -> str | None:
     return None if path is None else check_path(path)
 
 
-@value_class
-class Tiering:
+class Tiering(msgspec.Struct, frozen=True):
     """The place of the objects of remote storage."""
 
     remote: Annotated[

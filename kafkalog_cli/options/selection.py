@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.columns import EXTRA_RECORD_COLUMNS
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment, parse_positive
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def check_range(context: typer.Context, parameter: typer.CallbackParam, value: i
     return value
 
 
-@value_class
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, both ends included."""
 
     from_offset: Annotated[
@@ -79,18 +78,16 @@ class Range:
         return Selection(self.from_offset, _after(self.to_offset), self.from_time, _after(self.to_time))
 
 
-@value_class
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, and the number of rows."""
 
-    range: Range = field(default_factory=Range)
+    range: Range = msgspec.field(default_factory=Range)
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after N rows.")
     ] = None
 
 
-@value_class
-class Isolation:
+class Isolation(msgspec.Struct, frozen=True):
     """The records that consumers receive."""
 
     read_committed: Annotated[
@@ -114,8 +111,7 @@ class Isolation:
         return replace(range_.selection, read_committed=self.read_committed, from_log_start=self.from_log_start)
 
 
-@value_class
-class ExtraColumns:
+class ExtraColumns(msgspec.Struct, frozen=True):
     """Columns that rows of records have on request."""
 
     with_columns: Annotated[

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
-from dataclasses import field
 from typing import Annotated
 
+import msgspec
 import typer
 
 from format.io.remote_path import reads_addresses
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_positive, parse_rate
 
 
-@value_class
-class Sharing:
+class Sharing(msgspec.Struct, frozen=True):
     """The number of processes that share large work."""
 
     jobs: Annotated[
@@ -42,8 +40,7 @@ class Sharing:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@value_class
-class Pacing:
+class Pacing(msgspec.Struct, frozen=True):
     """The rate of reading, and the use of the page cache."""
 
     max_rate: Annotated[
@@ -70,12 +67,11 @@ class Pacing:
         return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
 
 
-@value_class
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """Work that is shared by processes and paced."""
 
-    sharing: Sharing = field(default_factory=Sharing)
-    pacing: Pacing = field(default_factory=Pacing)
+    sharing: Sharing = msgspec.field(default_factory=Sharing)
+    pacing: Pacing = msgspec.field(default_factory=Pacing)
 
     @property
     def process_count(self) -> int:

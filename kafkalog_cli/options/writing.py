@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from format.io.remote_path import is_remote, path_of
 from format.layout import MANIFEST
-from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size, shown
 from kafkalog_cli.options.reading import check_paths, place_of
 
@@ -41,8 +41,7 @@ OutputDirectory = Annotated[
 ]
 
 
-@value_class
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """The partitions to copy."""
 
     sources: Annotated[
@@ -60,8 +59,7 @@ class Sources:
         return [place_of(each) for each in self.sources]
 
 
-@value_class
-class Resumption:
+class Resumption(msgspec.Struct, frozen=True):
     """Whether a run continues an interrupted one, and can be continued itself."""
 
     resume: Annotated[
@@ -86,8 +84,7 @@ class Resumption:
         )
 
 
-@value_class
-class Indexing:
+class Indexing(msgspec.Struct, frozen=True):
     """The density of new indexes."""
 
     index_interval: Annotated[

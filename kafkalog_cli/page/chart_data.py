@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from format.timestamps import iso_time
-from format.value_class import value_class
 from kafkalog_cli.render.escape import escape_text
 from kafkalog_cli.render.table import human_size
 
@@ -21,8 +22,7 @@ OTHERS = "others"
 Values = list[dict[str, Any]]
 
 
-@value_class
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A range of times that a chart shows, and the width of its bins."""
 
     start: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import PurePath
 from pkgutil import get_data
 from typing import Any
@@ -16,8 +17,6 @@ from format.verbs.report.terms import Report
 from format.version import VERSION
 from kafkalog_cli.page import charts
 from kafkalog_cli.page.chart_library import chart_library
-from kafkalog_cli.page.compiled_template import compiled_templates
-from kafkalog_cli.page.light_digest import sha256
 from kafkalog_cli.page.partition_map import MAP_COLUMNS, STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
@@ -40,7 +39,6 @@ def page_parts(report: Report) -> Iterator[str]:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=compiled_templates(),
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
     library, script = chart_library(), _resource("page.js")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
 from format.columns import RowSchema
-from format.value_class import value_class
 from format.verbs.report.terms import Report, ReportTable
 from kafkalog_cli.page.script_json import script_json
 from kafkalog_cli.render.escape import escape_text
@@ -20,8 +20,7 @@ _KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "
 _RANGES = ("lost_offsets", "damaged")
 
 
-@value_class
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A table on the page: its row type, its heading, the sentence in place of no rows, and its columns."""
 
     type: str
@@ -87,8 +86,7 @@ TABLES = (
 )  # fmt: skip
 
 
-@value_class
-class TableView:
+class TableView(msgspec.Struct, frozen=True):
     """A table as the template shows it."""
 
     id: str

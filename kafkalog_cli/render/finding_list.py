@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any
+
+import msgspec
 
 from format.columns import FINDING
 from format.findings import FINDING_CODES
-from format.value_class import state_class
 from kafkalog_cli.render.escape import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
@@ -25,8 +25,7 @@ _IN_FULL_INFO = 1
 _MOST_FILES = 3
 
 
-@state_class
-class _InFile:
+class _InFile(msgspec.Struct):
     """The gathered findings of one code in one file."""
 
     count: int = 0
@@ -55,15 +54,14 @@ class _InFile:
         return words
 
 
-@state_class
-class _Kind:
+class _Kind(msgspec.Struct):
     """The findings of one code and severity: those in full, and the others by file."""
 
     severity: str
     count: int = 0
-    paragraphs: list[str] = field(default_factory=list)  # held back until the end
-    gathered: dict[str, _InFile] = field(default_factory=dict)
-    next_steps: dict[str, None] = field(default_factory=dict)  # in order
+    paragraphs: list[str] = msgspec.field(default_factory=list)  # held back until the end
+    gathered: dict[str, _InFile] = msgspec.field(default_factory=dict)
+    next_steps: dict[str, None] = msgspec.field(default_factory=dict)  # in order
 
 
 class FindingList:

@@ -6,10 +6,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from format.columns import SEGMENT, TRANSACTION
@@ -23,7 +24,6 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
-from format.value_class import value_class
 from format.wording import did_you_mean
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
@@ -46,11 +46,10 @@ class DamagedData(KafkaLogError):
     """Damaged data, in mode FAILFAST."""
 
 
-@value_class
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """The context of all tasks: brokers by log directory, paths of ``__transaction_state``, compacted topics."""
 
-    brokers: Brokers = field(default_factory=Brokers)
+    brokers: Brokers = msgspec.field(default_factory=Brokers)
     coordinators: tuple[str, ...] = ()
     compacted_topics: frozenset[str] = frozenset()
 

@@ -7,12 +7,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+
+import msgspec
 
 from format.errors import InputError
 from format.location import Location
 from format.scan.selection import Selection
-from format.value_class import value_class
 from format.wording import did_you_mean
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
@@ -63,8 +63,7 @@ class BadOption(InputError):
     """An option of the data source that is unknown, or has an invalid value."""
 
 
-@value_class
-class ReadOptions:
+class ReadOptions(msgspec.Struct, frozen=True):
     """The options of one read.
 
     ``starting`` and ``ending`` are offsets by topic and partition; the key ("", -1) stands for all other partitions.
@@ -81,8 +80,8 @@ class ReadOptions:
     mode: str = "PERMISSIVE"
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    starting: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
+    ending: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
     starting_timestamp: int | None = None
     ending_timestamp: int | None = None
     value: bool = True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from format.value_class import value_class
+import msgspec
 
 #: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
 StreamOffset = dict[str, dict[str, dict[str, Any]]]
@@ -12,8 +12,7 @@ StreamOffset = dict[str, dict[str, dict[str, Any]]]
 _TOPIC_ID = "id"
 
 
-@value_class
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The place of a partition in offsets. ``broker`` is its id, or the path of a log directory without one."""
 
     broker: str

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from format import layout
@@ -29,7 +30,6 @@ from format.node.log_dir import Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selection import Selection, start_position
-from format.value_class import value_class
 from format.verbs.groups.log_ends import log_end_of
 from spark_jobs.brokers import Brokers, node_id_of
 from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
@@ -57,8 +57,7 @@ class DataLost(KafkaLogError):
     """Records that are gone before the stream has read them."""
 
 
-@value_class
-class _Replica:
+class _Replica(msgspec.Struct, frozen=True):
     """A partition at the paths of the stream, the offset up to which it may be read, and that where its log ends."""
 
     broker_id: int | None
@@ -83,8 +82,7 @@ class _Replica:
         return self.partition.segments[0].base_offset
 
 
-@value_class
-class StreamPart:
+class StreamPart(msgspec.Struct, frozen=True):
     """A part of a log, and the offsets to read from it: from ``start``, up to and without ``end``."""
 
     part: LogPart
@@ -102,8 +100,7 @@ class StreamPart:
         return replace(options, starting={key: self.start}, ending={key: self.end})
 
 
-@value_class
-class _GrownLog:
+class _GrownLog(msgspec.Struct, frozen=True):
     """A log, and the offsets to read from it."""
 
     segment: PlannedSegment

@@ -6,12 +6,12 @@ import os
 import stat
 from collections.abc import Collection
 
+import msgspec
+
 from format.io.remote_path import entries_of, is_remote, path_of
-from format.value_class import value_class
 
 
-@value_class
-class FileState:
+class FileState(msgspec.Struct, frozen=True):
     """Size and time of a file, or the sums of several, when the plan was made."""
 
     size_bytes: int

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
 from format.io.file_state import FileState
@@ -17,7 +19,6 @@ from format.log.batch_ranges import BatchRange
 from format.scan.processes.room import OwnRoom
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
 from spark_jobs.work.part_bounds import bounds_of, opened
 from spark_jobs.work.planning import LogPart, PlannedSegment
 from spark_jobs.work.tasks import Result
@@ -27,8 +28,7 @@ from spark_jobs.work.units import SplitUnit
 STATUS, PARTS, FINISHED = 0, 1, 2
 
 
-@value_class
-class PartStatus:
+class PartStatus(msgspec.Struct, frozen=True):
     """The outcome of reading a part. ``is_plain`` False means that the log must be read as a whole.
 
     ``first_offset`` and ``last_offset`` are of its batches, None where it has none. ``change`` is the message about a

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.io import remote_files
@@ -27,7 +30,6 @@ from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
-from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
 from spark_jobs.work.packed import PackedList, PackedStream
 from spark_jobs.work.workers import Surroundings
@@ -59,8 +61,7 @@ class Splits(Enum):
     RANGES = "ranges"
 
 
-@value_class
-class PlannedSegment:
+class PlannedSegment(msgspec.Struct, frozen=True):
     """A ``.log`` file of a unit that is read in ``part_count`` parts; ``number`` is its place in the unit."""
 
     unit: int
@@ -78,8 +79,7 @@ class PlannedSegment:
         return LogUnit(path_of(self.path), self.location, None, self.next_base_offset)
 
 
-@value_class
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A partition, a file, or the files of a log directory itself.
 
     ``segments`` are its logs where they are read in parts. ``checkpoints`` has the entries of this partition.
@@ -103,8 +103,7 @@ class Unit:
         return self.path
 
 
-@value_class
-class LogPart:
+class LogPart(msgspec.Struct, frozen=True):
     """One of the parts in which a log is read; ``part`` is its number, from 0.
 
     ``unit`` is the log as a scan described it, None for the log file by itself: a plan of a hundred thousand logs keeps

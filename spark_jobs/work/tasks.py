@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from format.limits import MIB
-from format.value_class import value_class
 from spark_jobs.session import is_remote_session
 from spark_jobs.work.packed import PackedList, unpacked
 from spark_jobs.work.workers import Surroundings, begin_task
@@ -43,8 +43,7 @@ _BATCH_BYTES = 4 * MIB
 ORDER = ("unit", "phase", "segment", "part", "step")
 
 
-@value_class
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """One result of a task, about one unit. Results are sorted by their numbers."""
 
     unit: int
@@ -55,8 +54,7 @@ class Result:
     value: Any
 
 
-@value_class
-class _InClosure:
+class _InClosure(msgspec.Struct, frozen=True):
     """A value that travels with the function of a task, where there is no broadcast."""
 
     value: Any
@@ -72,8 +70,7 @@ def _known_to_tasks(session: SparkSession, surroundings: Surroundings) -> Any:
     return _InClosure(surroundings) if surroundings.tier is None else shared_with_tasks(session, surroundings)
 
 
-@value_class
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """The bytes of results that a task returns at once.
 
     The result LEFT_OUT follows them, and then, with ``is_rest_kept``, the others in the phase LATE.

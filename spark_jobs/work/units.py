@@ -7,9 +7,12 @@ A plan reads only names, sizes and times. The task that reads a range finds wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from format.findings import Finding, finding
 from format.io.remote_path import is_there
@@ -17,7 +20,6 @@ from format.location import Location
 from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
-from format.value_class import value_class
 from spark_jobs.work.file_states import (
     FileState,
     is_directory,
@@ -41,8 +43,7 @@ from spark_jobs.work.planning import (
 from spark_jobs.work.workers import Surroundings
 
 
-@value_class
-class WholeUnit:
+class WholeUnit(msgspec.Struct, frozen=True):
     """A unit that one task reads: the files at ``place``, whose size and time were ``state`` when it was planned."""
 
     number: int
@@ -69,8 +70,7 @@ class WholeUnit:
             yield finding("file-changed", location, words)
 
 
-@value_class
-class SplitUnit:
+class SplitUnit(msgspec.Struct, frozen=True):
     """A unit whose logs several tasks read."""
 
     number: int

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import field
+
+import msgspec
 
 from format.io import remote_files
 from format.io.freed_memory import keep_freed_memory
 from format.node import remote_tier
 from format.node.remote_tier import RemoteTier
-from format.value_class import value_class
 
 _begun = 0
 
 
-@value_class
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """State of the planning process that its tasks need: addresses with options, and remote segments."""
 
-    addresses: tuple[str, ...] = field(default_factory=remote_files.known)
-    tier: RemoteTier | None = field(default_factory=lambda: remote_tier.current)
+    addresses: tuple[str, ...] = msgspec.field(default_factory=remote_files.known)
+    tier: RemoteTier | None = msgspec.field(default_factory=lambda: remote_tier.current)
 
 
 def begin_task(surroundings: Surroundings) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from random import Random
+
+from msgspec.structs import replace
 
 from format import layout
 from format.codecs import compress

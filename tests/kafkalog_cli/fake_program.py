@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from typing import Annotated
 
+import msgspec
 import typer
 
 from format.columns import MATCH as WHOLE_MATCH
@@ -35,8 +35,7 @@ ENDINGS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Faked:
+class Faked(msgspec.Struct, frozen=True):
     """What is made up."""
 
     limit: Annotated[int | None, typer.Option("--limit", parser=parse_positive, metavar="N", help="Rows.")] = 3

@@ -21,7 +21,6 @@ from tests.corpora import REPOSITORY
 HEAVY = {
     "numpy",
     "rich",
-    "pydantic",
     "pyspark",
     "pyarrow",
     "zstandard",

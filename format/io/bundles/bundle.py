@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from format.errors import InputError, NotInBundle, UnreadableFile
 from format.findings import MOST_ALIKE, Finding
 from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongBatches
@@ -26,7 +28,6 @@ from format.io.bundles.schemas import Budget, BundledEntry, BundledFinding, Mani
 from format.io.bundles.spooled import Region, Spool
 from format.io.file_state import FileState
 from format.location import Location
-from format.value_class import value_class
 
 _BLOCK_BYTES = 512
 #: The codes of findings about batches with a right CRC whose records cannot be read.
@@ -52,8 +53,7 @@ _OTHER_MODE = stat.S_IFIFO | 0o444
 _UNLISTED = BundledEntry("unlisted", DIRECTORY)
 
 
-@value_class
-class ListedEntry:
+class ListedEntry(msgspec.Struct, frozen=True):
     """One entry of a directory in a bundle, with the methods of os.DirEntry."""
 
     name: str

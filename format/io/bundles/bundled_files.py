@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.io.bundles.schemas import RecordedDamage
 from format.io.bundles.spooled import Region, Spool
 from format.io.file_state import FileState
-from format.value_class import value_class
 
 #: The offsets, and then the timestamps, of the records of some batches (int64), by the position of the batch.
 Outlines = Mapping[int, Region]
 
 
-@value_class
-class Fragment:
+class Fragment(msgspec.Struct, frozen=True):
     """Consecutive headers of a log: their positions in the log, and their bytes.
 
     ``positions`` and ``lengths``, of the whole batches, hold ``count`` int64; ``starts`` holds one more int64: where
@@ -36,17 +34,15 @@ class Fragment:
     inner: Region | None = None
 
 
-@value_class
-class LogContents:
+class LogContents(msgspec.Struct, frozen=True):
     """The parts of a log that a bundle contains; the keys of ``damage`` and ``outlines`` are positions in the log."""
 
     fragments: Sequence[Fragment] = ()
-    damage: Mapping[int, RecordedDamage] = field(default_factory=dict)
-    outlines: Outlines = field(default_factory=dict)
+    damage: Mapping[int, RecordedDamage] = msgspec.field(default_factory=dict)
+    outlines: Outlines = msgspec.field(default_factory=dict)
 
 
-@value_class
-class WrongBatches:
+class WrongBatches(msgspec.Struct, frozen=True):
     """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``.
 
     ``bad_records`` are those of batches with a right CRC whose records cannot be read.

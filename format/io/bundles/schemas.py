@@ -19,7 +19,6 @@ from format.io.bundles.members import BUNDLE_FORMAT, FILE, KEPT_WHOLE, FileType,
 from format.io.bundles.spooled import Region, Spool
 from format.limits import MIB
 from format.location import Location
-from format.value_class import state_class
 
 #: How much memory the entries of a bundle may take.
 _MOST_KEPT_BYTES = 224 * MIB
@@ -38,8 +37,7 @@ _Value = _Plain | list[_Plain] | dict[str, _Plain]
 _T = TypeVar("_T")
 
 
-@state_class
-class Budget:
+class Budget(msgspec.Struct):
     """The memory that may still be taken by what is kept of a bundle."""
 
     left_bytes: int = _MOST_KEPT_BYTES

@@ -7,12 +7,12 @@ import os
 import tempfile
 from collections.abc import Iterator
 
+import msgspec
+
 from format.errors import InputError
-from format.value_class import value_class
 
 
-@value_class
-class Region:
+class Region(msgspec.Struct, frozen=True):
     """A range of bytes in a spool."""
 
     start: int

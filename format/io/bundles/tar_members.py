@@ -10,8 +10,9 @@ import tarfile
 from collections.abc import Iterator
 from typing import Protocol
 
+import msgspec
+
 from format.errors import InputError
-from format.value_class import value_class
 
 _BLOCK = 512
 _MOST_EXTENDED_BYTES = 64 * 1024
@@ -23,8 +24,7 @@ class Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-@value_class
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A member of an archive. Its content, of ``size_bytes``, must be read before the next member."""
 
     name: str

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
+import msgspec
 import zstandard
 
 from format import layout
 from format.io.stores.store import Ranges, RemoteEntry, Store
 from format.limits import DEFAULT_LIMITS, MIB
-from format.value_class import value_class
 
 _MANIFEST, _INDEXES = ".rsm-manifest", ".indexes"
 _NAMES = {
@@ -36,8 +36,7 @@ _MOST_CHUNK_BYTES = DEFAULT_LIMITS.max_decompressed_bytes
 _KEPT_CHUNKS = 2
 
 
-@value_class
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """A decoded ``.rsm-manifest``: the chunks of the log, and the indexes."""
 
     size_bytes: int  # of the log

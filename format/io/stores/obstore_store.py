@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
+import msgspec
+
 from format.io.stores.bounded_calls import bounded
 from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
-from format.value_class import value_class
 from format.wording import installing
 
 T = TypeVar("T")
@@ -70,8 +71,7 @@ _NO_CREDENTIALS = {
 }
 
 
-@value_class
-class Patience:
+class Patience(msgspec.Struct, frozen=True):
     """How long requests may take; ``bounded_calls.LONGEST_CALL_S`` bounds each with all its attempts."""
 
     connect_s: float = 5.0

@@ -7,11 +7,10 @@ import stat
 from collections.abc import Iterator
 from typing import Protocol
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class RemoteEntry:
+class RemoteEntry(msgspec.Struct, frozen=True):
     """A store's entry for one name; times are whole seconds, since some stores return no fractions."""
 
     name: str

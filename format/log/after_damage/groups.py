@@ -8,8 +8,8 @@ end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -21,7 +21,6 @@ from format.log.after_damage.proofs import value_end_in_message
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import HEADER_BYTES, Header, headers_in, read_header
 from format.log.batch_table import BatchTable
-from format.value_class import state_class, value_class
 
 _FIRST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
@@ -33,8 +32,7 @@ _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
 
 
-@value_class
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """Batches of a group that were read at once: their positions, and the lowest and highest of the possible offsets.
 
     ``count`` are the batches with possible offsets; ``is_rising`` if each starts after the end of the one before.
@@ -48,8 +46,7 @@ class Block:
     is_rising: bool
 
 
-@state_class
-class Group:
+class Group(msgspec.Struct):
     """Consecutive intact batches from ``start`` to ``end``, after a gap from ``gap_start`` without intact batches.
 
     ``is_led_to`` if they start at the end of the batch before them, by its length; ``is_certain`` if they belong to the
@@ -61,7 +58,7 @@ class Group:
     end: int
     is_led_to: bool
     is_certain: bool = False
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[Block] = msgspec.field(default_factory=list)
 
 
 def block_of(table: BatchTable, end: int, offsets: OffsetRange) -> Block:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
-from format.value_class import value_class
 
 #: Up to this many pieces are compared with each other; above that only their weights count.
 _MOST_COMPARED = 1024
@@ -29,8 +29,7 @@ class Rival(IntEnum):
     EQUAL = 2  # it is as good
 
 
-@value_class
-class ChosenChain:
+class ChosenChain(msgspec.Struct, frozen=True):
     """Which items are in the longest chain, and the Rival of each other one (int8, 0 in the chain)."""
 
     is_kept: NDArray[np.bool_]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import value_class
 
 _MAX_OFFSET = 2**63 - 1
 
 
-@value_class
-class OffsetRange:
+class OffsetRange(msgspec.Struct, frozen=True):
     """The offsets that batches of a log can have; the base offset of a batch outside the range is damaged."""
 
     first: int = 0

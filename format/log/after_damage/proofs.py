@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +12,6 @@ from format.kernel.records import index_records
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.batch_header import HEADER_BYTES, MAGIC_AT
-from format.value_class import value_class
 
 #: Damaged records are decoded, to find their ends, in at most this many bytes.
 _DECODED_BYTES = 1024 * 1024
@@ -67,8 +67,7 @@ class DamagedBatch:
         return start - self._position >= _VALUE_OF_RECORD_AT and _is_value_of_record(self._source, start, end)
 
 
-@value_class
-class WrongField:
+class WrongField(msgspec.Struct, frozen=True):
     """The length or the magic of a batch whose CRC is right with another value, and the offsets of the batch.
 
     For a compressed v0 or v1 message both offsets are its last one.

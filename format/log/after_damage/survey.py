@@ -11,8 +11,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +28,6 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc, header_tables, headers_in, read_header
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
-from format.value_class import state_class, value_class
 
 #: At most this many groups that may be values are read ahead before the first of them is judged.
 _MOST_DOUBTFUL = 16
@@ -42,8 +41,7 @@ _MAX_OFFSET = 2**63 - 1
 _BEFORE = -1
 
 
-@value_class
-class FoundBatch:
+class FoundBatch(msgspec.Struct, frozen=True):
     """The position at which the log continues after damage, and the proof by the bytes before it; empty for none."""
 
     position: int
@@ -232,15 +230,14 @@ class Survey:
         return start
 
 
-@state_class
-class _Found:
+class _Found(msgspec.Struct):
     """The groups that were found, and the blocks of all of them as rows of numbers."""
 
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    certain: list[bool] = field(default_factory=list)
-    proofs: dict[int, str] = field(default_factory=dict)
-    _blocks: array[int] = field(default_factory=lambda: array("q"))
+    starts: list[int] = msgspec.field(default_factory=list)
+    ends: list[int] = msgspec.field(default_factory=list)
+    certain: list[bool] = msgspec.field(default_factory=list)
+    proofs: dict[int, str] = msgspec.field(default_factory=dict)
+    _blocks: array[int] = msgspec.field(default_factory=lambda: array("q"))
 
     @property
     def block_count(self) -> int:
@@ -279,8 +276,7 @@ def _is_free(blocks: Int64Column) -> NDArray[np.bool_]:
     return is_free & (blocks[:, _COUNT] > 0)
 
 
-@value_class
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True):
     """Batches, or blocks of batches, one row each, between which the longest chain chooses."""
 
     position: Int64Column
@@ -314,8 +310,7 @@ class _Rows:
         return has_twin
 
 
-@value_class
-class _Chain:
+class _Chain(msgspec.Struct, frozen=True):
     """Positions and last offsets of the batches in the longest chain; a block that is in it as a whole is one row."""
 
     position: Int64Column

@@ -12,15 +12,15 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import msgspec
 
 from format.errors import KafkaLogError, OutputError
 from format.io.source import os_reason, read_whole
 from format.limits import MIB
 from format.location import Location
-from format.value_class import value_class
 
 JOURNAL = "journal.jsonl"
 #: The version of the results of steps; a journal with another version is not resumed.
@@ -29,8 +29,7 @@ _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
 
 
-@value_class
-class FileEntry:
+class FileEntry(msgspec.Struct, frozen=True):
     """A finished file: its path in the directory with slashes, its size, its SHA-256 in hexadecimal."""
 
     path: str
@@ -41,20 +40,18 @@ class FileEntry:
         return {"path": self.path, "size_bytes": self.size_bytes, "sha256": self.sha256}
 
 
-@value_class
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A finished step: its files and its result."""
 
     files: tuple[FileEntry, ...]
     result: Any
 
 
-@value_class
-class JournalContent:
+class JournalContent(msgspec.Struct, frozen=True):
     """The content of a journal: the job, and the finished steps by name."""
 
     job: dict[str, Any]
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, Step] = msgspec.field(default_factory=dict)
 
 
 class Journal:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from format.value_class import value_class
+import msgspec
 
 if TYPE_CHECKING:
     from inotify_simple import INotify
@@ -39,8 +39,7 @@ _SILENT_FILE_SYSTEMS = frozenset(
 Look = Callable[[], Hashable]
 
 
-@value_class
-class Stopping:
+class Stopping(msgspec.Struct, frozen=True):
     """The conditions on which following ends.
 
     ``is_asked`` returns whether it is to end, and ``wake_fd`` becomes readable then (-1 for none). ``reader_fd`` is the

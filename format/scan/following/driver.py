@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import FileChanged, KafkaLogError
 from format.findings import Finding, finding, finding_of
@@ -28,7 +29,6 @@ from format.scan.following.log_ends import LogEnd, end_behind_damage, end_of_tab
 from format.scan.processes.room import OwnRoom
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT, Room, Scan, Walk
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import state_class, value_class
 
 #: The time after which an incomplete batch with intact batches after it counts as damage.
 _PATIENCE_S = 3.0
@@ -37,8 +37,7 @@ _LOOK_AGAIN_S = 2.0
 _SOON_S = 0.02
 
 
-@value_class
-class FollowTerms:
+class FollowTerms(msgspec.Struct, frozen=True):
     """Where following starts, how much is read at once, and how it ends.
 
     Without a selection of offsets or times it starts at the end of each log, or at its start with ``from_start``.
@@ -53,8 +52,7 @@ class FollowTerms:
     may_watch: bool = True
 
 
-@state_class
-class Grown:
+class Grown(msgspec.Struct):
     """New whole batches: a range of one log, which must be read before the next event is requested."""
 
     partition: FollowedPartition
@@ -84,16 +82,14 @@ class Grown:
             self.error = error
 
 
-@value_class
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """The next batches of a partition do not continue those read before, for the reason in the finding."""
 
     partition: FollowedPartition
     finding: Finding
 
 
-@value_class
-class CaughtUp:
+class CaughtUp(msgspec.Struct, frozen=True):
     """Everything was read, and the next event may take long.
 
     ``polled_count`` directories are polled, since inotify does not watch them.
@@ -106,11 +102,10 @@ class CaughtUp:
 Event = Grown | Broken | CaughtUp | Finding
 
 
-@state_class
-class _Trouble:
+class _Trouble(msgspec.Struct):
     """The last errors of paths that could not be read, so that each error is reported once."""
 
-    messages: dict[Path, str] = field(default_factory=dict)
+    messages: dict[Path, str] = msgspec.field(default_factory=dict)
 
     def is_news(self, path: Path, message: str | None) -> bool:
         """Whether the error of a path is new; None means that there is no error any longer."""

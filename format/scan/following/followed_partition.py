@@ -6,9 +6,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
@@ -21,7 +24,6 @@ from format.scan.following.log_ends import LogEnd, end_of_segment, place_of_offs
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING, Selection, start_position
-from format.value_class import value_class
 from format.wording import offset_range, offsets_are
 
 #: The number of the last batches that are remembered, to determine how far a log was truncated.
@@ -42,8 +44,7 @@ class Mark(NamedTuple):
     crc: int
 
 
-@value_class
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """The place of the next batch: a file, its identity, and a position in it.
 
     ``is_deleted`` is whether the file is marked as deleted; it is read to its end before it is removed.

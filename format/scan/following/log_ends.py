@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.scan.selection import Selection, start_position
-from format.value_class import value_class
 
 _LAST_OFFSET = 2**63 - 2
 _ZEROS_BYTES = 4096
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class LogEnd:
     """A position between batches of a segment, the offset there, and some batches before it."""
 

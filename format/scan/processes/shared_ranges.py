@@ -10,9 +10,11 @@ one, raises FileChanged, and the results of the log end there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.io.file_state import FileState
@@ -23,7 +25,6 @@ from format.log.batch_ranges import BatchRange, batch_ranges
 from format.log.walker import batch_chunks
 from format.scan.processes.outbox import Outbox
 from format.scan.processes.workers import Workers
-from format.value_class import value_class
 
 
 class _Log(Protocol):
@@ -34,15 +35,13 @@ class _Log(Protocol):
 LogT = TypeVar("LogT", bound=_Log)
 
 
-@value_class
-class Unsound:
+class Unsound(msgspec.Struct, frozen=True):
     """A worker sends this instead of results for a range with damage."""
 
     batch_range: BatchRange
 
 
-@value_class
-class RestOfLog:
+class RestOfLog(msgspec.Struct, frozen=True):
     """The part of a log, from a range on, that the parent process must read, with the state of the file."""
 
     batch_range: BatchRange
@@ -53,8 +52,7 @@ class RestOfLog:
         return FileSource(path, self.state)
 
 
-@value_class
-class RangeTask(Generic[LogT]):
+class RangeTask(msgspec.Struct, Generic[LogT], frozen=True):
     """A range of a log for a worker. ``state`` is None if the log could not be opened.
 
     ``is_whole_log`` means that the range is all that is read of the log, so the worker also handles damage in it.

@@ -14,8 +14,9 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field
 from typing import Any, NoReturn
+
+import msgspec
 
 from format.errors import WorkerDied
 from format.scan.processes.outbox import (
@@ -36,28 +37,25 @@ from format.scan.processes.outbox import (
     write_frame,
 )
 from format.scan.processes.room import SLOT_BYTES
-from format.value_class import state_class
 
 #: The tasks that a worker has at a time, so that it never waits for one.
 _TASKS_AHEAD = 2
 
 
-@state_class
-class _Work:
+class _Work(msgspec.Struct):
     """A task of a worker, and its results that were received and not consumed yet."""
 
     task: Any
-    items: deque[tuple[bytes, bytes]] = field(default_factory=deque)
+    items: deque[tuple[bytes, bytes]] = msgspec.field(default_factory=deque)
     is_done: bool = False
 
 
-@state_class
-class _Worker:
+class _Worker(msgspec.Struct):
     pid: int
     tasks_fd: int
     results_fd: int
     shared: mmap.mmap
-    given: deque[_Work] = field(default_factory=deque)
+    given: deque[_Work] = msgspec.field(default_factory=deque)
 
     @property
     def fds(self) -> tuple[int, int]:

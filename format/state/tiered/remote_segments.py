@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
@@ -20,7 +21,6 @@ from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.value_class import state_class, value_class
 
 TOPIC = "__remote_log_metadata"
 _DECODER = decoder_for(TOPIC)
@@ -29,8 +29,7 @@ STATES = {0: "copy started", 1: "copied", 2: "delete started", 3: "deleted"}
 COPIED, DELETED = 1, 3
 
 
-@value_class
-class RemoteLogSegment:
+class RemoteLogSegment(msgspec.Struct, frozen=True):
     """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` is in ms."""
 
     topic: str
@@ -49,12 +48,11 @@ class RemoteLogSegment:
         return STATES.get(self.state, f"state {self.state}")
 
 
-@state_class
-class RemoteSegments:
+class RemoteSegments(msgspec.Struct):
     """The remote segments by topic id, partition and segment id, and findings for records that could not be read."""
 
-    by_id: dict[tuple[str, int, str], RemoteLogSegment] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    by_id: dict[tuple[str, int, str], RemoteLogSegment] = msgspec.field(default_factory=dict)
+    findings: list[Finding] = msgspec.field(default_factory=list)
 
     def take(self, record_type: str, data: dict[str, Any]) -> None:
         """Apply one record.
@@ -93,8 +91,7 @@ def _id_of(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return identity["topicIdPartition"], identity["id"]
 
 
-@value_class
-class _Records:
+class _Records(msgspec.Struct, frozen=True):
     """The decoded records of the topic, as a walk."""
 
     limits: Limits

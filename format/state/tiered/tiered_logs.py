@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.errors import KafkaLogError
@@ -20,19 +21,17 @@ from format.node.remote_tier import RemoteTier, remote_segment
 from format.node.segment import Segment
 from format.node.target import Target
 from format.state.tiered.remote_segments import COPIED, DELETED, TOPIC, RemoteLogSegment, read_remote_segments
-from format.value_class import state_class
 
 _COMPARED_BYTES = 4 * 1024 * 1024
 Key = tuple[str, int]
 
 
-@state_class
-class TieredLogs:
+class TieredLogs(msgspec.Struct):
     """The tier, findings for objects that are missing or differ from the metadata, and what was not checked."""
 
     tier: RemoteTier
-    findings: list[Finding] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    not_checked: list[str] = msgspec.field(default_factory=list)
 
 
 def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> TieredLogs:

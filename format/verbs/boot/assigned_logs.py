@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from format.kafka_uuid import is_reserved
 from format.node.checkpoints import TopicPartition

@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
+
 from format.files.side_file import INT32_RANGE, decode_integer
 from format.layout import CLUSTER_METADATA_TOPIC, REMOTE_INDEX_CACHE
-from format.value_class import value_class
 from format.verbs.boot.steps import StopsStart
 
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 _MARKS = ("-delete", "-future", "-stray")
 
 
-@value_class
-class LogName:
+class LogName(msgspec.Struct, frozen=True):
     """Topic, partition and mark (delete, future or stray) of a directory that a broker loads as a log."""
 
     topic: str

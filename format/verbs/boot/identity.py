@@ -5,8 +5,9 @@ Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.in
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.files.java_properties import decode_properties
@@ -15,7 +16,6 @@ from format.io.remote_path import is_there
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
-from format.value_class import state_class, value_class
 from format.verbs.boot.followed import exists, opened
 from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
@@ -26,8 +26,7 @@ _SERVER = "KafkaRaftServer.initializeLogDirs"
 _MOST_META_BYTES = 4096
 
 
-@value_class
-class DirIdentity:
+class DirIdentity(msgspec.Struct, frozen=True):
     """What a broker reads from one meta.properties."""
 
     version: int
@@ -36,16 +35,15 @@ class DirIdentity:
     directory_id: str | None
 
 
-@state_class
-class NodeIdentity:
+class NodeIdentity(msgspec.Struct):
     """The identity of a node; ``offline`` are the log directories without which the broker goes on."""
 
     cluster_id: str | None = None
     node_id: int | None = None
-    directory_ids: dict[Path, str | None] = field(default_factory=dict)
-    offline: list[FailsLogDir] = field(default_factory=list)
+    directory_ids: dict[Path, str | None] = msgspec.field(default_factory=dict)
+    offline: list[FailsLogDir] = msgspec.field(default_factory=list)
     is_zookeeper: bool = False
-    without_directory_id: list[Path] = field(default_factory=list)
+    without_directory_id: list[Path] = msgspec.field(default_factory=list)
 
 
 class _Unreadable(Exception):

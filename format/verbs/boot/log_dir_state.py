@@ -5,8 +5,9 @@ Source: core LogManager, storage OffsetCheckpointFile, CheckpointFileWithFailure
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.io.remote_path import is_there
@@ -20,7 +21,6 @@ from format.layout import (
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from format.node.checkpoints import TopicPartition
-from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
@@ -32,20 +32,19 @@ from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, Step, StopsS
 _MANAGER = "LogManager"
 
 
-@state_class
-class LogDirState:
+class LogDirState(msgspec.Struct):
     """A log directory while it is loaded: the entries of its checkpoints, and the steps and failures so far."""
 
     path: Path
     directory_id: str | None = None
     clean: bool = False
-    recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
-    log_starts: dict[TopicPartition, int] = field(default_factory=dict)
+    recovery_points: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
+    log_starts: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
     has_remote_indexes: bool = False
-    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    failures: list[FailsLogDir] = field(default_factory=list)
-    stops: list[StopsStart] = field(default_factory=list)
+    high_watermarks: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
+    steps: list[Step] = msgspec.field(default_factory=list)
+    failures: list[FailsLogDir] = msgspec.field(default_factory=list)
+    stops: list[StopsStart] = msgspec.field(default_factory=list)
 
     def committed_end(self, key: TopicPartition) -> int | None:
         """The high watermark of a partition. A broker that stopped cleanly had nothing past its recovery point."""
@@ -80,8 +79,7 @@ class LogDirState:
             self.steps.append(Step(action, path, reason=text, broker_message=error.text, kafka_class=_MANAGER))
 
 
-@state_class
-class FoundLog:
+class FoundLog(msgspec.Struct):
     """A log that was loaded, and the log directory it lies in."""
 
     path: Path

@@ -5,15 +5,15 @@ Source: core LogManager, storage UnifiedLog, LocalLog.
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.io.remote_path import entries_of
 from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
 from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage
-from format.value_class import state_class, value_class
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.followed import is_directory, is_seen
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState
@@ -31,22 +31,20 @@ _MOST_NAME_CHARACTERS = 255
 _UNIQUE_CHARACTERS = 32
 
 
-@state_class
-class LogsState:
+class LogsState(msgspec.Struct):
     """All logs after the load: live ones, future ones, strays, and what stops the broker."""
 
-    live: dict[TopicPartition, FoundLog] = field(default_factory=dict)
-    future: dict[TopicPartition, FoundLog] = field(default_factory=dict)
-    strays: dict[TopicPartition, FoundLog] = field(default_factory=dict)  # that this start finds
-    stops: list[StopsStart] = field(default_factory=list)
-    unknown: list[NotKnown] = field(default_factory=list)
-    unread: list[Path] = field(default_factory=list)  # directories, pipes and the like under the names of logs
-    links: list[Path] = field(default_factory=list)  # symbolic links to files, which were followed
-    steps: list[Step] = field(default_factory=list)
+    live: dict[TopicPartition, FoundLog] = msgspec.field(default_factory=dict)
+    future: dict[TopicPartition, FoundLog] = msgspec.field(default_factory=dict)
+    strays: dict[TopicPartition, FoundLog] = msgspec.field(default_factory=dict)  # that this start finds
+    stops: list[StopsStart] = msgspec.field(default_factory=list)
+    unknown: list[NotKnown] = msgspec.field(default_factory=list)
+    unread: list[Path] = msgspec.field(default_factory=list)  # directories, pipes and the like under the names of logs
+    links: list[Path] = msgspec.field(default_factory=list)  # symbolic links to files, which were followed
+    steps: list[Step] = msgspec.field(default_factory=list)
 
 
-@value_class
-class _Loaded:
+class _Loaded(msgspec.Struct, frozen=True):
     """A log after its load, on which terms, and its files with the steps on them.
 
     ``epochs`` are the entries of its leader epoch checkpoint before the load.

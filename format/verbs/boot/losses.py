@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from format.layout import LOG_SUFFIX
 from format.verbs.boot.log_dir_state import FoundLog

@@ -7,8 +7,9 @@ Source: raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumStateSto
 from __future__ import annotations
 
 import json
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
@@ -24,7 +25,6 @@ from format.location import Location
 from format.scan.protocol import LogUnit
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataReplay, metadata_records
-from format.value_class import state_class
 from format.verbs.boot.followed import exists, followed, opened
 from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
@@ -55,8 +55,7 @@ _FIELDS = {
 }
 
 
-@state_class
-class MetadataState:
+class MetadataState(msgspec.Struct):
     """What the rest of a start needs of the metadata log; ``image`` is None where none could be loaded."""
 
     image: ClusterImage | None = None
@@ -64,7 +63,7 @@ class MetadataState:
     epoch: int = 0  # that of quorum-state
     timestamp: int | None = None  # of the last metadata record
     path: Path | None = None  # of the metadata log, None without one
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Step] = msgspec.field(default_factory=list)
 
     @property
     def voters(self) -> tuple[int, ...] | None:

@@ -9,8 +9,9 @@ Source: core KafkaRaftServer, SharedServer, KafkaRaftManager; raft KafkaRaftClie
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format.io.remote_path import is_there
 from format.kafka_uuid import canonical_uuid

@@ -6,8 +6,9 @@ The directory may be one of several of its node. Logs that a broker would recove
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format.findings import Finding, Severity, finding
 from format.io import broker_lock

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from format.columns import BOOT_STEP
 from format.limits import DEFAULT_LIMITS, Limits
 from format.state.cluster_image import ClusterImage
-from format.value_class import state_class, value_class
 from format.verbs.boot.one_log.recovered_log import ReadLog
 
 
@@ -31,8 +31,7 @@ class Action(Enum):
     KEEP = "keep"
 
 
-@value_class
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One row of columns.BOOT_STEP, which documents the fields."""
 
     action: Action
@@ -62,16 +61,14 @@ class Step:
         return tuple(values.values())
 
 
-@state_class
-class KeptStart:
+class KeptStart(msgspec.Struct):
     """Results of a start that the next one of the same command takes over, by path: loaded logs, metadata logs."""
 
-    logs: dict[Path, Any] = field(default_factory=dict)
-    metadata: dict[Path, Any] = field(default_factory=dict)
+    logs: dict[Path, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[Path, Any] = msgspec.field(default_factory=dict)
 
 
-@value_class
-class KnownMetadata:
+class KnownMetadata(msgspec.Struct, frozen=True):
     """The cluster as the metadata log of a node has it, and the time of its last record."""
 
     path: Path
@@ -79,8 +76,7 @@ class KnownMetadata:
     timestamp: int | None
 
 
-@value_class
-class BootTerms:
+class BootTerms(msgspec.Struct, frozen=True):
     """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
 
     ``is_one_of_several``: the log directory may be one of several of its node, and the others are not known: nothing is
@@ -97,7 +93,7 @@ class BootTerms:
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
     index_interval_bytes: int = 4096
-    read_logs: Mapping[Path, ReadLog] = field(default_factory=dict)
+    read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
     kept: KeptStart | None = None
     earlier: KeptStart | None = None
     is_broker: bool | None = None
@@ -139,8 +135,7 @@ class NotKnown(Exception):
         self.path = path
 
 
-@state_class
-class BootResult:
+class BootResult(msgspec.Struct):
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 
     ``unread`` are paths with the name of a log that are no regular files: a broker ignores them, and so does boot.
@@ -148,9 +143,9 @@ class BootResult:
     metadata by which logs were sorted, where other nodes may have later metadata.
     """
 
-    steps: list[Step] = field(default_factory=list)
-    unread: list[Path] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
+    steps: list[Step] = msgspec.field(default_factory=list)
+    unread: list[Path] = msgspec.field(default_factory=list)
+    not_checked: list[str] = msgspec.field(default_factory=list)
     is_controller: bool = False
     as_of: KnownMetadata | None = None
 

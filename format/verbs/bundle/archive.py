@@ -7,13 +7,13 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Callable
-from dataclasses import field
 from typing import IO, Any
+
+import msgspec
 
 from format.errors import OutputError
 from format.io.bundles.members import MANIFEST, json_line
 from format.location import Location
-from format.value_class import state_class
 
 #: The zstd level. It is fixed, so that the same content gives the same bytes.
 _LEVEL = 9
@@ -63,12 +63,11 @@ class NewMember(io.RawIOBase):
         archive.addfile(info, self._file)
 
 
-@state_class
-class NewArchive:
+class NewArchive(msgspec.Struct):
     """Members in files without names. Members that are written one after another share one file."""
 
     directory: str | None = None
-    _members: list[NewMember] = field(default_factory=list)
+    _members: list[NewMember] = msgspec.field(default_factory=list)
     _shared: IO[bytes] | None = None
 
     def stream(self, name: str) -> NewMember:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -38,7 +38,6 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.file_location import location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_as_json
-from format.value_class import state_class
 from format.verbs.bundle.archive import NewArchive, NewMember, Write
 from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
@@ -56,7 +55,7 @@ _PIECE_BYTES = 4 * 1024 * 1024
 _WITHOUT_TIME_MS = 0
 
 
-@state_class
+@dataclass(slots=True)
 class BundleRun:
     """One bundle while it is made: ``findings`` yields the findings of verify, and ``finish`` writes the archive."""
 

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from format import layout
 from format.io.bundles.members import (
     DIRECTORY,
@@ -25,14 +27,12 @@ from format.io.source import os_reason
 from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir
 from format.node.target import Target
-from format.value_class import value_class
 from format.verbs.bundle.names import Names
 
 _BLOCK_BYTES = 512
 
 
-@value_class
-class SourceFile:
+class SourceFile(msgspec.Struct, frozen=True):
     """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
 
     path: Path

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +24,6 @@ from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
-from format.value_class import state_class, value_class
 from format.verbs.bundle.archive import NewMember
 
 _ROW_GROUP = 64 * 1024
@@ -33,8 +32,7 @@ _MOST_OUTLINED = 1024 * 1024
 _COMPRESSION = {"compression": "zstd", "compression_level": 3}
 
 
-@value_class
-class LogPlace:
+class LogPlace(msgspec.Struct, frozen=True):
     """A log, and its path, topic and partition in the bundle."""
 
     path: Path
@@ -43,8 +41,7 @@ class LogPlace:
     partition: int | None
 
 
-@value_class
-class _Rows:
+class _Rows(msgspec.Struct, frozen=True):
     """Some batches of one log that are to be written: header bytes, and the content of control batches by row."""
 
     log: LogPlace
@@ -55,8 +52,7 @@ class _Rows:
     content: dict[int, bytes]
 
 
-@state_class
-class _Outlined:
+class _Outlined(msgspec.Struct):
     """The batches of a log whose records' offsets and timestamps are kept.
 
     These are the first one, if it is a compressed message, whose header lacks its first offset; the first with the
@@ -68,7 +64,7 @@ class _Outlined:
     first: int | None = None
     latest: int | None = None
     latest_timestamp: int = -1
-    ends: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = msgspec.field(default_factory=dict)
 
     def see(self, chunk: BatchChunk, is_first: bool) -> None:
         """Look for such batches in the next chunk."""

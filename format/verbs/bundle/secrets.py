@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from format import layout
 from format.codecs.checksums import crc32c_of
 from format.errors import KafkaLogError
@@ -32,7 +34,6 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.node.partition import parse_partition_dir
-from format.value_class import value_class
 from format.verbs.metadata.secret_configs import is_secret
 
 _HEADER_BYTES = {number: one.size_bytes for number, one in enumerate(LAYOUTS)}
@@ -53,8 +54,7 @@ _NAMED_LINE = re.compile(rb"\s*[\w.-]{1,249}\s*[=:]")
 _Span = tuple[int, int]
 
 
-@value_class
-class Overwritten:
+class Overwritten(msgspec.Struct, frozen=True):
     """A range of a file that is overwritten in the bundle: with ``content``, or with zeros where that is None."""
 
     position: int

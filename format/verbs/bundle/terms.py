@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+
+import msgspec
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
-from format.value_class import state_class, value_class
 from format.verbs.bundle.names import Names
 from format.verbs.report.terms import Report
 
@@ -15,8 +15,7 @@ from format.verbs.report.terms import Report
 Render = Callable[[Report], str]
 
 
-@value_class
-class BundleTerms:
+class BundleTerms(msgspec.Struct, frozen=True):
     """The options of a bundle.
 
     ``render`` None leaves out the report, for the reason in ``no_report``. ``names`` None keeps all names.
@@ -34,9 +33,8 @@ class BundleTerms:
     version: str = ""  # of the program
 
 
-@state_class
-class Bundled:
+class Bundled(msgspec.Struct):
     """The counts of a bundle's content, and notes about what was left out."""
 
-    counts: dict[str, int] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+    left_out: list[str] = msgspec.field(default_factory=list)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from format.value_class import value_class
+import msgspec
 
 
-@value_class
-class CleanerSegment:
+class CleanerSegment(msgspec.Struct, frozen=True):
     """The facts of a segment for the cleaner's manager; times are ms, ``first_timestamp`` is None if unknown."""
 
     base_offset: int
@@ -21,8 +20,7 @@ class CleanerSegment:
     first_timestamp: int | None = None
 
 
-@value_class
-class CleanerLog:
+class CleanerLog(msgspec.Struct, frozen=True):
     """The offsets of a log. ``checkpoint`` is that of the cleaner, None where it has never cleaned the log."""
 
     checkpoint: int | None
@@ -33,8 +31,7 @@ class CleanerLog:
     is_compacted: bool = True
 
 
-@value_class
-class CleanerLimits:
+class CleanerLimits(msgspec.Struct, frozen=True):
     """The configs that decide when a log is cleaned."""
 
     min_dirty_ratio: float
@@ -42,8 +39,7 @@ class CleanerLimits:
     max_compaction_lag_ms: int
 
 
-@value_class
-class Cleanable:
+class Cleanable(msgspec.Struct, frozen=True):
     """The range from the first dirty to the first uncleanable offset, the bytes before, in and after it, and reasons.
 
     ``blocked_by`` is why the cleaner does not clean the log now, None where it does; ``bound_by`` is what ends the

@@ -6,21 +6,22 @@ Source: storage CleanedTransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from heapq import heappop, heappush
 
+import msgspec
+
 from format.log.control_records import ControlRecord
-from format.value_class import state_class
 
 
-@state_class
-class CleanedTransactions:
+class CleanedTransactions(msgspec.Struct):
     """The transactions of batches in log order; ``add_aborted`` takes their transaction index entries beforehand."""
 
-    _aborted: list[tuple[int, int]] = field(default_factory=list)  # first offset and producer id
-    _known: set[tuple[int, int]] = field(default_factory=set)
-    _ongoing_aborted: dict[int, bool] = field(default_factory=dict)  # producer id -> whether a batch of it was seen
-    _ongoing_committed: set[int] = field(default_factory=set)
+    _aborted: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
+    _known: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    _ongoing_aborted: dict[int, bool] = msgspec.field(
+        default_factory=dict
+    )  # producer id -> whether a batch of it was seen
+    _ongoing_committed: set[int] = msgspec.field(default_factory=set)
 
     def add_aborted(self, entries: Iterable[tuple[int, int]]) -> None:
         """Add aborted transactions: the first offset and the producer of each."""

@@ -7,8 +7,8 @@ cleaner checks no CRCs, and neither does this: a batch counts as it is if its re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +24,6 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.value_class import state_class, value_class
 from format.verbs.compaction.cleaned_transactions import CleanedTransactions
 from format.verbs.compaction.key_map import KeyMap, key_hashes
 from format.verbs.compaction.rewritten_sizes import rebuilt_size
@@ -33,8 +32,7 @@ Int64Column = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@value_class
-class CleaningTerms:
+class CleaningTerms(msgspec.Struct, frozen=True):
     """The parameters of a run.
 
     ``producers`` has the last data offset of each active producer (None: its last entry is a marker) and its epoch.
@@ -48,14 +46,13 @@ class CleaningTerms:
     delete_retention_ms: int
     legacy_horizon_ms: int
     most_keys: int
-    producers: Mapping[int, tuple[int | None, int]] = field(default_factory=dict)
+    producers: Mapping[int, tuple[int | None, int]] = msgspec.field(default_factory=dict)
     aborted: tuple[tuple[int, int, int], ...] = ()
     limits: Limits = DEFAULT_LIMITS
     with_offsets: bool = False
 
 
-@state_class
-class Cleaned:
+class Cleaned(msgspec.Struct):
     """The result of a run: bytes and records before and after, tombstones left, and the earliest delete horizon.
 
     ``end_offset`` is where the next run begins. ``is_estimate``: sizes are estimated, since compressed batches would be
@@ -73,11 +70,10 @@ class Cleaned:
     is_full: bool = False
     is_estimate: bool = False
     damaged: Finding | RecordProblem | None = None
-    kept_offsets: list[Int64Column] = field(default_factory=list)
+    kept_offsets: list[Int64Column] = msgspec.field(default_factory=list)
 
 
-@value_class
-class _Chunks:
+class _Chunks(msgspec.Struct, frozen=True):
     """A walk over whole chunks, whatever their CRCs."""
 
     limits: Limits
@@ -100,8 +96,7 @@ def whole_chunks(log: LogUnit, limits: Limits) -> Iterator[BatchChunk | Finding]
         yield from with_last_finding(log, driver.parts(log))
 
 
-@value_class
-class CleanedSegment:
+class CleanedSegment(msgspec.Struct, frozen=True):
     """A segment to clean: its log, the base offset of the next segment, and its modification time."""
 
     log: LogUnit

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.files import transaction_index
@@ -22,7 +24,6 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
-from format.value_class import state_class, value_class
 from format.verbs.compaction.bundled_damage import are_whole, damage_in
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
@@ -44,8 +45,7 @@ _MOST_NAMED = 3
 Row = tuple[object, ...]
 
 
-@value_class
-class CompactionTerms:
+class CompactionTerms(msgspec.Struct, frozen=True):
     """The options: the time to judge at, whether logs that are not compacted are shown, whether to return kept offsets.
 
     ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read, except
@@ -59,7 +59,7 @@ class CompactionTerms:
     every_log: bool = False
     with_offsets: bool = False
     reads_records: bool = True
-    known: Mapping[Path, KnownProducers] = field(default_factory=dict)
+    known: Mapping[Path, KnownProducers] = msgspec.field(default_factory=dict)
     damaged: frozenset[Path] = frozenset()
 
     def reads_records_of(self, partition: Partition) -> bool:
@@ -67,8 +67,7 @@ class CompactionTerms:
         return self.reads_records or partition.path in self.damaged
 
 
-@state_class
-class LogCompaction:
+class LogCompaction(msgspec.Struct):
     """One log: its cleanable range, and the result of a run; ``cleaned`` is None where nothing is dirty."""
 
     partition: Partition
@@ -115,8 +114,7 @@ class LogCompaction:
         )
 
 
-@value_class
-class CompactionScan(ConfiguredLogScan[LogCompaction]):
+class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=True):
     """Judges logs one by one."""
 
     terms: CompactionTerms
@@ -210,8 +208,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         )
 
 
-@state_class
-class Compaction:
+class Compaction(msgspec.Struct):
     """One run over some targets, with its totals."""
 
     context: ClusterContext
@@ -220,8 +217,8 @@ class Compaction:
     logs: int = 0
     freed_bytes: int = 0
     ready_count: int = 0
-    blocked: dict[str, int] = field(default_factory=dict)
-    stuck: list[LogCompaction] = field(default_factory=list)
+    blocked: dict[str, int] = msgspec.field(default_factory=dict)
+    stuck: list[LogCompaction] = msgspec.field(default_factory=list)
 
     def of_target(
         self, target: Target, *, jobs: int = 1, advance: Advance = no_progress

@@ -6,13 +6,11 @@ that its default buffer holds, two of them share a 64-bit hash with a probabilit
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.record_table import RecordTable
-from format.value_class import state_class
 
 Int64Column = NDArray[np.int64]
 
@@ -33,12 +31,11 @@ def _no_column() -> Int64Column:
     return np.empty(0, np.int64)
 
 
-@state_class
-class _Part:
+class _Part(msgspec.Struct):
     """The hashes of one part of the map, sorted, and their offsets."""
 
-    hashes: Int64Column = field(default_factory=_no_column)
-    offsets: Int64Column = field(default_factory=_no_column)
+    hashes: Int64Column = msgspec.field(default_factory=_no_column)
+    offsets: Int64Column = msgspec.field(default_factory=_no_column)
 
     def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
         """Add keys in log order; the last offset of each is kept."""
@@ -50,13 +47,12 @@ class _Part:
         self.hashes, self.offsets = hashes[is_last], offsets[is_last]
 
 
-@state_class
-class KeyMap:
+class KeyMap(msgspec.Struct):
     """The map of keys, filled in log order; ``latest_offset`` is the last offset that it covers, -1 for none."""
 
     latest_offset: int = -1
-    _parts: list[_Part] = field(default_factory=lambda: [_Part() for _ in range(_PARTS)])
-    _pending: list[tuple[Int64Column, Int64Column]] = field(default_factory=list)
+    _parts: list[_Part] = msgspec.field(default_factory=lambda: [_Part() for _ in range(_PARTS)])
+    _pending: list[tuple[Int64Column, Int64Column]] = msgspec.field(default_factory=list)
     _pending_rows: int = 0
 
     def add(self, hashes: Int64Column, offsets: Int64Column) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from format.findings import Finding
 from format.limits import Limits
 from format.log.control_records import first_control_records
 from format.node.partition import Partition
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState, newest_sound_snapshot
-from format.value_class import value_class
 from format.verbs.compaction.cleaning import whole_chunks
 
 
-@value_class
-class KnownProducers:
+class KnownProducers(msgspec.Struct, frozen=True):
     """Last data offset (None: its last entry is a marker) and epoch of each producer; the first open offset."""
 
     last_records: dict[int, tuple[int | None, int]]

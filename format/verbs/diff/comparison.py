@@ -6,8 +6,9 @@ is read once, and at most one chunk of each is in memory. Equal batches are comp
 
 from __future__ import annotations
 
-from dataclasses import field
 from itertools import combinations
+
+import msgspec
 
 from format.findings import finding_of
 from format.limits import Limits
@@ -24,15 +25,13 @@ from format.offset_ranges import (
     without,
 )
 from format.scan.progress import Advance
-from format.value_class import state_class
 from format.verbs.diff.compaction import MissingRecords
 from format.verbs.diff.content import WindowDifference, compare_windows, records_of, spans_of
 from format.verbs.diff.replica_log import ReplicaLog, Window
 from format.verbs.diff.replicas import Replicas
 
 
-@state_class
-class PairDifference:
+class PairDifference(msgspec.Struct):
     """The differences between two replicas.
 
     ``diverged``: the first offset that both should have, where their records differ or one has none. ``ahead``: the
@@ -61,8 +60,7 @@ class PairDifference:
         return None
 
 
-@state_class
-class ReplicaDifference:
+class ReplicaDifference(msgspec.Struct):
     """One replica compared with all others: the offsets that it alone has, and those of others that it lacks.
 
     ``lost_committed`` are the lacking ones below the high watermark of a replica that has them. Where only headers are
@@ -70,13 +68,13 @@ class ReplicaDifference:
     with records that may be the same.
     """
 
-    unique: Span = field(default_factory=Span)
-    lost: Span = field(default_factory=Span)
-    lost_committed: Span = field(default_factory=Span)
+    unique: Span = msgspec.field(default_factory=Span)
+    lost: Span = msgspec.field(default_factory=Span)
+    lost_committed: Span = msgspec.field(default_factory=Span)
     compacted_count: int = 0
     undecided_count: int = 0
-    undecided_offsets: Span = field(default_factory=Span)
-    unknown: Span = field(default_factory=Span)
+    undecided_offsets: Span = msgspec.field(default_factory=Span)
+    unknown: Span = msgspec.field(default_factory=Span)
 
 
 class Comparison:

@@ -7,8 +7,8 @@ batches that were recompressed, merged or compacted are recognized.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,15 +19,13 @@ from format.log.read_records import record_tables
 from format.log.record_differences import differing_records
 from format.log.record_table import RecordTable
 from format.offset_ranges import Int64s, Range, clipped, merged, runs
-from format.value_class import state_class
 from format.verbs.diff.replica_log import Window
 
 #: Called with records that only one of two replicas has: its side, 0 or 1, and the records, which it must not keep.
 TakeLone = Callable[[int, RecordTable], None]
 
 
-@state_class
-class WindowDifference:
+class WindowDifference(msgspec.Struct):
     """The differences of two replicas over some offsets; pairs are for the one and the other.
 
     ``other_content``: offsets that both have with different records. ``other_epochs``: the offsets of batches where
@@ -38,12 +36,12 @@ class WindowDifference:
     ``unknown`` those of batches with different bytes, whose records may be the same.
     """
 
-    other_content: list[Range] = field(default_factory=list)
+    other_content: list[Range] = msgspec.field(default_factory=list)
     other_epochs: tuple[list[Range], list[Range]] = ([], [])
-    same_records: list[Range] = field(default_factory=list)
-    unreadable: tuple[list[tuple[Range, KafkaLogError]], ...] = field(default_factory=lambda: ([], []))
+    same_records: list[Range] = msgspec.field(default_factory=list)
+    unreadable: tuple[list[tuple[Range, KafkaLogError]], ...] = msgspec.field(default_factory=lambda: ([], []))
     lone: tuple[list[Range], list[Range]] = ([], [])
-    unknown: list[Range] = field(default_factory=list)
+    unknown: list[Range] = msgspec.field(default_factory=list)
 
 
 def compare_windows(

@@ -6,7 +6,8 @@ Each partition is a unit of the scan, compared by one process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+
+import msgspec
 
 from format import layout
 from format.columns import DIVERGENCE, REPLICA
@@ -23,7 +24,6 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, read_context
-from format.value_class import value_class
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
 from format.verbs.diff.replica_log import ReplicaLog
@@ -36,8 +36,7 @@ _COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 
-@value_class
-class ReplicaResult:
+class ReplicaResult(msgspec.Struct, frozen=True):
     """One replica compared with the others. ``kind`` and ``offset`` compare it with the best one; None for that one.
 
     ``can_be_elected`` is false for a node to which the metadata does not assign the partition, and for replicas of the
@@ -66,8 +65,7 @@ class ReplicaResult:
         return self.lost.count if self.can_be_elected else None
 
 
-@value_class
-class PartitionResult:
+class PartitionResult(msgspec.Struct, frozen=True):
     """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
 
     ``is_decided``: it is known for all differences whether records differ. ``assignment`` and ``voters`` are what the
@@ -81,11 +79,11 @@ class PartitionResult:
     offset: int | None
     replicas: list[ReplicaResult]
     truncate_to: list[list[int | None]]
-    findings: list[Finding] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    not_checked: list[str] = msgspec.field(default_factory=list)
     is_decided: bool = True
     is_complete: bool = True
-    assignment: Assignment = field(default_factory=Assignment)
+    assignment: Assignment = msgspec.field(default_factory=Assignment)
     voters: tuple[int, ...] | None = None
 
     @property
@@ -197,8 +195,7 @@ def diff(
     yield from scan_units(DiffScan(limits), matching.groups, jobs=jobs, advance=advance)
 
 
-@value_class
-class DiffScan(WholeUnits[Replicas, PartitionResult]):
+class DiffScan(msgspec.Struct, WholeUnits[Replicas, PartitionResult], frozen=True):
     """Compares partitions one by one."""
 
     limits: Limits

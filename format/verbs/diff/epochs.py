@@ -11,12 +11,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
+import msgspec
+
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.value_class import value_class
 
 
-@value_class
-class ReplicaEpochs:
+class ReplicaEpochs(msgspec.Struct, frozen=True):
     """The leader epochs of a log with their start offsets, both rising, and the offsets that bound the log."""
 
     entries: tuple[EpochEntry, ...]

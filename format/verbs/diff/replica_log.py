@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +28,6 @@ from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
 from format.scan.read_log import LogChunk, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
-from format.value_class import state_class, value_class
 from format.verbs.diff.replicas import Replica
 
 _MAX_OFFSET = 2**63 - 1
@@ -35,8 +35,7 @@ _MAX_OFFSET = 2**63 - 1
 MOST_DAMAGED = 1000
 
 
-@value_class
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """Batches of one chunk: their rows, and their first and last offsets, which rise."""
 
     chunk: BatchChunk
@@ -61,8 +60,7 @@ class Window:
         return Window(self.chunk, self.rows[which], self.base_offset[which], self.last_offset[which])
 
 
-@state_class
-class _OpenSegment:
+class _OpenSegment(msgspec.Struct):
     """The segment that is being read. ``walked`` is None while all its batches come from other replicas."""
 
     segment: Segment

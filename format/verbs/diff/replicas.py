@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir
@@ -21,11 +22,9 @@ from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.state.cluster_context import Assignment
-from format.value_class import state_class, value_class
 
 
-@value_class
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     """One copy of a partition, with the facts from the files beside its log."""
 
     partition: Partition
@@ -50,8 +49,7 @@ class Replica:
         return self.partition.sizes.log_size_bytes
 
 
-@state_class
-class Replicas:
+class Replicas(msgspec.Struct):
     """The replicas of one partition, in the order of the paths, and what the metadata at hand says of it.
 
     ``voters`` are the node ids of the controllers that vote, for the metadata log; None if they are not known.
@@ -59,8 +57,8 @@ class Replicas:
 
     topic: str | None
     number: int | None
-    replicas: list[Replica] = field(default_factory=list)
-    assignment: Assignment = field(default_factory=Assignment)
+    replicas: list[Replica] = msgspec.field(default_factory=list)
+    assignment: Assignment = msgspec.field(default_factory=Assignment)
     voters: tuple[int, ...] | None = None
 
     @property
@@ -73,13 +71,12 @@ class Replicas:
         return sum(each.size_bytes for each in self.replicas)
 
 
-@state_class
-class Matching:
+class Matching(msgspec.Struct):
     """The partitions below the paths: those with several replicas, and the names of those with one."""
 
-    groups: list[Replicas] = field(default_factory=list)
-    single: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    groups: list[Replicas] = msgspec.field(default_factory=list)
+    single: list[str] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
 
 
 def matched(targets: Sequence[Target], limits: Limits) -> Matching:

@@ -6,11 +6,11 @@ What an election loses is counted over the replicas at the paths. A sentence say
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+
+import msgspec
 
 from format.offset_ranges import Span
 from format.state.cluster_context import named_nodes
-from format.value_class import state_class
 from format.verbs.diff.diff import PartitionResult, ReplicaResult
 from format.wording import are, counted, listed
 
@@ -76,12 +76,11 @@ def overview(results: Sequence[str]) -> str:
     return f"{partitions} compared: {count - same:,} with differences."
 
 
-@state_class
-class MissingReplicas:
+class MissingReplicas(msgspec.Struct):
     """The replicas that are not at the paths, counted over all results: by node, or by why they are not known."""
 
-    partitions: dict[int, int] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
+    partitions: dict[int, int] = msgspec.field(default_factory=dict)
+    unknown: dict[str, int] = msgspec.field(default_factory=dict)
 
     def take(self, result: PartitionResult) -> None:
         """Add the result of a partition."""

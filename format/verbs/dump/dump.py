@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format.checks.record_contents import reading_findings
@@ -29,7 +30,6 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import value_class
 from format.verbs.txns.committed_logs import logs_below
 
 #: The size of a chunk, whose rows are yielded together.
@@ -38,8 +38,7 @@ _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 
 
-@value_class
-class DumpTerms:
+class DumpTerms(msgspec.Struct, frozen=True):
     """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
     ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` is how many of the
@@ -55,8 +54,7 @@ class DumpTerms:
     extra_columns: frozenset[str] = frozenset()
 
 
-@value_class
-class DumpScan:
+class DumpScan(msgspec.Struct, frozen=True):
     """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given, and the fold yields them."""
 
     terms: DumpTerms

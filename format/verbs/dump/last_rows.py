@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec.structs import replace
 
 from format.findings import Finding
 from format.node.target import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from format import layout
 from format.internal_topics.decoder import CoordinatorDecoder, Decoder, FramedDecoder

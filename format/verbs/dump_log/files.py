@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cache, partial
+
+import msgspec
 
 from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
@@ -17,7 +18,6 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.file_location import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
-from format.value_class import state_class
 from format.verbs.dump_log import offset_index_lines, time_index_lines
 from format.verbs.dump_log.contents import deprecation_lines, parser_for
 from format.verbs.dump_log.file_names import java_long, name_of, normalised, path_line, stem_of
@@ -36,13 +36,12 @@ Item = bytes | memoryview | ErrorLine | Finding
 _OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
 
 
-@state_class
-class _Mismatches:
+class _Mismatches(msgspec.Struct):
     """The mismatches and gaps reported at the end, by the file's absolute path."""
 
-    index_mismatches: dict[str, IndexMismatches] = field(default_factory=dict)
-    time_index_mismatches: dict[str, TimeIndexMismatches] = field(default_factory=dict)
-    gaps: dict[str, OffsetGaps] = field(default_factory=dict)
+    index_mismatches: dict[str, IndexMismatches] = msgspec.field(default_factory=dict)
+    time_index_mismatches: dict[str, TimeIndexMismatches] = msgspec.field(default_factory=dict)
+    gaps: dict[str, OffsetGaps] = msgspec.field(default_factory=dict)
 
 
 def dump_log(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -18,7 +19,6 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc
 from format.log.batch_table import BatchTable
 from format.log.walker import BODY_CHUNK_BYTES
-from format.value_class import value_class
 from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
 from format.verbs.dump_log.stops import KafkaStops
 
@@ -29,8 +29,7 @@ _OVERHEAD = layout.LOG_ENTRY.size_bytes
 _TABLE_ROWS = 16 * 1024
 
 
-@value_class
-class OddBatch:
+class OddBatch(msgspec.Struct, frozen=True):
     """A batch for Kafka but not for batch_table: its magic is unknown, or it is too short for its magic."""
 
     facts: BatchFacts

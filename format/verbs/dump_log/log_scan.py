@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import value_class
 from format.verbs.dump_log.log_lines import LogLines, Piece
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
@@ -23,8 +24,7 @@ _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)
 
 
-@value_class
-class DumpLogScan:
+class DumpLogScan(msgspec.Struct, frozen=True):
     """dump-log as a scan; ``make`` creates the LogLines of an open file."""
 
     options: DumpLogOptions

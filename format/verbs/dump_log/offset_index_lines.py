@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 
+import msgspec
 import numpy as np
 
 from format.checks.offset_index import OffsetIndexCheck
@@ -15,7 +15,6 @@ from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.log.batch_table import BatchTable
 from format.node.file_location import location_of_file
-from format.value_class import state_class
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_walk import batch_at
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
@@ -23,11 +22,10 @@ from format.verbs.dump_log.segment_headers import header_tables
 from format.verbs.dump_log.stops import KafkaStops
 
 
-@state_class
-class IndexMismatches:
+class IndexMismatches(msgspec.Struct):
     """Entries that are not the last offset of the batch they point to: (index offset, log offset), in file order."""
 
-    pairs: list[tuple[int, int | None]] = field(default_factory=list)
+    pairs: list[tuple[int, int | None]] = msgspec.field(default_factory=list)
 
 
 def entry_lines(

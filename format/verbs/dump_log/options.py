@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from format.value_class import value_class
+import msgspec
 
 INT32_MAX = 2**31 - 1
 
@@ -27,8 +27,7 @@ class Contents(Enum):
     SHARE_GROUP_STATE = "__share_group_state"
 
 
-@value_class
-class DumpLogOptions:
+class DumpLogOptions(msgspec.Struct, frozen=True):
     """The flags of kafka-dump-log; ``emulate`` None means correct output wherever Kafka has a known defect.
 
     ``max_bytes`` and ``max_message_size`` are int32, as Kafka's are; ``prints_contents`` is --print-data-log or

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from format.errors import CorruptDataError
-from format.value_class import value_class
 
 
 class KafkaStops(CorruptDataError):
@@ -15,8 +16,7 @@ class KafkaStops(CorruptDataError):
     code = "record-invalid"
 
 
-@value_class
-class ErrorLine:
+class ErrorLine(msgspec.Struct, frozen=True):
     """A line that Kafka's tool writes to standard error."""
 
     text: str

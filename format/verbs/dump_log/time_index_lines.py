@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +22,6 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.node.file_location import location_of_file
-from format.value_class import state_class
 from format.verbs.dump_log.batch_text import BatchFacts
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import read_records
@@ -33,13 +32,12 @@ from format.verbs.dump_log.segment_headers import header_tables
 from format.verbs.dump_log.stops import KafkaStops
 
 
-@state_class
-class TimeIndexMismatches:
+class TimeIndexMismatches(msgspec.Struct):
     """The mismatches that Kafka reports at the end: lists of pairs, in file order."""
 
-    timestamps: list[tuple[int, int]] = field(default_factory=list)  # of the index, of the log
-    out_of_order: list[tuple[int, int]] = field(default_factory=list)  # of the entry, of the one before
-    not_found: list[tuple[int, int]] = field(default_factory=list)  # indexed offset, offset in the log
+    timestamps: list[tuple[int, int]] = msgspec.field(default_factory=list)  # of the index, of the log
+    out_of_order: list[tuple[int, int]] = msgspec.field(default_factory=list)  # of the entry, of the one before
+    not_found: list[tuple[int, int]] = msgspec.field(default_factory=list)  # indexed offset, offset in the log
 
 
 def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[bytes | Finding]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from format import layout
 from format.columns import BATCH, RECORD, RowSchema
 from format.errors import CorruptDataError, FileChanged, KafkaLogError
@@ -20,7 +22,6 @@ from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
 from format.rows.side_file_rows import side_file_blocks
 from format.timestamps import iso_time
-from format.value_class import value_class
 from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, records_of
 from format.wording import counted_plainly
 
@@ -53,8 +54,7 @@ _VARIABLE_FIELDS = {
 }
 
 
-@value_class
-class ByteView:
+class ByteView(msgspec.Struct, frozen=True):
     """The bytes of a place from ``position`` of the file on, in regions without gaps, and decoded rows.
 
     ``position`` is None for bytes that are compressed in the file. ``decoded`` are names and values. ``layouts`` are

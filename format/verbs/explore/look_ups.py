@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -23,7 +24,6 @@ from format.node.target import Target
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance
 from format.scan.selection import Selection
-from format.value_class import value_class
 from format.verbs.explore.places import LOG_KINDS, Place, PlaceKind
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import Match, NotFound
@@ -33,8 +33,7 @@ from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 
 
-@value_class
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """The target of a jump: a file, the position of a batch or entry in it, and an offset; ``words`` explain it.
 
     With ``is_record`` the record with that offset is meant, else at the first offset of a batch the batch.

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format import layout
 from format.errors import CorruptDataError
@@ -31,7 +32,6 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.target import Target
 from format.timestamps import iso_time
-from format.value_class import value_class
 from format.wording import counted, counted_plainly
 
 #: The number of children of a place that are read at once.
@@ -62,8 +62,7 @@ class PlaceKind(StrEnum):
     MORE = "more"  # the following children of its parent, from ``position`` on
 
 
-@value_class
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` is that among its siblings.
 
     ``label`` may have any character of a file name or a record. ``offset`` is the first one of a batch. ``as_kind`` is

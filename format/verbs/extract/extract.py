@@ -10,9 +10,10 @@ import contextlib
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from format.errors import InputError
 from format.files import meta_properties

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec.structs import asdict
 
 from format.columns import EXTRACTED_FILE, RECORD, RowSchema
 from format.errors import OutputError
@@ -13,7 +15,6 @@ from format.limits import MIB
 from format.location import Location
 from format.rewriting.publishing.new_file import NewFile
 from format.rows.record_rows import Row, RowBlock
-from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +30,7 @@ _PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers")
 _OFFSET, _SIZE = RECORD.names.index("offset"), RECORD.names.index("size_bytes")
 
 
-@state_class
-class ExtractedFile:
+class ExtractedFile(msgspec.Struct):
     """One row of columns.EXTRACTED_FILE, which documents the fields: a file of the output."""
 
     path: str
@@ -120,8 +120,7 @@ class RowWriter(Protocol):
     def write(self, schema: RowSchema, rows: Iterable[Row], /) -> None: ...
 
 
-@value_class
-class TextFormat:
+class TextFormat(msgspec.Struct, frozen=True):
     """JSON lines or CSV; ``open_writer`` makes the writer of a file. A portion has about ``portion_bytes``."""
 
     suffix: str
@@ -182,8 +181,7 @@ class TextFile:
 # -- Parquet -------------------------------------------------------------------------------------------------
 
 
-@value_class
-class ParquetFormat:
+class ParquetFormat(msgspec.Struct, frozen=True):
     """Parquet compressed with zstd, in row groups of about ``row_group_bytes`` before compression."""
 
     suffix: str = "parquet"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from format.columns import RowSchema
@@ -16,7 +17,6 @@ from format.log.record_table import RecordTable
 from format.rewriting.publishing.new_file import NewFile
 from format.rows.record_rows import RowBlock
 from format.rows.row_text import LineStyle, RowText
-from format.value_class import value_class
 from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile, Writes
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _ROOM_BYTES = 4 * MIB
 
 
-@value_class
-class RecordsOfLog:
+class RecordsOfLog(msgspec.Struct, frozen=True):
     """Some records of one log that are to be written."""
 
     block: RowBlock

@@ -7,8 +7,9 @@ from a record.
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding
@@ -19,7 +20,6 @@ from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import state_class, value_class
 from format.verbs.extract.files import FileFormat
 
 #: The name that Hive gives the partition of rows without a value.
@@ -28,8 +28,7 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 Key = tuple[str | None, int | None]
 
 
-@state_class
-class Extraction:
+class Extraction(msgspec.Struct):
     """The options of one run.
 
     ``left_out`` lists what is left out on purpose, ``unread`` has findings about what cannot be read.
@@ -42,12 +41,11 @@ class Extraction:
     bytes_per_file: int | None = None
     extra_columns: frozenset[str] = frozenset()
     advance: Advance = no_progress
-    left_out: list[str] = field(default_factory=list)
-    unread: list[Finding] = field(default_factory=list)
+    left_out: list[str] = msgspec.field(default_factory=list)
+    unread: list[Finding] = msgspec.field(default_factory=list)
 
 
-@value_class
-class ExtractSource:
+class ExtractSource(msgspec.Struct, frozen=True):
     """The source of one topic and partition: a partition directory, or a log file."""
 
     key: Key

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from format.errors import OutputError
 from format.findings import Finding
 from format.location import Location
@@ -16,22 +18,19 @@ from format.rewriting.publishing.new_file import NewFile, output_error
 from format.rewriting.publishing.publication import is_as_written
 from format.rows.record_rows import RowBlock
 from format.scan.protocol import Driver, LogUnit
-from format.value_class import value_class
 from format.verbs.dump.dump import DumpTerms, dumped_rows
 from format.verbs.extract.files import ExtractedFile, RecordFile, Writes
 from format.verbs.extract.terms import Extraction, ExtractSource
 
 
-@value_class
-class ExtractUnit:
+class ExtractUnit(msgspec.Struct, frozen=True):
     """The sources of one directory of the output."""
 
     directory: str
     sources: tuple[ExtractSource, ...]
 
 
-@value_class
-class PartitionDone:
+class PartitionDone(msgspec.Struct, frozen=True):
     """Comes at the end of a unit; ``task`` is the name of the task's directory, ``entries`` are the files in it."""
 
     task: str = ""
@@ -61,8 +60,7 @@ def extract_unit(
     yield PartitionDone()
 
 
-@value_class
-class ExtractScan:
+class ExtractScan(msgspec.Struct, frozen=True):
     """extract as a scan of units; all tasks can reach ``directory``, and write below it."""
 
     directory: Path

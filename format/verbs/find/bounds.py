@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+import msgspec
+
 from format import layout
 from format.findings import Finding
 from format.io.remote_path import is_there
@@ -12,13 +14,11 @@ from format.node.checkpoints import Checkpoints, read_checkpoints
 from format.node.log_dir import directory_around
 from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
-from format.value_class import value_class
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
 
 
-@value_class
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
 
     ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it.

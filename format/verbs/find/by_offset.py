@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 
-from format.value_class import value_class
+import msgspec
+from msgspec.structs import replace
+
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
 from format.verbs.find.trace import LookupStep, Match, NotFound, Result, Visibility
 
 
-@value_class
-class _Next:
+class _Next(msgspec.Struct, frozen=True):
     """The first record at or past an offset, or the log end offset; ``lost`` is why the offset itself is skipped."""
 
     match: Match | None

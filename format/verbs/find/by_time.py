@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from format.findings import finding
 from format.layout import NO_TIMESTAMP

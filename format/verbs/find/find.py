@@ -9,9 +9,11 @@ at or past the high watermark (ReplicaManager.fetchOffset).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format import layout
 from format.errors import InputError
@@ -104,7 +106,9 @@ def partition_to_search(path: Path) -> Partition:
     for leftover in partition.leftovers:
         if leftover.log is not None and leftover.log.name == path.name:
             # Its siblings and the checkpoints belong to the live log.
-            return replace(partition.with_segments([leftover]), orphans=[], unexpected=[], mark=leftover.leftover)
+            return dataclasses.replace(
+                partition.with_segments([leftover]), orphans=[], unexpected=[], mark=leftover.leftover
+            )
     raise InputError(NOT_A_SEGMENT_NAME, location)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +17,6 @@ from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.protocol import LogUnit
 from format.scan.read_log import tail_finding
-from format.value_class import value_class
 
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
 _SHORT_READ_BYTES = 1024
@@ -33,8 +33,7 @@ def is_in_order(first_offset: int, offsets: tuple[int, int], next_base_offset: i
     return first_offset <= offsets[0] <= offsets[1] <= most
 
 
-@value_class
-class BatchPlace:
+class BatchPlace(msgspec.Struct, frozen=True):
     """A batch or outermost v0/v1 message, by its header; ``base_offset`` is None for a compressed message."""
 
     position: int
@@ -59,8 +58,7 @@ class BatchPlace:
         return f"the batch at position {self.position} with offsets {self.base_offset} to {self.last_offset}"
 
 
-@value_class
-class ScannedBatches:
+class ScannedBatches(msgspec.Struct, frozen=True):
     """Some batches of a scan; ``is_ordered`` marks those in offset order with the batch after them."""
 
     table: BatchTable

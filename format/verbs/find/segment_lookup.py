@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +30,6 @@ from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
-from format.value_class import state_class, value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.outlined_records import outlined_table
 from format.verbs.find.trace import Match, MatchedBatch, TraceStep
@@ -41,8 +41,7 @@ _TORN = ("tail-torn", "tail-zeros")
 _NOT_TORN = 2**63
 
 
-@value_class
-class OffsetFloor:
+class OffsetFloor(msgspec.Struct, frozen=True):
     """Where a scan for an offset starts: a batch boundary, the index entry it comes from, and a description."""
 
     position: int
@@ -50,8 +49,7 @@ class OffsetFloor:
     detail: str
 
 
-@value_class
-class FoundRecord:
+class FoundRecord(msgspec.Struct, frozen=True):
     """A record's row in its table, and its batch."""
 
     place: BatchPlace
@@ -63,8 +61,7 @@ class FoundRecord:
         return int(self.records.offset[self.row])
 
 
-@state_class
-class SearchedBatch:
+class SearchedBatch(msgspec.Struct):
     """The result of a search in one batch: the first wanted record, and whether all records could be read."""
 
     found: FoundRecord | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format.errors import KafkaLogError
@@ -19,7 +20,6 @@ from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.timestamps import iso_time
-from format.value_class import value_class
 from format.verbs.find.closed_end import confirms_last_entry
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
@@ -27,8 +27,7 @@ from format.verbs.find.trace import LookupStep, TraceStep
 from format.wording import counted_plainly
 
 
-@value_class
-class LargestTimestamp:
+class LargestTimestamp(msgspec.Struct, frozen=True):
     """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source."""
 
     timestamp: int

@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from format.findings import Finding
 from format.location import Location
 from format.timestamps import DAY_MS
-from format.value_class import value_class
 
 
-@value_class
-class TraceStep:
+class TraceStep(msgspec.Struct, frozen=True):
     """One step of a look-up; ``stage`` is segment, time_index, offset_index, scan or match.
 
     The location's position is a byte in the file at its path, its offset the logical offset that the step found.
@@ -37,8 +37,7 @@ class Visibility(StrEnum):
     PAST_END = "past_end"
 
 
-@value_class
-class MatchedBatch:
+class MatchedBatch(msgspec.Struct, frozen=True):
     """The batch that holds a record; producer id and epoch are -1 for none, ``crc_valid`` False for a wrong CRC."""
 
     base_offset: int
@@ -49,8 +48,7 @@ class MatchedBatch:
     crc_valid: bool
 
 
-@value_class
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
     ``timestamp`` is in ms, None in message format 0; ``leader_epoch`` is None in formats without one. ``note`` is a
@@ -81,8 +79,7 @@ class Match:
         return self.timestamp > self.file_written_at + DAY_MS
 
 
-@value_class
-class NotFound:
+class NotFound(msgspec.Struct, frozen=True):
     """Why there is no such record, and the nearest record, if any.
 
     ``answer`` is what is known of the offset nevertheless; its ``visibility`` is None where it is in remote storage.

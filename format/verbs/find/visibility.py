@@ -6,9 +6,10 @@ Source: storage UnifiedLog (fetchLastStableOffset), LocalLog (isolation levels).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.io.source import FileSource
@@ -22,7 +23,6 @@ from format.scan.selection import Selection, start_position
 from format.state.producer_events import Transaction
 from format.state.producers import newest_sound_snapshot
 from format.state.transactions import TransactionState
-from format.value_class import value_class
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.trace import Match, MatchedBatch, Visibility
 
@@ -30,8 +30,7 @@ from format.verbs.find.trace import Match, MatchedBatch, Visibility
 _WINDOW_BYTES = 256 * 1024
 
 
-@value_class
-class Stability:
+class Stability(msgspec.Struct, frozen=True):
     """The last stable offset, or a lower bound of it, and the open transaction that holds it back, None for none."""
 
     last_stable_offset: int

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.checks.record_contents import reading_findings
@@ -25,23 +26,20 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.protocol import LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
-from format.value_class import value_class
 from format.verbs.grep.grep import GrepScan, are_found, logs_to_search
 from format.verbs.grep.lines import FoundRows, Search
 
 Bools = NDArray[np.bool_]
 
 
-@value_class
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """How many records are shown before and after each match."""
 
     before: int = 0
     after: int = 0
 
 
-@value_class
-class _Searched:
+class _Searched(msgspec.Struct, frozen=True):
     """Some consecutive records, and which of them match."""
 
     records: RecordTable
@@ -63,8 +61,7 @@ def found_with_context(
         yield from scan_logs(scan, logs_to_search(target, search.criteria), advance=search.advance)
 
 
-@value_class
-class ContextScan:
+class ContextScan(msgspec.Struct, frozen=True):
     """grep with context as a scan."""
 
     grep: GrepScan

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +28,6 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import value_class
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
 from format.verbs.txns.committed_logs import logs_below
@@ -37,8 +37,7 @@ GREP_CHUNK_BYTES = 2 * MIB
 GREP_COST = Cost(batch_s=0.6e-6, byte_s=1.5e-9, compressed_byte_s=7e-9)
 
 
-@value_class
-class Criteria:
+class Criteria(msgspec.Struct, frozen=True):
     """The conditions for a record to match: all that are given must hold.
 
     Without a pattern every record matches, or with header names in ``places`` every record that has such a header.
@@ -55,8 +54,7 @@ class Criteria:
     is_inverted: bool = False
 
 
-@value_class
-class FoundRecords:
+class FoundRecords(msgspec.Struct, frozen=True):
     """Some records found, in log order; ``hits`` has the match of each, None where no pattern found them."""
 
     location: Location
@@ -64,8 +62,7 @@ class FoundRecords:
     hits: Hits | None
 
 
-@value_class
-class LogSearched:
+class LogSearched(msgspec.Struct, frozen=True):
     """The end of the search of one log file, with the number of records found in it."""
 
     path: Path
@@ -98,8 +95,7 @@ def grep(
     return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria))
 
 
-@value_class
-class GrepScan:
+class GrepScan(msgspec.Struct, frozen=True):
     """grep as a scan in one process: the parts are tables of the records found, the fold counts them."""
 
     criteria: Criteria

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from format.columns import record_schema
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
@@ -17,13 +19,11 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import value_class
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, LogSearched, logs_to_search
 from format.verbs.grep.record_search import Hits
 
 
-@value_class
-class FoundRows:
+class FoundRows(msgspec.Struct, frozen=True):
     """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
 
     rows: Iterable[Row]
@@ -34,8 +34,7 @@ class FoundRows:
         return FoundRows, (list(self.rows), self.row_count, self.hits)
 
 
-@value_class
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """The criteria, limits and output style of a search; ``style`` None gives rows instead of lines."""
 
     criteria: Criteria
@@ -70,8 +69,7 @@ def searched_logs(
     yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
-@value_class
-class GrepLines:
+class GrepLines(msgspec.Struct, frozen=True):
     """grep as a scan whose parts are lines, or rows without ``text``; the fold yields them."""
 
     grep: GrepScan
@@ -109,8 +107,7 @@ def _as_rows(block: RowBlock) -> FoundRows:
     return FoundRows(rows, len(rows), None)
 
 
-@value_class
-class GrepCounts:
+class GrepCounts(msgspec.Struct, frozen=True):
     """grep as a scan whose parts are numbers of records found; the fold adds them up."""
 
     grep: GrepScan

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import warnings
 
-from format.value_class import value_class
+import msgspec
+
 from format.verbs.grep.required_bytes import Needle, Requirement, class_end, encoded, lower_case_needle, requirements
 
 _LAST_ASCII = "\x7f"
 _RAW_BYTES = range(0xDC80, 0xDD00)  # surrogateescape's stand-ins for bytes that are not UTF-8
 
 
-@value_class
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """A pattern to find in a field.
 
     Either ``needle`` or ``verifier`` decides whether a field matches. A matching field contains at least one needle of

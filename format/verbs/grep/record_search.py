@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.kernel.records import index_record_headers
 from format.kernel.search import find_in_fields
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.required_bytes import Needle, Requirement
 
@@ -29,8 +29,7 @@ _WINDOW_BYTES = 64 * 1024
 _MOST_HEADERS = 64 * 1024  # decoded at once, unless a single record has more
 
 
-@value_class
-class Places:
+class Places(msgspec.Struct, frozen=True):
     """Where a pattern may match: keys, values, every header's key and value, the values of headers by name."""
 
     key: bool = True
@@ -42,8 +41,7 @@ class Places:
 EVERYWHERE = Places()
 
 
-@value_class
-class Hits:
+class Hits(msgspec.Struct, frozen=True):
     """The records that match, in order, and the first match of each.
 
     All columns have one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the
@@ -59,8 +57,7 @@ class Hits:
         return len(self.row)
 
 
-@value_class
-class _Fields:
+class _Fields(msgspec.Struct, frozen=True):
     """Fields and their rows, the fields of one row in sequence; starts and ends are positions in the buffer."""
 
     row: NDArray[np.intp]
@@ -233,8 +230,7 @@ def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -
 # -- headers -----------------------------------------------------------------------------------------------------
 
 
-@value_class
-class _Headers:
+class _Headers(msgspec.Struct, frozen=True):
     """Headers and their rows; ``spans`` comes from index_headers, one row per header."""
 
     row: NDArray[np.intp]

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 from math import log2
 
-from format.value_class import state_class, value_class
+import msgspec
 
 ByteSet = frozenset[int]
 Run = tuple[ByteSet, ...]
@@ -33,8 +32,7 @@ _MOST_REQUIREMENTS = 3
 _LOWER = bytes(range(256)).lower()
 
 
-@value_class
-class Needle:
+class Needle(msgspec.Struct, frozen=True):
     """Bytes to search for, after the searched bytes were translated by the table, if there is one."""
 
     text: bytes
@@ -49,12 +47,11 @@ class Unclear(Exception):
     """The expression contains something that this reader does not understand."""
 
 
-@state_class
-class _Sequence:
+class _Sequence(msgspec.Struct):
     """What is known about one branch of an alternation: its runs, and the alternations inside it."""
 
-    runs: list[list[ByteSet]] = field(default_factory=lambda: [[]])
-    choices: list[list[Run]] = field(default_factory=list)
+    runs: list[list[ByteSet]] = msgspec.field(default_factory=lambda: [[]])
+    choices: list[list[Run]] = msgspec.field(default_factory=list)
     is_run: bool = True  # the branch consists of exactly one run
 
     def cut(self) -> None:
@@ -69,8 +66,7 @@ class _Sequence:
         return sorted([*found, *self.choices], key=_bits, reverse=True)
 
 
-@value_class
-class _Item:
+class _Item(msgspec.Struct, frozen=True):
     """Something that a quantifier may follow: the branches of a group, or a gap."""
 
     branches: Sequence[_Sequence] = ()

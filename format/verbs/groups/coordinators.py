@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from format.layout import CONSUMER_OFFSETS_TOPIC
-from format.value_class import value_class
 from format.wording import counted, listed
 
 OFFSETS_TOPIC = CONSUMER_OFFSETS_TOPIC
@@ -13,8 +14,7 @@ _MOST_NAMED = 5
 _SIGN = 1 << 31
 
 
-@value_class
-class Coordinators:
+class Coordinators(msgspec.Struct, frozen=True):
     """The partitions that were read, and ``count``, how many the topic has; None where no metadata log was found."""
 
     read: frozenset[int]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
 from format.state.groups import GroupStates
-from format.value_class import value_class
 
 #: Protocols by number. The tuples below have a record type for each of them.
 PROTOCOLS = ("classic", "consumer", "share", "streams")
@@ -22,8 +22,7 @@ _TOPOLOGY_TYPE = 23
 _MEMBER_IS_STABLE = 0
 
 
-@value_class
-class Keys:
+class Keys(msgspec.Struct, frozen=True):
     """The keys of the state as columns; ``is_live`` marks those with a value that is not deleted or pending."""
 
     group: NDArray[np.int32]
@@ -45,8 +44,7 @@ class Keys:
         )
 
 
-@value_class
-class GroupFacts:
+class GroupFacts(msgspec.Struct, frozen=True):
     """One value for each name of the state. ``protocol`` is -1 where the group has no record of its own.
 
     ``leader_key`` is the key whose text is the leader, -1 for none.

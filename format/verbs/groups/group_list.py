@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +14,6 @@ from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
 from format.sorted_values import distinct_values
 from format.state.group_records import TOTAL_COLUMNS
-from format.value_class import value_class
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts
 from format.verbs.groups.offset_list import OUT_OF_RANGE, OffsetList, text_of
 from format.verbs.groups.terms import Narrowing, Read
@@ -24,8 +24,7 @@ _MOST_LARGE = 3
 _MS_PER_HOUR = 3_600_000
 
 
-@value_class
-class _Sums:
+class _Sums(msgspec.Struct, frozen=True):
     """Sums over the offsets of each group: committed partitions, those with a lag, the lag, pending partitions.
 
     ``outside`` are the committed partitions whose offset is outside the log.
@@ -38,8 +37,7 @@ class _Sums:
     outside: Int64Column
 
 
-@value_class
-class Outside:
+class Outside(msgspec.Struct, frozen=True):
     """A committed offset that is outside its log, at ``bound``: past the log end, or before the log start."""
 
     group: str
@@ -50,8 +48,7 @@ class Outside:
     bound: int
 
 
-@value_class
-class Lag:
+class Lag(msgspec.Struct, frozen=True):
     """The group that is the furthest behind: its lag, and the partition with the largest share of it."""
 
     group: str
@@ -62,8 +59,7 @@ class Lag:
     commit_timestamp: int
 
 
-@value_class
-class Size:
+class Size(msgspec.Struct, frozen=True):
     """The size and number of a group's records in the log that was read."""
 
     group: str
@@ -71,8 +67,7 @@ class Size:
     record_count: int
 
 
-@value_class
-class Overview:
+class Overview(msgspec.Struct, frozen=True):
     """All listed groups together; ``group_count`` without those that are dead."""
 
     group_count: int

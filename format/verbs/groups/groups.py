@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from format.findings import Finding
 from format.internal_topics.group_replay import REPLAY_CODES, GroupReplay
@@ -19,7 +20,6 @@ from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.groups import GroupStates
-from format.value_class import value_class
 from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
 from format.verbs.groups.group_list import GroupList
 from format.verbs.groups.replicas import Replicas, find_replicas
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from format.state.cluster_context import ClusterContext
 
 
-@value_class
-class GroupTerms:
+class GroupTerms(msgspec.Struct, frozen=True):
     """The options of a run. ``until``: the state as of that time, without records that have a later timestamp."""
 
-    narrowing: Narrowing = field(default_factory=Narrowing)
+    narrowing: Narrowing = msgspec.field(default_factory=Narrowing)
     until: int | None = None
     with_history: bool = False
     limits: Limits = DEFAULT_LIMITS

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +18,6 @@ from format.sorted_values import distinct_values
 from format.state.distinct import DistinctRows
 from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
 from format.state.groups import LATEST, PendingCommit
-from format.value_class import value_class
 from format.verbs.groups.group_facts import Keys
 from format.verbs.groups.terms import Narrowing, Read
 
@@ -31,8 +31,7 @@ _BLOCK_ROWS = 4096
 _SHOWN = ("record_offset", "position", "number", "detail", "timestamp", "place")
 
 
-@value_class
-class OffsetColumns:
+class OffsetColumns(msgspec.Struct, frozen=True):
     """The rows of group_offset, sorted, in columns.
 
     ``key`` is a row of the state's keys, ``log`` a row of ``bounds``: log ends, high watermarks and log starts. A lag

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+
+import msgspec
 
 from format import layout
 from format.errors import KafkaLogError, NotALogDir
@@ -21,12 +22,10 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING
 from format.state.group_records import COORDINATOR_TOPICS
-from format.value_class import state_class, value_class
 from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 
-@value_class
-class LogBounds:
+class LogBounds(msgspec.Struct, frozen=True):
     """The log end, high watermark and log start of a partition over all replicas at the paths; None where unknown."""
 
     log_end_offset: int | None = None
@@ -34,8 +33,7 @@ class LogBounds:
     log_start_offset: int | None = None
 
 
-@state_class
-class Replicas:
+class Replicas(msgspec.Struct):
     """The partitions at the paths.
 
     ``logs`` are the coordinators' logs in the order of their partitions, and findings about what is not read.
@@ -43,9 +41,9 @@ class Replicas:
     ends at least as late.
     """
 
-    logs: list[LogUnit | Finding] = field(default_factory=list)
-    left_out: list[tuple[Partition, Partition]] = field(default_factory=list)
-    _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = field(default_factory=dict)
+    logs: list[LogUnit | Finding] = msgspec.field(default_factory=list)
+    left_out: list[tuple[Partition, Partition]] = msgspec.field(default_factory=list)
+    _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = msgspec.field(default_factory=dict)
     _topic_names: dict[str, str] | None = None
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from format.findings import Finding, finding_of
 from format.internal_topics.group_replay import ChangesReader, GroupChanges
 from format.internal_topics.record_check import InternalRecordCheck
@@ -15,30 +17,26 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, read_groups
-from format.value_class import value_class
 
 # Measured: seconds for each batch, each byte, and each byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)
 
 
-@value_class
-class LogRecords:
+class LogRecords(msgspec.Struct, frozen=True):
     """One record table of a coordinator's log, reduced to the state of groups."""
 
     log: LogUnit
     records: GroupRecords
 
 
-@value_class
-class LogChanges:
+class LogChanges(msgspec.Struct, frozen=True):
     """The group records of one record table, for the replay of its partition."""
 
     log: LogUnit
     changes: GroupChanges
 
 
-@value_class
-class GroupsScan:
+class GroupsScan(msgspec.Struct, frozen=True):
     """groups as a scan: the parts are reduced record tables, which the caller adds to a state across logs.
 
     ``until`` leaves out records with a later timestamp; ``with_history`` keeps every commit.

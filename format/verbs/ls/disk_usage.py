@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import field
 from itertools import zip_longest
 from pathlib import Path
+
+import msgspec
 
 from format import layout
 from format.columns import DISK_USAGE
@@ -29,7 +30,6 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
-from format.value_class import state_class, value_class
 from format.verbs.ls.log_totals import read_log_totals
 from format.verbs.ls.savings import EstimateTerms, LogShare, add_savings
 
@@ -48,8 +48,7 @@ _AGES = (
 _OLDER, _FUTURE, _NO_TIMESTAMP = "older", "in the future", "no timestamp"
 
 
-@state_class
-class DiskUsage:
+class DiskUsage(msgspec.Struct):
     """One row of columns.DISK_USAGE, which documents the fields."""
 
     by: str
@@ -58,7 +57,7 @@ class DiskUsage:
     size_bytes: int = 0
     log_bytes: int = 0
     leftover_bytes: int = 0
-    partitions: set[str] = field(default_factory=set)
+    partitions: set[str] = msgspec.field(default_factory=set)
     segment_count: int = 0
     estimated_bytes: int | None = None
     saved_bytes: int | None = None
@@ -72,8 +71,7 @@ class DiskUsage:
         return tuple(values[name] if name in values else getattr(self, name) for name in DISK_USAGE.names)
 
 
-@value_class
-class _File:
+class _File(msgspec.Struct, frozen=True):
     """One file or directory on disk, with the facts from its name."""
 
     path: Path

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format.io.remote_path import path_of
 from format.layout import CLUSTER_METADATA_TOPIC

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io.source import FileSource
@@ -23,14 +25,12 @@ from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
 from format.scan.serial import SerialDriver
 from format.state.totals import LogTotals, OffsetsImpossible
-from format.value_class import value_class
 
 #: The most places of damage in one log that are reported one by one; the others are counted.
 MAX_DAMAGE_FINDINGS = 20
 
 
-@value_class
-class RangeTotals:
+class RangeTotals(msgspec.Struct, frozen=True):
     """The totals of some chunks, findings about the last of them, and the damage after it."""
 
     totals: LogTotals
@@ -39,8 +39,7 @@ class RangeTotals:
     reaches_end: bool = False
 
 
-@value_class
-class TotalsScan:
+class TotalsScan(msgspec.Struct, frozen=True):
     """Reads the batch headers of logs.
 
     If the first message is a compressed one of v0 or v1, all of it is read, since its header lacks its first offset.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.columns import LOG_DIR
@@ -34,7 +36,6 @@ from format.rows.record_rows import Row
 from format.scan.cluster import current_cluster
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ClusterContext
-from format.value_class import value_class
 from format.verbs.ls.known_topics import known_by
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
@@ -55,8 +56,7 @@ _SHOWN_NAMES = 5
 _Item = TypeVar("_Item")
 
 
-@value_class
-class LogDirListing:
+class LogDirListing(msgspec.Struct, frozen=True):
     """One row of columns.LOG_DIR, which documents the fields."""
 
     path: str
@@ -77,8 +77,7 @@ class LogDirListing:
 Listing = LogDirListing | PartitionListing | SegmentListing
 
 
-@value_class
-class ListTerms:
+class ListTerms(msgspec.Struct, frozen=True):
     """The options of a listing.
 
     ``scan`` False reads no log and no index. ``segments`` lists the segments of each partition; None does so where the

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
-from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from format.columns import PARTITION
 from format.errors import KafkaLogError, UnreadableFile
@@ -25,7 +26,6 @@ from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundi
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.totals import LogTotals
-from format.value_class import state_class, value_class
 from format.verbs.ls.segment_listing import (
     SeenCodes,
     SegmentListing,
@@ -42,8 +42,7 @@ _ROW_OF = attrgetter(*PARTITION.names)
 _SideFileT = TypeVar("_SideFileT", PartitionMetadata, LeaderEpochCheckpoint)
 
 
-@value_class
-class PartitionListing:
+class PartitionListing(msgspec.Struct, frozen=True):
     """One row of columns.PARTITION, which documents the fields; fields of a log that was not read are None too."""
 
     path: str
@@ -75,24 +74,21 @@ class PartitionListing:
         return row
 
 
-@value_class
-class ListedPartition:
+class ListedPartition(msgspec.Struct, frozen=True):
     """The listings of a partition and of its segments, leftovers included, by base offset."""
 
     listing: PartitionListing
     segments: tuple[SegmentListing, ...]
 
 
-@value_class
-class KnownLog:
+class KnownLog(msgspec.Struct, frozen=True):
     """What a caller has read of a log: its totals, and its end, None where that is not known."""
 
     totals: LogTotals
     log_end_offset: int | None
 
 
-@value_class
-class PartitionTerms:
+class PartitionTerms(msgspec.Struct, frozen=True):
     """How a partition is listed.
 
     ``scan`` False reads names, sizes and checkpoints, but no log. ``segments`` False opens no index and lists no
@@ -175,12 +171,11 @@ def list_partition(
     return ListedPartition(listing, tuple(listings))
 
 
-@state_class
-class _LiveSegments:
+class _LiveSegments(msgspec.Struct):
     """The live segments of a partition: listings, totals, and the log end offset, None where it is not known."""
 
-    listings: list[SegmentListing] = field(default_factory=list)
-    totals: LogTotals = field(default_factory=LogTotals)
+    listings: list[SegmentListing] = msgspec.field(default_factory=list)
+    totals: LogTotals = msgspec.field(default_factory=LogTotals)
     log_end_offset: int | None = None
 
 

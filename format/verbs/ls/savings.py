@@ -7,10 +7,10 @@ of its topic then applies to each log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -21,13 +21,11 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import state_class, value_class
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, Piece, Sums, measure, sampled, warm_up
 from format.verbs.recompress.new_batches import Target
 
 
-@state_class
-class EstimateTerms:
+class EstimateTerms(msgspec.Struct):
     """The target of recompression, and how many log bytes of each topic are measured (None: all).
 
     ``largest_topic_bytes`` is set by ``add_savings``.
@@ -45,8 +43,7 @@ class Savings(Protocol):
     saved_bytes: int | None
 
 
-@value_class
-class LogShare:
+class LogShare(msgspec.Struct, frozen=True):
     """The bytes of one log that count in one row: those of one codec, or of all codecs (None)."""
 
     row: Savings
@@ -99,11 +96,10 @@ def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
     return list(sizes.values())
 
 
-@state_class
-class _Ratios:
+class _Ratios(msgspec.Struct):
     """The ratios of the size of a topic's batches under the new codec to their present size."""
 
-    sums: dict[int, Sums] = field(default_factory=dict)
+    sums: dict[int, Sums] = msgspec.field(default_factory=dict)
 
     def add(self, others: dict[int, Sums]) -> None:
         """Add measurements by codec."""
@@ -121,8 +117,7 @@ class _Ratios:
         return sum(each.measured[0].size_bytes for each in found) / sampled_bytes if sampled_bytes else 1.0
 
 
-@value_class
-class SavingsScan:
+class SavingsScan(msgspec.Struct, frozen=True):
     """The scan of the savings: the parts are the measurements of each chunk by codec."""
 
     target: Target

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.columns import SEGMENT
@@ -26,15 +28,13 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
-from format.value_class import value_class
 from format.verbs.ls.log_totals import read_log_totals
 from format.wording import counted_plainly
 
 _ROW_OF = attrgetter(*SEGMENT.names)
 
 
-@value_class
-class SegmentListing:
+class SegmentListing(msgspec.Struct, frozen=True):
     """One row of columns.SEGMENT, which documents the fields."""
 
     path: str
@@ -62,8 +62,7 @@ class SegmentListing:
         return row
 
 
-@value_class
-class ListedSegment:
+class ListedSegment(msgspec.Struct, frozen=True):
     """A segment's listing and its log's totals; these are None where the log was not read."""
 
     listing: SegmentListing

@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from format.findings import Finding
 from format.io.live_broker import settled
 from format.limits import DEFAULT_LIMITS, Limits
@@ -15,20 +17,17 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit
-from format.value_class import value_class
 from format.verbs.ls.partition_listing import ListedPartition, PartitionTerms, list_partition
 
 
-@value_class
-class ListUnit:
+class ListUnit(msgspec.Struct, frozen=True):
     """A partition directory, and the checkpoints around it."""
 
     path: Path
     checkpoints: Checkpoints
 
 
-@value_class
-class ListScan:
+class ListScan(msgspec.Struct, frozen=True):
     """The scan of partitions: the results are the findings about each, and then its listing."""
 
     scan: bool = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+
+import msgspec
 
 from format.columns import (
     ACL,
@@ -24,7 +25,6 @@ from format.node.target import Target
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
 from format.timestamps import iso_time
-from format.value_class import state_class, value_class
 from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (
     Row,
@@ -40,19 +40,17 @@ from format.verbs.metadata.rows import (
 from format.wording import counted
 
 
-@value_class
-class MetadataTerms:
+class MetadataTerms(msgspec.Struct, frozen=True):
     """The options: the last record of the state, the topics, and from when on changes are shown."""
 
-    until: Until = field(default_factory=Until)
+    until: Until = msgspec.field(default_factory=Until)
     topics: frozenset[str] | None = None
     history: bool = False
     since: int | None = None
     limits: Limits = DEFAULT_LIMITS
 
 
-@state_class
-class MetadataResult:
+class MetadataResult(msgspec.Struct):
     """An image, where it was read, and the ids of topics whose directories are marked to be deleted."""
 
     source: MetadataSource

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +10,6 @@ from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
 from format.sorted_values import distinct_values
-from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
 #: Among how many batches before it a repeated batch is looked for: a client sends it again within seconds.
@@ -19,8 +17,7 @@ _REMEMBERED = 4096
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@state_class
-class ProducerTotals:
+class ProducerTotals(msgspec.Struct):
     """The totals of one producer; ``codec_counts`` are batches by the codec's number.
 
     ``repeated_batch_count``: batches with the CRC, size, times and record count of one of the few thousand before them.
@@ -40,10 +37,10 @@ class ProducerTotals:
     gap_count: int = 0
     duplicate_count: int = 0
     repeated_batch_count: int = 0
-    epochs: set[int] = field(default_factory=set)
-    magics: set[int] = field(default_factory=set)
-    codec_counts: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
-    _remembered: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    epochs: set[int] = msgspec.field(default_factory=set)
+    magics: set[int] = msgspec.field(default_factory=set)
+    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    _remembered: NDArray[np.uint64] = msgspec.field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def add(self, table: BatchTable) -> None:
         """Add batches of this producer, in log order."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
+
+import msgspec
 
 from format.columns import PRODUCER
 from format.findings import Finding
@@ -19,14 +21,12 @@ from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState
-from format.value_class import state_class, value_class
 from format.verbs.producers.producer_totals import ProducerTotals, add_batches
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 from format.wording import counted
 
 
-@value_class
-class ProducerTerms:
+class ProducerTerms(msgspec.Struct, frozen=True):
     """The options: which producers are shown, and as of when; ``at_ms`` None reads the logs to their ends."""
 
     at_ms: int | None = None
@@ -36,7 +36,7 @@ class ProducerTerms:
     limits: Limits = DEFAULT_LIMITS
 
 
-@state_class
+@dataclass(slots=True)
 class PartitionProducers:
     """The producers of one replica of a partition; ``progress`` are leader epoch and log end offset."""
 
@@ -66,8 +66,7 @@ class PartitionProducers:
         )
 
 
-@value_class
-class ProducerScan(ReplicaScan[PartitionProducers]):
+class ProducerScan(ReplicaScan[PartitionProducers], frozen=True):
     """Reads the producers of partitions."""
 
     def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionProducers | Finding]:
@@ -83,7 +82,6 @@ class ProducerScan(ReplicaScan[PartitionProducers]):
         yield found
 
 
-@state_class
 class Producers(Replicas[PartitionProducers]):
     """The producers in the longest replica of each partition, and the transactional ids."""
 

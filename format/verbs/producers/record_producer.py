@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from format.errors import InputError, KafkaLogError
 from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
-from format.value_class import value_class
 from format.verbs.find.find import find_offset
 from format.verbs.find.trace import Match
 from format.wording import did_you_mean
 
 
-@value_class
-class RecordPlace:
+class RecordPlace(msgspec.Struct, frozen=True):
     """The partition and the offset of a record."""
 
     topic: str

@@ -7,7 +7,6 @@ truncates the log there, while these indexes cover the intact batches on both si
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ from format.verbs.verify.written_output import verify_output
 from format.wording import are, counted_plainly, offsets_are
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRebuilding(WriteTerms):
+class IndexRebuilding(WriteTerms, frozen=True, kw_only=True):
     """The terms of one run; ``with_log`` copies all other files too, so that a broker can start on the output."""
 
     with_log: bool = False

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
@@ -30,7 +31,6 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import state_class, value_class
 from format.verbs.recompress.new_batches import Target
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -46,8 +46,7 @@ def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
     return [f"what lies outside the samples, of up to {sample_bytes} log bytes per topic"]
 
 
-@value_class
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """One row of ESTIMATE: a topic under one codec and level; times are of one thread."""
 
     topic: str
@@ -74,8 +73,7 @@ class Estimate:
         return tuple(values[name] if name in values else getattr(self, name) for name in ESTIMATE.names)
 
 
-@state_class
-class _Measured:
+class _Measured(msgspec.Struct):
     """Sums over batches for one target."""
 
     target: Target
@@ -84,14 +82,13 @@ class _Measured:
     decompress_ns: int = 0
 
 
-@state_class
-class Sums:
+class Sums(msgspec.Struct):
     """The measurements of some of a topic's batches, as sums that can be added to those of other batches."""
 
     measured: list[_Measured]
     sampled_bytes: int = 0
     plain_bytes: int = 0
-    codec_batches: dict[int, int] = field(default_factory=dict)
+    codec_batches: dict[int, int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, targets: Sequence[Target]) -> Sums:
@@ -110,8 +107,7 @@ class Sums:
             own.decompress_ns += new.decompress_ns
 
 
-@value_class
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """The part of a log that is measured: from its start to the position ``end``."""
 
     location: Location
@@ -119,8 +115,7 @@ class Piece:
     end: int
 
 
-@value_class
-class TopicPieces:
+class TopicPieces(msgspec.Struct, frozen=True):
     """The parts of a topic that are measured; ``log_bytes`` is the size of all its ``.log`` files."""
 
     topic: str
@@ -195,8 +190,7 @@ def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
     return [replace(pieces[number], end=min(pieces[number].end, most)) for number in numbers]
 
 
-@value_class
-class EstimateScan:
+class EstimateScan(msgspec.Struct, frozen=True):
     """The scan of an estimate: the parts are the sums of each chunk, the fold adds them up.
 
     Each log is read by one process, since the time that codecs take is measured.

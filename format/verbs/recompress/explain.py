@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format.findings import Finding
@@ -20,12 +21,10 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 from format.scan.selected_logs import every_log_of
-from format.value_class import value_class
 from format.verbs.recompress.plan import DECISIONS, PlanTerms, Work, plan
 
 
-@value_class
-class ExplainScan:
+class ExplainScan(msgspec.Struct, frozen=True):
     """The scan of --explain: the parts are rows of BATCH_DECISION and findings, and the fold yields them."""
 
     plan: PlanTerms

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -35,15 +36,13 @@ from format.rewriting.written_batches import (
     new_batches,
     offsets_of,
 )
-from format.value_class import value_class
 
 _OFFSET_BYTES = 8
 #: New bytes made at once, not counting the rest of the last batch: a batch may decompress to a thousand times its size.
 _MOST_NEW_BYTES = 3 * MIB
 
 
-@value_class
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The target: a codec number, its level, and the format to convert messages to (None: unchanged)."""
 
     codec: int

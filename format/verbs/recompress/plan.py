@@ -10,13 +10,13 @@ from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.log.batch_table import BatchTable
 from format.rewriting.written_batches import Decision
-from format.value_class import value_class
 from format.verbs.recompress.new_batches import Target
 
 
@@ -67,8 +67,7 @@ DECISIONS: dict[Reason, tuple[Decision, str]] = {
 }
 
 
-@value_class
-class PlanTerms:
+class PlanTerms(msgspec.Struct, frozen=True):
     """The options: the target, whether to recompress batches of the same codec, and the size to merge to (0: never)."""
 
     target: Target

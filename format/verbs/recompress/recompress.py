@@ -7,10 +7,10 @@ details. Once a segment is written it is read back and compared with its source,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.errors import Refused, UnreadableFile

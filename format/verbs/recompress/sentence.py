@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+
+import msgspec
 
 from format.columns import BATCH_DECISION
 from format.layout import CODEC_NAMES
 from format.rewriting.written_batches import Decision
 from format.rows.record_rows import Row
-from format.value_class import state_class
 from format.verbs.recompress.estimate import Estimate
 from format.verbs.recompress.plan import DECISIONS, Reason
 from format.wording import counted, listed
@@ -20,13 +20,12 @@ _REASON = BATCH_DECISION.names.index("reason")
 _CONFIG = {"none": "uncompressed"}
 
 
-@state_class
-class Savings:
+class Savings(msgspec.Struct):
     """What each codec would save over all topics."""
 
     log_bytes: int = 0
-    by_codec: dict[str, Counter[str]] = field(default_factory=dict)  # codec -> bytes by topic
-    _topics: set[str] = field(default_factory=set)
+    by_codec: dict[str, Counter[str]] = msgspec.field(default_factory=dict)  # codec -> bytes by topic
+    _topics: set[str] = msgspec.field(default_factory=set)
 
     def take(self, each: Estimate) -> None:
         """Add an estimate; the first one of a topic is its present state."""
@@ -51,12 +50,11 @@ class Savings:
         return f"{words}, the most in {topic}: {counted(most, 'byte')}."
 
 
-@state_class
-class Decided:
+class Decided(msgspec.Struct):
     """How many batches would be copied, recompressed, rebuilt and refused, and why."""
 
     codec: int
-    _reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _reasons: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
 
     def take(self, rows: Iterable[Row]) -> None:
         """Count rows of BATCH_DECISION."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from format.rewriting.rewriter import WriteTerms
 from format.verbs.recompress.plan import PlanTerms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recompression(WriteTerms):
+class Recompression(WriteTerms, frozen=True, kw_only=True):
     """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
 
     plan: PlanTerms

@@ -6,8 +6,7 @@ may change. Control batches stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +23,6 @@ from format.log.control_records import decode_control_record
 from format.log.encode_batches import reseal
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable, located
-from format.value_class import state_class
 from format.verbs.redact.records import RecordRedaction
 
 _CONTROL_INVALID = "control-record-invalid"
@@ -33,8 +31,7 @@ _LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 
-@state_class
-class RedactedChunk:
+class RedactedChunk(msgspec.Struct):
     """The redacted batches of a chunk: ``table`` has the rows that could be redacted, with the sizes of ``batches``.
 
     ``payloads`` are the uncompressed records of each batch, as ``payload_of`` reads them. ``problems`` are about the
@@ -45,7 +42,7 @@ class RedactedChunk:
     rows: NDArray[np.intp]
     batches: list[bytes]
     payloads: list[bytes | memoryview]
-    problems: list[RecordProblem] = field(default_factory=list)
+    problems: list[RecordProblem] = msgspec.field(default_factory=list)
 
 
 def redact_chunk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +12,6 @@ from format import layout
 from format.codecs.checksums import crc32_of
 from format.kernel.records import index_headers
 from format.log.record_table import RecordTable
-from format.value_class import value_class
 from format.verbs.redact.replacements import Redactor
 
 Int64Column = NDArray[np.int64]
@@ -22,8 +22,7 @@ _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _CRC_START = layout.MESSAGE_V0.offset_of("magic")
 
 
-@value_class
-class RecordRedaction:
+class RecordRedaction(msgspec.Struct, frozen=True):
     """How to redact records; ``replace_record`` is for structured keys and values, which None replaces whole."""
 
     redactor: Redactor

@@ -7,12 +7,13 @@ of coordinators keep their structure. The metadata log and the topic of tiered s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
@@ -48,8 +49,7 @@ from format.wording import are, counted_plainly
 LEFT_OUT_TOPICS = (layout.CLUSTER_METADATA_TOPIC, "__remote_log_metadata")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redaction(WriteTerms):
+class Redaction(WriteTerms, frozen=True, kw_only=True):
     """The terms of one run."""
 
     redactor: Redactor
@@ -82,7 +82,7 @@ def selected_sources(sources: WriteSources, selection: Selection) -> WriteSource
             if not selection.excludes_segment(each.base_offset, partition.next_base_offset(each))
         ]
         if segments:
-            partitions[name] = replace(partition.with_segments(segments), snapshots={})
+            partitions[name] = dataclasses.replace(partition.with_segments(segments), snapshots={})
     if not partitions:
         raise InputError("no segment has an offset of the range", Location(str(sources.paths[0])))
     return replace(sources, partitions=partitions)
@@ -193,7 +193,7 @@ class RedactingRewriter(Rewriter):
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
         if log_dir.bootstrap_checkpoint is not None:
             result.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
-        return replace(log_dir, bootstrap_checkpoint=None)
+        return dataclasses.replace(log_dir, bootstrap_checkpoint=None)
 
     def is_whole(self, result: RewritingResult) -> bool:
         return not result.lost_bytes

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from format.columns import (
     ASSIGNMENT,
@@ -40,7 +41,6 @@ from format.scan.progress import no_progress
 from format.scan.selected_logs import partitions_to_read
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
-from format.value_class import value_class
 from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
@@ -64,8 +64,7 @@ _MOST_ABORTED = 500
 _MOST_SENTENCES = 5
 
 
-@value_class
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True):
     """The input of all answers, and the report that they are added to. ``damaged`` are directories of damaged logs."""
 
     report: Report
@@ -74,7 +73,7 @@ class Inputs:
     context: ClusterContext
     survey: Survey
     damaged: frozenset[Path] = frozenset()
-    logs: list[ConfiguredLog] = field(default_factory=list)
+    logs: list[ConfiguredLog] = msgspec.field(default_factory=list)
 
     @property
     def timeline(self) -> Timeline:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import state_class
 
 _SECOND_MS = 1_000
 #: The most pairs of topic and time that are kept; then the intervals of time are doubled.
@@ -24,15 +23,14 @@ OFFSET_RANGES = 128
 SIZE_CLASSES = 40
 
 
-@state_class
-class BytesByTime:
+class BytesByTime(msgspec.Struct):
     """Bytes and records by topic and interval of the batches' largest timestamps.
 
     Only intervals with batches are kept, so that a few impossible timestamps cost nothing.
     """
 
     width_ms: int = _SECOND_MS
-    sums: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # topic number, time -> bytes, records
+    sums: dict[tuple[int, int], list[int]] = msgspec.field(default_factory=dict)  # topic number, time -> bytes, records
     without_time: int = 0  # bytes of batches that have no timestamp
 
     def add(self, topic: int, table: BatchTable) -> None:
@@ -76,13 +74,12 @@ def _numbered(values: Int64Column) -> tuple[Sequence[int], Int64Column]:
     return numbers.tolist(), places
 
 
-@state_class
-class BytesByOffset:
+class BytesByOffset(msgspec.Struct):
     """The bytes of one log by ranges of offsets; the ranges grow with the log."""
 
     start: int | None = None
     width: int = 1
-    sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
+    sums: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
 
     def add(self, table: BatchTable, segment_base_offset: int) -> None:
         """Add the batches whose offsets their segment can hold, each spread evenly over its offsets."""
@@ -139,11 +136,10 @@ def _bytes_before(
     return before
 
 
-@state_class
-class BatchSizes:
+class BatchSizes(msgspec.Struct):
     """The number, bytes and records of batches by codec and power of two of their size."""
 
-    sums: NDArray[np.int64] = field(
+    sums: NDArray[np.int64] = msgspec.field(
         default_factory=lambda: np.zeros((3, len(layout.CODEC_BITS_NAMES) * SIZE_CLASSES), np.int64)
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from format.findings import FINDING_CODES, Finding, Severity
 from format.node.partition import parse_partition_dir
 from format.rows.record_rows import Row
-from format.value_class import state_class
 from format.verbs.report.terms import MOST_ROWS
 from format.wording import counted, listed
 
@@ -23,18 +23,17 @@ _MOST_NAMED = 3
 _MOST_RANGES = 2
 
 
-@state_class
-class KeptFindings:
+class KeptFindings(msgspec.Struct):
     """Counts by code and severity, and the findings that are shown, the most severe first.
 
     ``owners`` has the node, in words, of a directory or of those in it; it is empty for a single node.
     """
 
-    counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
-    kept: dict[tuple[Severity, str], list[Finding]] = field(default_factory=dict)
-    places: dict[tuple[Severity, str], set[str]] = field(default_factory=dict)
+    counts: dict[tuple[Severity, str], int] = msgspec.field(default_factory=dict)
+    kept: dict[tuple[Severity, str], list[Finding]] = msgspec.field(default_factory=dict)
+    places: dict[tuple[Severity, str], set[str]] = msgspec.field(default_factory=dict)
     lost_offsets: int = 0
-    owners: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, found: Finding) -> None:
         """Count a finding; keep it if there are not too many of its code yet."""

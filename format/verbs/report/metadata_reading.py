@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import field
+
+import msgspec
 
 from format.errors import InputError, KafkaLogError
 from format.limits import Limits
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.metadata_log import MetadataState
-from format.value_class import state_class
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
 
 _MOST_CHANGES = 1_000
 
 
-@state_class
-class MetadataReading:
+class MetadataReading(msgspec.Struct):
     """The metadata at some paths; ``error`` says why there is none. ``change_count`` includes dropped changes."""
 
     result: MetadataResult | None = None
     error: InputError | KafkaLogError | None = None
-    changes: deque[Row] = field(default_factory=lambda: deque(maxlen=_MOST_CHANGES))
+    changes: deque[Row] = msgspec.field(default_factory=lambda: deque(maxlen=_MOST_CHANGES))
     change_count: int = 0
 
     def take(self, change: Row) -> None:

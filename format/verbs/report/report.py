@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +20,6 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import ClusterContext, read_context
-from format.value_class import state_class
 from format.verbs.ls.known_topics import known_by
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionListing, PartitionTerms, list_partition
@@ -50,7 +49,7 @@ _MOST_SHOWN_PLACES = 200
 _Listing = TypeVar("_Listing")
 
 
-@state_class
+@dataclass(slots=True)
 class ReportRun:
     """One report while it is made: ``findings`` yields the findings of verify, and ``finish`` returns the report."""
 

@@ -7,9 +7,9 @@ large state exists for only one of them at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format.findings import Finding, Severity
@@ -21,7 +21,6 @@ from format.node.partition import Partition, parse_partition_dir
 from format.scan.protocol import LogUnit
 from format.state.header_scan import Headers
 from format.state.totals import LogTotals
-from format.value_class import state_class
 from format.verbs.boot.one_log.recovered_log import ReadLog
 from format.verbs.boot.steps import KeptStart
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
@@ -49,8 +48,7 @@ _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
 
-@state_class
-class DamagedPlace:
+class DamagedPlace(msgspec.Struct):
     """The offsets of a finding; ``last_offset`` is the last lost offset."""
 
     code: str
@@ -60,15 +58,14 @@ class DamagedPlace:
     timestamp: int | None
 
 
-@state_class
-class SurveyedPartition:
+class SurveyedPartition(msgspec.Struct):
     """The facts of one partition."""
 
     path: Path
-    totals: LogTotals = field(default_factory=LogTotals)
+    totals: LogTotals = msgspec.field(default_factory=LogTotals)
     record_count: int = 0
-    by_offset: BytesByOffset | None = field(default_factory=BytesByOffset)
-    places: list[DamagedPlace] = field(default_factory=list)
+    by_offset: BytesByOffset | None = msgspec.field(default_factory=BytesByOffset)
+    places: list[DamagedPlace] = msgspec.field(default_factory=list)
     worst: Severity | None = None
     finding_count: int = 0
     committed_count: int = 0
@@ -84,8 +81,7 @@ class SurveyedPartition:
         return sum(self.totals.codec_bytes)
 
 
-@state_class
-class _Current:
+class _Current(msgspec.Struct):
     """The partition that is read, and its last table. ``held`` are tables that its bytes by offset do not have yet."""
 
     seen: SurveyedPartition
@@ -96,7 +92,7 @@ class _Current:
     table: BatchTable = _NO_BATCHES
     leader_epoch: int = -1
     epoch_count: int = 0
-    held: list[tuple[BatchTable, int]] = field(default_factory=list)
+    held: list[tuple[BatchTable, int]] = msgspec.field(default_factory=list)
     held_rows: int = 0
 
     def hold(self, table: BatchTable, base_offset: int) -> None:
@@ -114,22 +110,21 @@ class _Current:
         self.held, self.held_rows = [], 0
 
 
-@state_class
-class Survey:
+class Survey(msgspec.Struct):
     """The facts of all partitions that were read."""
 
     limits: Limits
     timeline: Timeline
     transactions: Transactions
-    by_time: BytesByTime = field(default_factory=BytesByTime)
-    sizes: BatchSizes = field(default_factory=BatchSizes)
-    partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
-    read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # logs that a broker's start may recover
-    kept_start: KeptStart = field(default_factory=KeptStart)
-    topics: dict[str, int] = field(default_factory=dict)  # numbers by name, in the order of appearance
-    _by_offset: list[SurveyedPartition] = field(default_factory=list)  # those whose bytes by offset are kept
+    by_time: BytesByTime = msgspec.field(default_factory=BytesByTime)
+    sizes: BatchSizes = msgspec.field(default_factory=BatchSizes)
+    partitions: dict[Path, SurveyedPartition] = msgspec.field(default_factory=dict)
+    read_logs: dict[Path, ReadLog] = msgspec.field(default_factory=dict)  # logs that a broker's start may recover
+    kept_start: KeptStart = msgspec.field(default_factory=KeptStart)
+    topics: dict[str, int] = msgspec.field(default_factory=dict)  # numbers by name, in the order of appearance
+    _by_offset: list[SurveyedPartition] = msgspec.field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
-    _waiting: list[BatchTable] = field(default_factory=list)  # of ``_waiting_topic``, not yet in the sums
+    _waiting: list[BatchTable] = msgspec.field(default_factory=list)  # of ``_waiting_topic``, not yet in the sums
     _waiting_topic: int = 0
     _last_place: tuple[str, Path] = ("", Path())
     _waiting_count: int = 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 
 from format.findings import Finding, Severity
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.value_class import state_class
 from format.verbs.report.survey import DamagedPlace
 from format.verbs.report.timeline import Timeline
 from format.verbs.verify.walk import sound_batches
@@ -19,8 +17,7 @@ _MOST_FINDINGS = 100_000
 _MOST_EPOCHS = 100
 
 
-@state_class
-class _Placed:
+class _Placed(msgspec.Struct):
     """A finding, its offsets, and the batch at or before it among those read so far."""
 
     found: Finding
@@ -30,13 +27,12 @@ class _Placed:
     timestamp: int | None = None
 
 
-@state_class
-class TableEvents:
+class TableEvents(msgspec.Struct):
     """Collects findings and leader epochs from batches in any order of files; ``finish`` adds them to a time line."""
 
-    _findings: dict[str, list[_Placed]] = field(default_factory=dict)
+    _findings: dict[str, list[_Placed]] = msgspec.field(default_factory=dict)
     _count: int = 0
-    _epochs: dict[str, dict[int, tuple[int, int, Location]]] = field(default_factory=dict)
+    _epochs: dict[str, dict[int, tuple[int, int, Location]]] = msgspec.field(default_factory=dict)
 
     def find(self, found: Finding, place: DamagedPlace | None) -> None:
         """Add a finding, before any batches; findings below warning are not on a time line."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from format.columns import (
     ASSIGNMENT,
@@ -38,7 +40,6 @@ from format.rows.finding_rows import finding_of_row
 from format.rows.record_rows import Row
 from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
-from format.value_class import state_class
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
@@ -68,7 +69,7 @@ _SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
 _LARGEST, _MOST_DAMAGED = 4, 60
 
 
-@state_class
+@dataclass(slots=True)
 class TableReport:
     """One report while it is made: ``findings`` yields the findings of the tables, and ``finish`` returns the report.
 

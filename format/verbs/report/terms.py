@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from typing import Any, TypeVar
+
+import msgspec
 
 from format.columns import RowSchema
 from format.findings import Finding
@@ -13,7 +14,6 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ContextTerms
-from format.value_class import state_class, value_class
 
 ItemT = TypeVar("ItemT")
 
@@ -22,8 +22,7 @@ MOST_ROWS = 2_000
 MOST_PARTITIONS = 20_000
 
 
-@value_class
-class ReportTerms:
+class ReportTerms(msgspec.Struct, frozen=True):
     """The options of a report.
 
     ``now_ms`` is the time to judge at. ``with_bytes``: the report has bytes of files at damaged places, which may be
@@ -37,16 +36,15 @@ class ReportTerms:
     advance: Advance = no_progress
     with_bytes: bool = False
     bundles: tuple[Bundle, ...] = ()
-    context: ContextTerms = field(default_factory=ContextTerms)
+    context: ContextTerms = msgspec.field(default_factory=ContextTerms)
 
 
-@state_class
-class ReportTable:
+class ReportTable(msgspec.Struct):
     """The first ``most`` rows of one schema, and the number of all rows."""
 
     schema: RowSchema
     most: int = MOST_ROWS
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = msgspec.field(default_factory=list)
     total: int = 0
 
     def add(self, row: Row) -> None:
@@ -72,21 +70,22 @@ class ReportTable:
         return [{name: row[number] for name, number in numbers} for row in self.rows]
 
 
-@state_class
-class Report:
+class Report(msgspec.Struct):
     """The content of a page: the sentences first, then tables by the type of their rows."""
 
     made_at_ms: int
     paths: list[str]
-    counts: dict[str, int] = field(default_factory=dict)  # of what was checked
-    severities: dict[str, int] = field(default_factory=dict)  # of all findings, including those that no table keeps
-    sentences: list[str] = field(default_factory=list)
-    tables: dict[str, ReportTable] = field(default_factory=dict)
-    not_checked: list[str] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)  # by type of rows: why the table is missing
+    counts: dict[str, int] = msgspec.field(default_factory=dict)  # of what was checked
+    severities: dict[str, int] = msgspec.field(
+        default_factory=dict
+    )  # of all findings, including those that no table keeps
+    sentences: list[str] = msgspec.field(default_factory=list)
+    tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
+    not_checked: list[str] = msgspec.field(default_factory=list)
+    missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
     is_incomplete: bool = False  # one of the scans could not read everything
-    differing: set[str] = field(default_factory=set)  # the directories of partitions whose replicas differ
-    later_findings: list[Finding] = field(default_factory=list)  # of answers; verify does not have them
+    differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ
+    later_findings: list[Finding] = msgspec.field(default_factory=list)  # of answers; verify does not have them
 
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import msgspec
 
 from format.findings import Finding, Severity
 from format.location import Location
 from format.rows.record_rows import Row
-from format.value_class import state_class
 
 KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
 #: The most events of each kind that are kept, the latest ones; the others are counted.
 _MOST_EVENTS = 1_000
 
 
-@state_class
-class Timeline:
+class Timeline(msgspec.Struct):
     """Events by kind; events without a time are left out."""
 
-    events: dict[str, list[Row]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    events: dict[str, list[Row]] = msgspec.field(default_factory=lambda: {kind: [] for kind in KINDS})
+    counts: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(KINDS, 0))
 
     def _add(
         self, kind: str, timestamp: int | None, where: Location, detail: str, severity: Severity = Severity.INFO

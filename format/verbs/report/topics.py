@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+
+import msgspec
 
 from format.columns import RETENTION_TOTAL
 from format.layout import CODEC_BITS_NAMES
 from format.rows.record_rows import Row
 from format.state.totals import LogTotals
-from format.value_class import state_class
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.survey import SurveyedPartition
 from format.verbs.report.terms import Report
 
 
-@state_class
-class _Topic:
+class _Topic(msgspec.Struct):
     """The sums over the partitions of one topic."""
 
-    numbers: set[int | None] = field(default_factory=set)
+    numbers: set[int | None] = msgspec.field(default_factory=set)
     replica_count: int = 0
     size_bytes: int = 0
     log_size_bytes: int = 0
@@ -27,19 +26,18 @@ class _Topic:
     batch_count: int = 0
     batch_bytes: int = 0
     finding_count: int = 0
-    totals: LogTotals = field(default_factory=LogTotals)
+    totals: LogTotals = msgspec.field(default_factory=LogTotals)
     first_timestamp: int | None = None
     max_timestamp: int | None = None
-    records_of: dict[int | None, int] = field(default_factory=dict)  # of the fullest replica of each partition
+    records_of: dict[int | None, int] = msgspec.field(default_factory=dict)  # of the fullest replica of each partition
 
 
-@state_class
-class TopicTotals:
+class TopicTotals(msgspec.Struct):
     """The topics of a report, by name."""
 
     now_ms: int
     has_records: bool = True  # the records were counted
-    topics: dict[str, _Topic] = field(default_factory=dict)
+    topics: dict[str, _Topic] = msgspec.field(default_factory=dict)
 
     def add(self, listing: PartitionListing, seen: SurveyedPartition) -> None:
         """Add a partition to its topic."""

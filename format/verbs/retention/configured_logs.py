@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from format.findings import Finding
 from format.limits import Limits
 from format.node.offsets import PartitionOffsets, offsets_of
@@ -17,13 +19,11 @@ from format.scan.selected_logs import every_log_of, partitions_to_read
 from format.scan.whole_units import WholeUnits
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
-from format.value_class import value_class
 
 ResultT = TypeVar("ResultT")
 
 
-@value_class
-class ConfiguredLog:
+class ConfiguredLog(msgspec.Struct, frozen=True):
     """A log, its configs, and whether it has no other replica by the metadata."""
 
     partition: Partition

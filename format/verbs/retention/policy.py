@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from format.value_class import value_class
+import msgspec
 
 #: Instead of a time: the segment is never deleted by time.
 _NEVER = None
 _LAST_TIME = 2**63 - 1
 
 
-@value_class
-class SegmentFacts:
+class SegmentFacts(msgspec.Struct, frozen=True):
     """A segment: ``counted_ms`` is its largest timestamp, or the file's modification time where it has none.
 
     ``upper_offset`` is the base offset of the next segment, or the log end offset.
@@ -29,8 +28,7 @@ class SegmentFacts:
     is_last: bool
 
 
-@value_class
-class LogFacts:
+class LogFacts(msgspec.Struct, frozen=True):
     """The facts of a log that limit retention; an unknown ``high_watermark`` is None and limits nothing."""
 
     policies: frozenset[str]
@@ -40,8 +38,7 @@ class LogFacts:
     high_watermark: int | None
 
 
-@value_class
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The verdict on a segment: either ``deleted_by`` or ``retained_by`` is set.
 
     ``held_by`` is the base offset of an earlier segment that keeps it; ``deletable_at`` None means never by time.

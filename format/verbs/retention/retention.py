@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.findings import Finding
 from format.layout import CLUSTER_METADATA_TOPIC
@@ -20,7 +21,6 @@ from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
-from format.value_class import state_class, value_class
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
 from format.verbs.retention.segment_times import SegmentTimes, log_bytes, modified_ms, read_segment_times
@@ -34,8 +34,7 @@ _DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
 _COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 
 
-@value_class
-class RetentionTerms:
+class RetentionTerms(msgspec.Struct, frozen=True):
     """The options: the time to judge at, and whether to look up the records that keep segments.
 
     ``with_rows`` False leaves out the rows of segments, for callers that need only totals. ``header_times`` are the
@@ -46,11 +45,10 @@ class RetentionTerms:
     limits: Limits = DEFAULT_LIMITS
     with_offsets: bool = True
     with_rows: bool = True
-    header_times: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    header_times: Mapping[Path, tuple[int, int]] = msgspec.field(default_factory=dict)
 
 
-@state_class
-class TopicTotal:
+class TopicTotal(msgspec.Struct):
     """Sums over the segments of a topic."""
 
     partitions: int = 0
@@ -59,7 +57,7 @@ class TopicTotal:
     deletable_count: int = 0
     deletable_bytes: int = 0
     next_deletable_at: int | None = None
-    retained: dict[str, int] = field(default_factory=dict)
+    retained: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, size_bytes: int, verdict: Verdict) -> None:
         """Add a segment."""
@@ -76,8 +74,7 @@ class TopicTotal:
             self.next_deletable_at = at
 
 
-@value_class
-class LogRetention:
+class LogRetention(msgspec.Struct, frozen=True):
     """The rows of a log, the size and verdict of each segment, and notes on unknown facts."""
 
     name: str
@@ -87,8 +84,7 @@ class LogRetention:
     is_remote: bool
 
 
-@value_class
-class RetentionScan(ConfiguredLogScan[LogRetention]):
+class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True):
     """Judges logs one by one."""
 
     terms: RetentionTerms
@@ -194,13 +190,12 @@ def _is_remote(configs: TopicConfigs) -> bool:
     return configs.get("remote.storage.enable").value == "true"
 
 
-@state_class
-class Retention:
+class Retention(msgspec.Struct):
     """One run: yields findings and rows of segments, and keeps the totals."""
 
     context: ClusterContext
     terms: RetentionTerms
-    totals: dict[str, TopicTotal] = field(default_factory=dict)
+    totals: dict[str, TopicTotal] = msgspec.field(default_factory=dict)
     unknown_watermarks: int = 0
     has_remote: bool = False
 

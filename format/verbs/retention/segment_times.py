@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format.errors import KafkaLogError
@@ -24,11 +25,9 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import Selection
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
 
 
-@value_class
-class SegmentTimes:
+class SegmentTimes(msgspec.Struct, frozen=True):
     """The times of a segment; ``largest_timestamp`` is -1 where no record has one, and then ``modified_ms`` counts.
 
     ``end_offset`` is known only where the batch headers were read.
@@ -45,8 +44,7 @@ class SegmentTimes:
         return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
 
 
-@value_class
-class _Headers:
+class _Headers(msgspec.Struct, frozen=True):
     """A walk over headers, whose parts are the largest timestamp and the last offset of each chunk."""
 
     limits: Limits
@@ -64,8 +62,7 @@ class _Headers:
                 yield int(table.max_timestamp.max()), table.last_offset_of(len(table) - 1)
 
 
-@value_class
-class _TimestampSearch:
+class _TimestampSearch(msgspec.Struct, frozen=True):
     """A walk that yields the offset of the first record with a timestamp, found through the time index."""
 
     timestamp: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
+import msgspec
 import numpy as np
 
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding
@@ -13,7 +14,6 @@ from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.rewriting.repairs import Repair
 from format.rewriting.written_segments import SegmentResult
-from format.value_class import state_class
 from format.wording import are, counted_plainly, offsets_are
 from format.wording import offset_range as range_words
 
@@ -21,8 +21,7 @@ from format.wording import offset_range as range_words
 _PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
 
 
-@state_class
-class SegmentLosses:
+class SegmentLosses(msgspec.Struct):
     """Reports the bytes of a segment that are not kept, and the offsets that they may have held.
 
     ``next_base_offset`` is the base offset of the next segment, None for the last. ``report`` sets the last two fields.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from format.findings import Finding, finding_of
@@ -20,11 +21,9 @@ from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
-from format.value_class import value_class
 
 
-@value_class
-class CoordinatorRecords:
+class CoordinatorRecords(msgspec.Struct, frozen=True):
     """Some consecutive records: the key, value, leader epoch and offset of each."""
 
     records: list[tuple[bytes, bytes | None, int, int]]
@@ -35,8 +34,7 @@ class CoordinatorRecords:
             ids.feed(*record)
 
 
-@value_class
-class CoordinatorScan:
+class CoordinatorScan(msgspec.Struct, frozen=True):
     """Reads the records up to the time ``at_ms``, or all where it is None."""
 
     at_ms: int | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from format.columns import TRANSACTION
 from format.findings import Finding
@@ -17,7 +19,6 @@ from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowT
 from format.scan.following.followed_partition import FollowedPartition
 from format.state.header_scan import Headers, HeaderScan
 from format.state.transactional_ids import TransactionalIds
-from format.value_class import state_class
 from format.verbs.txns.coordinator_records import CoordinatorRecords, CoordinatorScan
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
 from format.verbs.txns.terms import TransactionTerms
@@ -29,8 +30,7 @@ _LAST_OFFSET = ENDED_COLUMNS.index("last_offset")
 _LAST_OFFSET_OF_ROW = TRANSACTION.names.index("last_offset")
 
 
-@state_class
-class _Followed:
+class _Followed(msgspec.Struct):
     """A partition: transactions that ended before ``shown_to``, and those of ``shown_open``, were shown before.
 
     ``shown_open`` has the producer id and the first offset of each.
@@ -38,7 +38,7 @@ class _Followed:
 
     found: PartitionTransactions
     shown_to: int = 0
-    shown_open: set[tuple[int, int]] = field(default_factory=set)
+    shown_open: set[tuple[int, int]] = msgspec.field(default_factory=set)
 
 
 def follow_transactions(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from typing import Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +27,6 @@ from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.producers import newest_sound_snapshot
 from format.state.transactions import TransactionState
-from format.value_class import state_class
 
 NONE = -1
 
@@ -38,8 +37,7 @@ ENDED_COLUMNS = (
 )  # fmt: skip
 
 
-@state_class
-class PartitionTransactions:
+class PartitionTransactions(msgspec.Struct):
     """The transactions of one partition. ``ended`` are tables of ENDED_COLUMNS, in log order; NONE stands for no value.
 
     ``leader_epoch`` and ``log_end_offset`` are those of the last batch; they show how long a replica's log is.
@@ -47,10 +45,12 @@ class PartitionTransactions:
 
     partition: Partition
     offsets: PartitionOffsets
-    state: TransactionState = field(default_factory=TransactionState)
-    ended: list[NDArray[np.int64]] = field(default_factory=list)
-    last_of_producer: dict[int, tuple[int, int]] = field(default_factory=dict)  # timestamp, coordinator epoch
-    segment_of: dict[int, int] = field(default_factory=dict)  # open producer -> base offset of the first batch's file
+    state: TransactionState = msgspec.field(default_factory=TransactionState)
+    ended: list[NDArray[np.int64]] = msgspec.field(default_factory=list)
+    last_of_producer: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)  # timestamp, coordinator epoch
+    segment_of: dict[int, int] = msgspec.field(
+        default_factory=dict
+    )  # open producer -> base offset of the first batch's file
     leader_epoch: int = -1
     log_end_offset: int = 0
     is_damaged: bool = False

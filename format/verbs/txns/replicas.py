@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, Severity
@@ -22,7 +23,6 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of, partitions_to_read
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.transactional_ids import TransactionalIds
-from format.value_class import state_class, value_class
 from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinator_records
 from format.wording import did_you_mean
 
@@ -42,15 +42,13 @@ ReplicaT = TypeVar("ReplicaT", bound=Replica)
 _COST = Cost(batch_s=1.6e-6, byte_s=0.3e-9, compressed_byte_s=0.3e-9)
 
 
-@value_class
-class Coordinator:
+class Coordinator(msgspec.Struct, frozen=True):
     """A partition of __transaction_state whose records are read."""
 
     partition: Partition
 
 
-@value_class
-class ReplicaUnit:
+class ReplicaUnit(msgspec.Struct, frozen=True):
     """A partition whose headers are read, and the checkpoints around it."""
 
     partition: Partition
@@ -60,8 +58,7 @@ class ReplicaUnit:
 Unit = Coordinator | ReplicaUnit | Finding
 
 
-@value_class
-class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
+class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding], frozen=True):
     """Reads partitions up to a time. Subclasses define ``replica``."""
 
     at_ms: int | None
@@ -89,8 +86,7 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
             yield from self.replica(unit, advance)
 
 
-@state_class
-class Replicas(Generic[ReplicaT]):
+class Replicas(msgspec.Struct, Generic[ReplicaT]):
     """The replicas with the longest logs at some targets, by topic and partition.
 
     ``ids`` is the state from the records of __transaction_state, ``topics`` the topics of all partitions there, read or
@@ -98,9 +94,9 @@ class Replicas(Generic[ReplicaT]):
     """
 
     targets: tuple[Target, ...] = ()
-    ids: TransactionalIds = field(default_factory=TransactionalIds)
-    partitions: dict[tuple[str | None, int | None], ReplicaT] = field(default_factory=dict)
-    topics: set[str] = field(default_factory=set)
+    ids: TransactionalIds = msgspec.field(default_factory=TransactionalIds)
+    partitions: dict[tuple[str | None, int | None], ReplicaT] = msgspec.field(default_factory=dict)
+    topics: set[str] = msgspec.field(default_factory=set)
     skipped: int = 0
 
     def absent_words(self, wanted: frozenset[str]) -> list[str]:

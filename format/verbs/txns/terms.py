@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 
+import msgspec
+
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
 
 #: transaction.max.timeout.ms of brokers by default: a transaction that is silent for longer may hang.
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
-@value_class
-class TransactionTerms:
+class TransactionTerms(msgspec.Struct, frozen=True):
     """Which transactions are shown, as of when, and how the commands that abort them are written.
 
     ``now_ms`` is the time at which transactions are judged as hanging. ``at_ms`` None reads the logs to their ends.

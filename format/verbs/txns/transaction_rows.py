@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
 from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.state.producer_events import Transaction
-from format.value_class import value_class
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, NONE, PartitionTransactions
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.txns import Transactions
@@ -23,8 +23,7 @@ _COLUMN = {name: number for number, name in enumerate(ENDED_COLUMNS)}
 _ROWS_AT_ONCE = 1024
 
 
-@value_class
-class OpenTransaction:
+class OpenTransaction(msgspec.Struct, frozen=True):
     """An open transaction, its partition, and the state of its coordinator.
 
     ``is_coordinator_done``: no coordinator has this transaction under way, None where that is not known. It hangs then,

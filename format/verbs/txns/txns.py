@@ -12,7 +12,6 @@ from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.scan.progress import Advance, no_progress
-from format.value_class import state_class, value_class
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 from format.verbs.txns.terms import TransactionTerms
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from format.state.cluster_context import ClusterContext
 
 
-@value_class
-class TransactionScan(ReplicaScan[PartitionTransactions]):
+class TransactionScan(ReplicaScan[PartitionTransactions], frozen=True):
     """Reads the transactions of partitions."""
 
     def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionTransactions | Finding]:
@@ -33,7 +31,6 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
             yield found
 
 
-@state_class
 class Transactions(Replicas[PartitionTransactions]):
     """The transactions in the longest replica of each partition, and the records of the coordinators.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
@@ -19,7 +21,6 @@ from format.scan.protocol import LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.state.header_scan import HeaderScan
 from format.state.producers import ProducerState, newest_sound_snapshot
-from format.value_class import state_class, value_class
 from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
@@ -52,8 +53,7 @@ def follow_verify(targets: Sequence[Target], terms: Verification, follow: Follow
                 yield event
 
 
-@state_class
-class _Checks:
+class _Checks(msgspec.Struct):
     """The state of the checks of one partition; ``segment`` is the base offset of the segment that is read."""
 
     chain: OffsetChain
@@ -92,8 +92,7 @@ class _Checks:
         terms.coverage.bytes += event.size_bytes
 
 
-@value_class
-class _OneRange:
+class _OneRange(msgspec.Struct, frozen=True):
     """A driver for one appended range."""
 
     event: Grown

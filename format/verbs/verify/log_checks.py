@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format import layout
 from format.checks.kraft_snapshot import KraftSnapshotCheck
@@ -22,7 +23,6 @@ from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
-from format.value_class import state_class, value_class
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level, sound_batches
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from format.internal_topics.group_replay import GroupReplay
 
 
-@state_class
-class SegmentOutcome:
+class SegmentOutcome(msgspec.Struct):
     """What reading a segment found: its first damage, if any, and the last offset before that (-1 for none)."""
 
     damaged_from: int | None = None
@@ -47,8 +46,7 @@ class SegmentOutcome:
             self.damaged_after_offset = -1 if damage.after_offset is None else damage.after_offset
 
 
-@value_class
-class SoundBatches:
+class SoundBatches(msgspec.Struct, frozen=True):
     """Batches of a chunk whose CRC is right, and their control records by row: what checks across files read."""
 
     table: BatchTable

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding
@@ -15,7 +17,6 @@ from format.location import Location
 from format.node.checkpoints import TopicPartition
 from format.node.log_dir import LogDir
 from format.node.partition import parse_partition_dir
-from format.value_class import value_class
 
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)
 #: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
@@ -23,8 +24,7 @@ _METADATA = (CLUSTER_METADATA_TOPIC, 0)
 _BESIDE = ("future", "stray", "delete")
 
 
-@value_class
-class _Owner:
+class _Owner(msgspec.Struct, frozen=True):
     """The node that a log directory belongs to, and the directory id; ``is_metadata``: the metadata log is in it."""
 
     cluster_id: str | None

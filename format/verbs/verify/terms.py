@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from format.checks.key_placement import Misplaced
 from format.limits import DEFAULT_LIMITS, Limits
@@ -13,7 +15,6 @@ from format.node.offsets import unread_heads_words
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
-from format.value_class import state_class
 from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ NOT_CHECKED = {
 }
 
 
-@state_class
-class Coverage:
+class Coverage(msgspec.Struct):
     """Counts of what was checked; they grow while verify runs. ``misplaced`` is by the name of the partition."""
 
     partitions: int = 0
@@ -39,7 +39,7 @@ class Coverage:
     records: int = 0
     bytes: int = 0
     remote_heads: int = 0  # heads of logs in remote storage, which are not checked
-    misplaced: dict[str, Misplaced] = field(default_factory=dict)
+    misplaced: dict[str, Misplaced] = msgspec.field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -80,17 +80,16 @@ def watch_nothing(log: LogUnit, walked: WalkedChunk) -> None:
     """Ignore the chunk."""
 
 
-@state_class
-class Verification:
+class Verification(msgspec.Struct):
     """The options of one run, and what it has checked so far."""
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
-    coverage: Coverage = field(default_factory=Coverage)
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
     driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
     partition_counts: PartitionCounts = None  # see LogWalk
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
-    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)  # see replicas_elsewhere
+    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)  # see replicas_elsewhere
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     watch: Watch = watch_nothing  # for callers that add up what verify reads anyway

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding
@@ -18,29 +19,25 @@ from format.node.partition import key_of_directory, read_partition
 from format.node.target import Target
 from format.scan.protocol import Driver, LogUnit
 from format.scan.selected_logs import every_log_of
-from format.value_class import value_class
 from format.verbs.verify.places import verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
 
-@value_class
-class LogDirFiles:
+class LogDirFiles(msgspec.Struct, frozen=True):
     """A log directory's own files."""
 
     path: Path
 
 
-@value_class
-class PartitionDirectory:
+class PartitionDirectory(msgspec.Struct, frozen=True):
     """A partition directory, and its entries in the checkpoints of the log directory."""
 
     path: Path
     checkpoints: Checkpoints
 
 
-@value_class
-class LoneFile:
+class LoneFile(msgspec.Struct, frozen=True):
     """A file that is checked by itself."""
 
     path: Path
@@ -67,15 +64,14 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
             yield PartitionDirectory(path, checkpoints.of_partition(key_of_directory(path)))
 
 
-@value_class
-class VerifyScan:
+class VerifyScan(msgspec.Struct, frozen=True):
     """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage."""
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     partition_counts: PartitionCounts = None
     compacted_topics: frozenset[str] = frozenset()
-    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
 
     @property
     def walk(self) -> LogWalk:

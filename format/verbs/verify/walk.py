@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -32,7 +33,6 @@ from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 from format.timestamps import DAY_MS
-from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     from format.internal_topics.group_replay import ChangesReader, GroupChanges
@@ -58,8 +58,7 @@ class Level(IntEnum):
         return self.name.lower()
 
 
-@state_class
-class WalkedChunk:
+class WalkedChunk(msgspec.Struct):
     """A chunk of batches, and the findings about it.
 
     ``record_count`` (the records that were read), ``keyless_offset`` (the offset of the first record without a key),
@@ -99,8 +98,7 @@ class WalkedChunk:
 PartitionCounts = int | Mapping[str, int] | None
 
 
-@value_class
-class LogWalk:
+class LogWalk(msgspec.Struct, frozen=True):
     """The walk over the chunks of a range; its parts are WalkedChunks.
 
     With ``partition_counts``, the partition of each record with a key is compared with the one that the default

@@ -6,10 +6,11 @@ What the run has reported about the sources is not reported again: damage may ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from format import layout
 from format.findings import Certainty, Finding, Severity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kafkalog_cli.commands.ls import Listed
 from kafkalog_cli.commands.ls import ls as list_here

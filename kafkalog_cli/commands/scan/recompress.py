@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Annotated
 
+import msgspec
 import typer
 
 from format.layout import CODEC_NAMES
-from format.value_class import value_class
 from kafkalog_cli.commands.recompress import Recompressed
 from kafkalog_cli.commands.recompress import recompress as recompress_here
 from kafkalog_cli.options.compression import Sample
@@ -29,8 +28,7 @@ Codec = Annotated[
 ]
 
 
-@value_class
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """What is measured."""
 
     codec: Codec = None
@@ -40,18 +38,17 @@ class Estimate:
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
     ] = False
-    sample: Sample = field(default_factory=Sample)
+    sample: Sample = msgspec.field(default_factory=Sample)
 
 
-@value_class
-class NamedEstimate:
+class NamedEstimate(msgspec.Struct, frozen=True):
     """The options of the earlier verb, recompress-estimate."""
 
     codec: Codec = None
     level: Annotated[
         int | None, typer.Option("--codec-level", metavar="N", help="The compression level.", show_default="Kafka's")
     ] = None
-    sample: Sample = field(default_factory=Sample)
+    sample: Sample = msgspec.field(default_factory=Sample)
 
 
 def recompress(sources: Sources, estimate: Estimate, judging: Judging, output: RowOutput, guards: Guards) -> None:

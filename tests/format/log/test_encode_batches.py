@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from format.errors import UnsupportedError
 from format.log.encode_batches import BatchHeader, encode_batch, encode_records

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from format.columns import BATCH, RECORD, Column, Fill, RowSchema
 from format.kernel.text import FIELDS

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from format.files import producer_snapshot
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT

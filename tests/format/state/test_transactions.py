@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import astuple
 
 import pytest
+from msgspec.structs import astuple
 
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.log.control_records import ControlRecord

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import Annotated
 
+import msgspec
 import pytest
 import typer
 from typer.main import get_command
@@ -13,25 +13,22 @@ from typer.main import get_command
 from kafkalog_cli.options.groups import LAST, as_command
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(msgspec.Struct, frozen=True):
     """A group in a group."""
 
     depth: Annotated[int, typer.Option("--depth")] = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
+class Outer(msgspec.Struct, frozen=True):
     """A group whose second option comes after all others."""
 
     path: Annotated[str, typer.Argument()]
-    quiet: Annotated[bool, typer.Option("--quiet")] = field(default=False, metadata=LAST)
-    inner: Inner = field(default_factory=Inner)
+    quiet: Annotated[bool, typer.Option("--quiet"), LAST] = False
+    inner: Inner = msgspec.field(default_factory=Inner)
     name: Annotated[str | None, typer.Option("--name")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """A group with an option that another group has."""
 
     name: Annotated[str | None, typer.Option("--other")] = None

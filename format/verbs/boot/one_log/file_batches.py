@@ -9,11 +9,12 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
 from format.layout import CONTROL_BIT, LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH, TRANSACTIONAL_BIT
 from format.log.batch_header import header_tables
-from format.value_class import value_class
 from format.verbs.boot.one_log.bundled_batches import ends_at, headers_in_bundle, invalid_crc
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
@@ -35,8 +36,7 @@ class CorruptRecords(Exception):
         self.position = position
 
 
-@value_class
-class FileBatch:
+class FileBatch(msgspec.Struct, frozen=True):
     """The header fields of a batch that the reader uses; -1 for those that a v0 or v1 message lacks."""
 
     position: int

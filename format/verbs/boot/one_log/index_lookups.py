@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from format.files.index_file import broker_slot
 from format.io.source import Source
 from format.layout import OFFSET_INDEX_ENTRY
-from format.value_class import value_class
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
 
 
-@value_class
-class OffsetIndexView:
+class OffsetIndexView(msgspec.Struct, frozen=True):
     """The entries of an index file, or of one that recovery has just written."""
 
     base_offset: int
@@ -55,8 +55,7 @@ def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
         return OffsetIndexView(base_offset, source.read_at(0, source.size_bytes))
 
 
-@value_class
-class LogEnd:
+class LogEnd(msgspec.Struct, frozen=True):
     """Where a log ends for a broker: the next offset, and the position after the last whole batch."""
 
     next_offset: int

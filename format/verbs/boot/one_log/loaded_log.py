@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from format.value_class import state_class, value_class
+import msgspec
+
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
@@ -15,8 +16,7 @@ from format.verbs.boot.one_log.recovered_log import Recovered
 from format.verbs.boot.steps import BootTerms, StopsStart
 
 
-@value_class
-class LoadTerms:
+class LoadTerms(msgspec.Struct, frozen=True):
     """What is known of a log before it is loaded; ``is_deleted``: its directory waits for its deletion.
 
     ``may_be_remote``: a checkpoint has the log start offset. Where that is below the first segment, the segments before
@@ -39,8 +39,7 @@ class LoadTerms:
         return self.clean or self.is_metadata or not self.boot.is_one_of_several
 
 
-@state_class
-class LoadedSegment:
+class LoadedSegment(msgspec.Struct):
     """A segment in the broker's memory: the file with its bytes, how many of them are valid, and its offset index."""
 
     base_offset: int
@@ -71,8 +70,7 @@ class LoadedSegment:
         return self._end
 
 
-@value_class
-class LoadedLog:
+class LoadedLog(msgspec.Struct, frozen=True):
     """A log after its load: where it starts and ends, its segments, and the epochs that recovery saw."""
 
     log_start: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +24,6 @@ from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.value_class import value_class
 from format.verbs.boot.followed import opened
 from format.verbs.boot.steps import StopsStart
 
@@ -60,8 +60,7 @@ class _Unreadable(Exception):
         self.kafka_class = kafka_class
 
 
-@value_class
-class RecordTerms:
+class RecordTerms(msgspec.Struct, frozen=True):
     """The release of the node, and the limits."""
 
     version: _Version

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import field
 from pathlib import Path
+
+import msgspec
 
 from format.errors import FileChanged, UnreadableFile
 from format.io.remote_path import entries_of
@@ -13,7 +14,6 @@ from format.io.source import os_reason
 from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
 from format.node.segment import segment_file_name
-from format.value_class import state_class
 from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, size_of, why_closed
 from format.verbs.boot.pipes import is_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, Step
@@ -22,8 +22,7 @@ _STAYS = "the file stays as it is"
 _WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
 
 
-@state_class
-class PartitionFiles:
+class PartitionFiles(msgspec.Struct):
     """The names in a partition directory, and the steps of the start on them. Nothing is written to disk.
 
     ``present`` maps each name to the file that holds its bytes on disk, None for a file that the start makes.
@@ -38,8 +37,8 @@ class PartitionFiles:
     folders: tuple[str, ...] = ()
     dangling: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
-    steps: list[Step] = field(default_factory=list)
-    _on_disk: dict[str, Path] = field(default_factory=dict)
+    steps: list[Step] = msgspec.field(default_factory=list)
+    _on_disk: dict[str, Path] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._on_disk = {name: place for name, place in self.present.items() if place is not None}

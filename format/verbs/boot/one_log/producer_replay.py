@@ -7,9 +7,10 @@ TransactionIndex.append; clients EndTransactionMarker, ControlRecordType.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import NoReturn
+
+import msgspec
 
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
@@ -18,7 +19,6 @@ from format.log.batch_ranges import BatchRange
 from format.log.control_records import plain_marker
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
-from format.value_class import state_class
 from format.verbs.boot.one_log.file_batches import FileBatch
 from format.verbs.boot.steps import BootTerms, StopsStart
 
@@ -28,15 +28,14 @@ _GENERATED_SINCE = (4, 1)
 _ANY_ERROR = "There was an error in one of the threads during logs loading"
 
 
-@state_class
-class OpenTransactions:
+class OpenTransactions(msgspec.Struct):
     """The first offset of each open transaction by producer id, and the first offsets that a broker waits for.
 
     These are two, since a broker knows no more than one transaction of a first offset.
     """
 
-    by_producer: dict[int, int] = field(default_factory=dict)
-    first_offsets: set[int] = field(default_factory=set)
+    by_producer: dict[int, int] = msgspec.field(default_factory=dict)
+    first_offsets: set[int] = msgspec.field(default_factory=set)
 
     def load(self, by_producer: Mapping[int, int]) -> None:
         """Go on from those of a snapshot."""

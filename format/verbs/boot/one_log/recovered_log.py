@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
+import msgspec
 import numpy as np
 
 from format.layout import MAX_RELATIVE_OFFSET
 from format.log.batch_table import BatchTable
-from format.value_class import state_class
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
 
 
-@state_class
-class Recovered:
+class Recovered(msgspec.Struct):
     """A segment after recovery: its valid bytes, its end, and the broker's message where it was truncated.
 
     ``end`` is the end that the broker's reader finds in the valid bytes. ``is_emptied``: the offsets decrease, so the
@@ -28,8 +25,8 @@ class Recovered:
     has_transactions: bool = False  # a producer's transactional or control batches
     message: str | None = None
     is_emptied: bool = False
-    epochs: list[tuple[int, int]] = field(default_factory=list)
-    index: OffsetIndexView = field(default_factory=lambda: OffsetIndexView(0))
+    epochs: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    index: OffsetIndexView = msgspec.field(default_factory=lambda: OffsetIndexView(0))
 
     @property
     def next_offset(self) -> int:
@@ -40,8 +37,7 @@ class Recovered:
         return self.size_bytes - self.valid_bytes
 
 
-@state_class
-class ReadLog:
+class ReadLog(msgspec.Struct):
     """A summary of a sound log for recovery, made from its batches in log order.
 
     ``is_sound`` is False from the first batch on that recovery has to read by itself.
@@ -53,7 +49,7 @@ class ReadLog:
     last_offset: int | None = None
     map_end_offset: int | None = None
     has_transactions: bool = False
-    epochs: list[tuple[int, int]] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def add(self, table: BatchTable, *, is_damaged: bool) -> None:
         """Add the next batches; their CRCs are checked, and their offsets are those of the headers."""

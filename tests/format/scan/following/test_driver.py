@@ -6,10 +6,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from format.findings import Finding
 from format.limits import MIB

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location

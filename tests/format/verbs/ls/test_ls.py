@@ -210,7 +210,7 @@ def test_rows_are_aligned_with_the_schemas(data_dir: Path):
     schemas = {LogDirListing: LOG_DIR, PartitionListing: PARTITION, SegmentListing: SEGMENT}
     items = listed(data_dir / "kafka-4.3-single" / "node-1", segments=True)
     for kind, schema in schemas.items():
-        assert kind.__slots__ == schema.names
+        assert kind.__struct_fields__ == schema.names
         rows = [each.row() for each in of_type(items, kind)]
         assert rows
         for row in rows:

@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding

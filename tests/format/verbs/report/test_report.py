@@ -51,7 +51,7 @@ def test_partitions_and_findings_are_those_of_ls_and_verify(corpus: Corpus) -> N
     listed = [
         each for path in corpus.log_dirs for each in ls(Target(path), terms) if isinstance(each, PartitionListing)
     ]
-    names = [name for name in PartitionListing.__slots__ if name != "notes"]
+    names = [name for name in PartitionListing.__struct_fields__ if name != "notes"]
     rows = {row["path"]: {name: row[name] for name in names} for row in _rows(report, "report_partition")}
     assert rows == {each.path: {name: getattr(each, name) for name in names} for each in listed}
     found = [each for path in corpus.log_dirs for each in verify(Target(path))]
