@@ -23,6 +23,7 @@ from format.internal_topics.schemas.share_group_state import SHARE_UPDATE_VALUE
 from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VALUE, TRANSACTION_STATUSES
 from format.location import Location
 from format.log.batch_table import batch_location
+from format.log.control_records import decode_control_record
 from format.log.record_table import RecordTable
 from format.wording import counted
 
@@ -105,6 +106,9 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
         is_control = table.batches.is_control[table.batch]
         if self.topic == layout.TRANSACTION_STATE_TOPIC:
             yield from ((row, _CONTROL_BATCH) for row in np.flatnonzero(is_control).tolist())
+        elif self.topic == layout.CLUSTER_METADATA_TOPIC:
+            for row in np.flatnonzero(is_control).tolist():
+                yield from ((row, each) for each in _control_problems(table.key(row), table.value(row)))
         rows = np.flatnonzero(~is_control)
         plain = table if len(rows) == len(table) else table.rows(rows)
         for row in self._odd_rows(plain) if len(plain) else ():
@@ -189,6 +193,20 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
             message,
             judgement=Judgement(severity=problem.severity),
         )
+
+
+def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[Problem]:
+    """What is wrong with a control record of the raft log: newer than this program, or against its schema."""
+    from format.internal_topics.control_values import decode_control_value
+
+    try:
+        decoded = decode_control_value(decode_control_record(key, value).type_number, value)
+    except KafkaLogError as error:
+        yield Problem(INVALID, Severity.ERROR, error.message, "", 0)
+        return
+    for each in decoded.problems:
+        is_unread = each.code == "version-unknown" and decoded.data is None
+        yield Problem(each.code, Severity.WARNING if is_unread else each.severity, each.message, each.part, 0)
 
 
 def _bytes_at(table: RecordTable, rows: NDArray[np.intp], distance: int) -> NDArray[np.uint8]:

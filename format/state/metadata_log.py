@@ -111,7 +111,10 @@ def _decoded(
         from format.internal_topics.control_values import decode_control_value
 
         decoded = decode_control_value(control.type_number, value)
-        return MetadataRecord(offset, timestamp, control.type_name, decoded.data or {}, is_control=True)
+        if decoded.data is None:
+            words = "; ".join(each.message for each in decoded.problems)
+            return finding("version-unknown", place, f"a control record is newer than this program: {words}")
+        return MetadataRecord(offset, timestamp, control.type_name, decoded.data, is_control=True)
     decoder = _decoder()
     if decoder is None:
         return None
