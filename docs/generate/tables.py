@@ -88,17 +88,15 @@ def spark_records_table() -> str:
 
 
 def spark_tables() -> str:
-    """A section for each other view or report table, with the columns as Spark has them."""
+    """A row for each other view or report table: its columns, with the types that are not BIGINT."""
     named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None}
     named |= {name: schema for name, schema in schemas.REPORT_TABLES.items() if name not in named}
-    return "\n\n".join(
-        f"### {name}\n\n"
-        + table(
-            ("column", "type", "meaning"),
-            [(f"`{each.name}`", f"`{schemas.SQL_TYPES[each.type]}`", each.meaning) for each in schema.columns],
-        )
-        for name, schema in named.items()
-    )
+    rows = []
+    for name, schema in named.items():
+        types = [(each.name, schemas.SQL_TYPES[each.type]) for each in schema.columns]
+        columns = (f"`{column}`" if sql == "BIGINT" else f"`{column} {sql}`" for column, sql in types)
+        rows.append((f"`{name}`", ", ".join(columns)))
+    return table(("table", "columns"), rows)
 
 
 # -- findings --------------------------------------------------------------------------------------------------
