@@ -29,8 +29,8 @@ pygments_dark_style = "monokai"
 """
 #: The order of the menu: a title, and the pages below it; a star stands for all others of the folder.
 _MENU = (
-    ("Start", ("docs/README", "docs/installing", "docs/guide", "docs/runbooks/README")),
-    ("Commands", ("docs/cli", "docs/*")),
+    ("Start", ("docs/README", "docs/installing", "docs/runbooks/README")),
+    ("Commands", ("docs/*",)),
     ("Reference", ("docs/output", "docs/finding-codes", "docs/formats/README")),
     (
         "How it is made",

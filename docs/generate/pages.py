@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import byte_dumps, help_pages, tables
+from docs.generate import byte_dumps, tables
 from tests.corpora import REPOSITORY
 from tests.field import results as field_results
 from tests.readme_tour import rewritten as with_outputs
@@ -35,7 +35,6 @@ PARTS: dict[str, Callable[..., str]] = {
     "exit-status": tables.exit_status_table,
     "conditions": tables.condition_table,
     "limits": tables.limit_table,
-    "help": help_pages.all_help_pages,
     "other-pages": lambda: other_pages(),
     "batch": byte_dumps.batch_dump,
     "message": byte_dumps.message_dump,
