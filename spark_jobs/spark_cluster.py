@@ -15,7 +15,6 @@ from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
 from format.value_class import value_class
-from spark_jobs.class_archive import want_class_archive
 from spark_jobs.executors import check_executors
 from spark_jobs.masters import is_elsewhere
 from spark_jobs.requests import Where
@@ -106,19 +105,17 @@ class SparkCluster:
         bound = Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
-    def close(self, *, is_good: bool = True) -> None:
-        """Close a session that was started here. With ``is_good`` its archive of classes is kept for the next one."""
+    def close(self) -> None:
+        """Close a session that was started here."""
         if self._session is not None and self._is_ours:
-            if is_good:
-                want_class_archive()
             close_session(self._session)
         self._session = None
 
     def __enter__(self) -> SparkCluster:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        self.close(is_good=kind is None)
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:

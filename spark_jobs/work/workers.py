@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import field
 
 from format.io import remote_files
@@ -10,8 +9,6 @@ from format.io.freed_memory import keep_freed_memory
 from format.node import remote_tier
 from format.node.remote_tier import RemoteTier
 from format.value_class import value_class
-
-_begun = 0
 
 
 @value_class
@@ -23,16 +20,7 @@ class Surroundings:
 
 
 def begin_task(surroundings: Surroundings) -> None:
-    """Prepare this process for a task.
-
-    After each task Spark's worker collects garbage, which takes 40 to 60 ms with all that is imported: as long as
-    reading 64 MiB. Objects that exist when the first two tasks begin are permanent, so they are set aside from it.
-    Those of later tasks are not, as they would never be freed.
-    """
-    global _begun
+    """Prepare this process for a task."""
     keep_freed_memory()
     remote_files.know(surroundings.addresses)
     remote_tier.current = surroundings.tier
-    if _begun < 2:
-        _begun += 1
-        gc.freeze()
