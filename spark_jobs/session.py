@@ -157,9 +157,10 @@ def parallelism_of(session: SparkSession) -> int:
     """The number of tasks that run at once, as far as the session knows."""
     if not is_remote_session(session):
         return int(session.sparkContext.defaultParallelism)
-    from pyspark.sql.functions import spark_partition_id
+    from pyspark.sql.functions import max, spark_partition_id
 
-    return max(int(session.range(10_000).select(spark_partition_id()).distinct().count()), 1)
+    rows = session.range(10_000).select(max(spark_partition_id())).collect()
+    return 1 + int(rows[0][0])
 
 
 def open_session(
@@ -204,7 +205,7 @@ def open_session(
     if master is not None:
         require_answer(master)
     log = spark_log_path()
-    with _output_to(log), _kept_interrupt():
+    with _output_to(log), _no_orphan(), _kept_interrupt():
         try:
             _start_jvm(settings)
             session = builder.getOrCreate()
@@ -260,11 +261,7 @@ def _set_workers_python() -> None:
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM and its SparkContext, and end the JVM where the context does not start.
-
-    PySpark keeps the JVM for the next context of this process. Until it is connected, a JVM does not notice the end of
-    this process, and it ignores Ctrl-C.
-    """
+    """Start the JVM and its SparkContext. PySpark keeps the JVM for the next context of this process."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -273,17 +270,30 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with _late_signals():
         gateway = launch_gateway(conf)
+    SparkContext(conf=conf, gateway=gateway)
+
+
+@contextlib.contextmanager
+def _no_orphan() -> Iterator[None]:
+    """The context in which the JVM is killed if a session does not start, or is interrupted while it does."""
+    from pyspark import SparkContext
+
     try:
-        SparkContext(conf=conf, gateway=gateway)
+        yield
     except BaseException:
-        gateway.proc.kill()
-        gateway.proc.wait()
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is not None:
+            process.kill()
+            process.wait()
         raise
 
 
 @contextlib.contextmanager
 def _late_signals() -> Iterator[None]:
-    """The context in which the first Ctrl-C or SIGTERM waits for the end; the second does not."""
+    """The context in which the first Ctrl-C or SIGTERM waits for the end; the second does not.
+
+    A JVM that is left before it is connected does not notice the end of this process, and it ignores Ctrl-C.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

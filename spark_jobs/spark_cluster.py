@@ -235,11 +235,16 @@ def _fetched(
         rows: Iterable[Any] = _sorted(watched(session, description, at_once.collect, report_share))
         if any(row[0] == LEFT_OUT for row in rows):
             every = results.where(f"unit != {LEFT_OUT}")
-            is_small = _bytes_of(results) <= _MOST_BYTES_AT_ONCE
-            rows = _sorted(every.collect()) if is_small else every.orderBy(*ORDER).toLocalIterator()
+            count = -(-_bytes_of(results) // _MOST_BYTES_AT_ONCE)
+            rows = _sorted(every.collect()) if count <= 1 else _in_order(every, count).toLocalIterator()
         yield from _values(rows)
     finally:
         results.unpersist()
+
+
+def _in_order(results: DataFrame, count: int) -> DataFrame:
+    """The results in order, in so many partitions, each of which the driver fetches with a job."""
+    return results.repartitionByRange(count, *ORDER).sortWithinPartitions(*ORDER)
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:
