@@ -340,7 +340,7 @@ def test_transactions_as_of_a_time(kafkalog: Any, data_dir: Path) -> None:
     expected = [open_row(each, terms) for each in open_transactions(result, terms)]
     expected += [row for is_aborted in (True, False) for row in ended_rows(result, terms, is_aborted=is_aborted)]
     assert sorted(repr(tuple(row)[:-1]) for row in rows) == sorted(map(repr, expected))
-    assert 0 < len(rows)
+    assert len(rows) > 0
     assert rows != every
 
 
