@@ -174,15 +174,9 @@ COMMANDS = (
 #: The modules of the verbs of scan whose options are not those of the command.
 _SCAN_MODULES = {"ls": "kafkalog_cli.commands.scan.ls", "recompress": "kafkalog_cli.commands.scan.recompress"}
 
-#: The verbs of ``kafkalog scan``: every command that is a scan, under its own name, and the names of earlier releases.
-SCANS = (
-    *(
-        CommandEntry(each.name, _SCAN_MODULES.get(each.name, each.module), each.help, "Verbs")
-        for each in COMMANDS
-        if each.is_scan
-    ),
-    CommandEntry("inventory", _SCAN_MODULES["ls"], "The same as ls.", "Earlier names"),
-    CommandEntry(
-        "recompress-estimate", _SCAN_MODULES["recompress"], "The same as recompress --estimate.", "Earlier names"
-    ),
+#: The verbs of ``kafkalog scan``: every command that is a scan, under its own name.
+SCANS = tuple(
+    CommandEntry(each.name, _SCAN_MODULES.get(each.name, each.module), each.help, "Verbs")
+    for each in COMMANDS
+    if each.is_scan
 )

@@ -48,7 +48,7 @@ def check_executors(session: SparkSession) -> None:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     count = min(2 * parallelism_of(session), _MOST_TASKS)
     try:
-        rows = session.range(0, count, 1, count).mapInArrow(_seen, "seen STRING").distinct().collect()
+        rows = session.range(0, count, 1, count).mapInArrow(_seen, "seen STRING").collect()
     except Exception as error:
         other = _OTHER_PYTHON.search(str(error))
         if other is not None:
@@ -58,7 +58,7 @@ def check_executors(session: SparkSession) -> None:
         raise WrongExecutor(f"the executors cannot run Python as here: {one_line_reason(error)}; {remedy}") from error
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-    check_seen([json.loads(row[0]) for row in rows], remedy)
+    check_seen([json.loads(text) for text in dict.fromkeys(row[0] for row in rows)], remedy)
 
 
 def check_seen(executors: list[dict[str, Any]], remedy: str = _REMEDY) -> None:

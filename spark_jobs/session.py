@@ -15,11 +15,10 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from format.errors import ClusterFailed, InputError
 from format.wording import installing
-from spark_jobs.class_archive import class_archive_options
 from spark_jobs.masters import LOCAL_MASTER, is_connect, is_submitted, require_answer, with_retries
 from spark_jobs.spark_version import spark_version
 
@@ -55,6 +54,8 @@ _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    # The work is done outside of the JVM: its quick compiler and its plain collector are enough.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.artifact.isolation.enabled": "false",
     # The JVM only passes rows on here: compiling code for that takes a first scan longer than it gains.
@@ -156,9 +157,10 @@ def parallelism_of(session: SparkSession) -> int:
     """The number of tasks that run at once, as far as the session knows."""
     if not is_remote_session(session):
         return int(session.sparkContext.defaultParallelism)
-    from pyspark.sql.functions import spark_partition_id
+    from pyspark.sql.functions import max, spark_partition_id
 
-    return max(int(session.range(10_000).select(spark_partition_id()).distinct().count()), 1)
+    rows = session.range(10_000).select(max(spark_partition_id())).collect()
+    return 1 + int(rows[0][0])
 
 
 def open_session(
@@ -187,14 +189,14 @@ def open_session(
     settings = dict(_EVERYWHERE)
     is_local = master is not None and master.startswith("local")
     if is_local:
-        settings |= _ON_ONE_MACHINE | _java_options()
+        settings |= _ON_ONE_MACHINE
         _set_workers_python()
     if archive is not None:
         settings |= _archive_settings(archive)
     settings |= conf or {}
-    builder = SparkSession.builder
     if master is not None:
-        builder = builder.master(master)
+        settings["spark.master"] = master
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     if submitted:
@@ -205,6 +207,7 @@ def open_session(
     log = spark_log_path()
     with _output_to(log), _no_orphan(), _kept_interrupt():
         try:
+            _start_jvm(settings)
             session = builder.getOrCreate()
         except Exception as error:  # its text is in the JVM, which is still there
             reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
@@ -235,16 +238,6 @@ def close_session(session: SparkSession) -> None:
         spark_log_path().unlink()
 
 
-def _java_options() -> dict[str, str]:
-    """Options of the JVM: its quick compiler, as the work is done outside of it, and the archive of classes."""
-    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-    java = _java()
-    version = None if java is None else _java_version(java)
-    if java is not None and version is not None:
-        options += class_archive_options(java, version)
-    return {"spark.driver.extraJavaOptions": options}
-
-
 def _archive_settings(archive: str) -> dict[str, str]:
     """Settings by which executors unpack an environment and run its Python. The driver keeps its own."""
     os.environ["PYSPARK_PYTHON"] = f"./{_UNPACKED}/bin/python"
@@ -267,6 +260,64 @@ def _set_workers_python() -> None:
         os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
 
 
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM and its SparkContext. PySpark keeps the JVM for the next context of this process."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with _late_signals():
+        gateway = launch_gateway(conf)
+    SparkContext(conf=conf, gateway=gateway)
+
+
+@contextlib.contextmanager
+def _no_orphan() -> Iterator[None]:
+    """The context in which the JVM is killed if a session does not start, or is interrupted while it does."""
+    from pyspark import SparkContext
+
+    try:
+        yield
+    except BaseException:
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is not None:
+            process.kill()
+            process.wait()
+        raise
+
+
+@contextlib.contextmanager
+def _late_signals() -> Iterator[None]:
+    """The context in which the first Ctrl-C or SIGTERM waits for the end; the second does not.
+
+    A JVM that is left before it is connected does not notice the end of this process, and it ignores Ctrl-C.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        noted.append(number)
+        restore()
+
+    def restore() -> None:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+
+    for each in handlers:
+        signal.signal(each, note)
+    try:
+        yield
+    finally:
+        restore()
+    if noted:
+        signal.raise_signal(noted[0])
+
+
 @contextlib.contextmanager
 def _kept_interrupt() -> Iterator[None]:
     """The context in which a session is made and the handler of Ctrl-C stays as it is.
@@ -280,35 +331,6 @@ def _kept_interrupt() -> Iterator[None]:
     finally:
         if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
-
-
-@contextlib.contextmanager
-def _no_orphan() -> Iterator[None]:
-    """The context in which a JVM is killed if its start fails or is interrupted.
-
-    Spark would leave it running: until it is connected, the JVM does not notice the end of this process, and it ignores
-    Ctrl-C.
-    """
-    from pyspark import java_gateway
-
-    started: list[subprocess.Popen[bytes]] = []
-    gateway: Any = java_gateway  # its stubs have no Popen
-    popen = gateway.Popen
-
-    def start(*arguments: Any, **keywords: Any) -> subprocess.Popen[bytes]:
-        started.append(popen(*arguments, **keywords))
-        return started[-1]
-
-    gateway.Popen = start
-    try:
-        yield
-    except BaseException:
-        for process in started:
-            process.kill()
-            process.wait()
-        raise
-    finally:
-        gateway.Popen = popen
 
 
 @contextlib.contextmanager

@@ -16,7 +16,6 @@ from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
-from spark_jobs.class_archive import want_class_archive
 from spark_jobs.executors import check_executors
 from spark_jobs.masters import is_elsewhere
 from spark_jobs.requests import Where
@@ -107,19 +106,17 @@ class SparkCluster:
         bound = Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
-    def close(self, *, is_good: bool = True) -> None:
-        """Close a session that was started here. With ``is_good`` its archive of classes is kept for the next one."""
+    def close(self) -> None:
+        """Close a session that was started here."""
         if self._session is not None and self._is_ours:
-            if is_good:
-                want_class_archive()
             close_session(self._session)
         self._session = None
 
     def __enter__(self) -> SparkCluster:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        self.close(is_good=kind is None)
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
@@ -237,11 +234,16 @@ def _fetched(
         rows: Iterable[Any] = _sorted(watched(session, description, at_once.collect, report_share))
         if any(row[0] == LEFT_OUT for row in rows):
             every = results.where(f"unit != {LEFT_OUT}")
-            is_small = _bytes_of(results) <= _MOST_BYTES_AT_ONCE
-            rows = _sorted(every.collect()) if is_small else every.orderBy(*ORDER).toLocalIterator()
+            count = -(-_bytes_of(results) // _MOST_BYTES_AT_ONCE)
+            rows = _sorted(every.collect()) if count <= 1 else _in_order(every, count).toLocalIterator()
         yield from _values(rows)
     finally:
         results.unpersist()
+
+
+def _in_order(results: DataFrame, count: int) -> DataFrame:
+    """The results in order, in so many partitions, each of which the driver fetches with a job."""
+    return results.repartitionByRange(count, *ORDER).sortWithinPartitions(*ORDER)
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:

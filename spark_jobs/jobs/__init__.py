@@ -1,1 +1,1 @@
-"""The entries for spark-submit: ``scan.py`` for every verb, the others as earlier releases had them."""
+"""The entry for spark-submit, ``scan.py``, which takes a verb of ``kafkalog scan`` and its arguments."""

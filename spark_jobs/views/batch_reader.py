@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
+from format.verbs.txns.terms import TransactionTerms
 from format.wording import did_you_mean
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
@@ -47,11 +49,15 @@ class DamagedData(KafkaLogError):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """The context of all tasks: brokers by log directory, paths of ``__transaction_state``, compacted topics."""
+    """The context of all tasks: brokers by log directory, paths of ``__transaction_state``, compacted topics.
+
+    ``terms`` have the clock of the query.
+    """
 
     brokers: Brokers = msgspec.field(default_factory=Brokers)
     coordinators: tuple[str, ...] = ()
     compacted_topics: frozenset[str] = frozenset()
+    terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
 
 
 class Share(InputPartition):
@@ -107,6 +113,9 @@ class KafkaLogReader(DataSourceReader):
             brokers = Brokers.of(map(str, places), None)
             coordinators = (each.path for each in planned.units if _location_of(each).topic == TRANSACTION_STATE_TOPIC)
             surroundings = Surroundings(brokers, tuple(coordinators) if options.view == "transactions" else ())
+        if options.view == "transactions":
+            terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=options.at_ms)
+            surroundings = replace(surroundings, terms=terms)
         if options.view == "findings":
             found, compacted_topics = scan_views.findings_together(paths)
             found = [each for each in found if options.wants(each.location)]
@@ -181,7 +190,9 @@ class KafkaLogReader(DataSourceReader):
             elif isinstance(item, Unit) and options.view == "offsets":
                 yield from _of_rows(OFFSETS, scan_views.offsets(item))
             elif isinstance(item, Unit) and options.view == "transactions":
-                yield from _of_rows(TRANSACTION, scan_views.transactions(item, self._coordinator_records()))
+                yield from _of_rows(
+                    TRANSACTION, scan_views.transactions(item, self._coordinator_records(), self._surroundings.terms)
+                )
             elif isinstance(item, Unit):
                 yield from scan_views.findings(item, self._surroundings.compacted_topics)
         except UnreadableFile as error:
@@ -193,7 +204,7 @@ class KafkaLogReader(DataSourceReader):
     def _coordinator_records(self) -> TransactionalIds:
         """The records of all transaction coordinators. Each task reads them once."""
         if self._coordinators is None:
-            self._coordinators = scan_views.coordinators_at(self._surroundings.coordinators)
+            self._coordinators = scan_views.coordinators_at(self._surroundings.coordinators, self._surroundings.terms)
         return self._coordinators
 
     def _damage(self, found: Finding) -> None:

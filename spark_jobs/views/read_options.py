@@ -43,6 +43,7 @@ OPTIONS: dict[str, str] = {
     "includeDetails": "true: adds the columns of the record's batch and file",
     "includeControl": "true: includes control records (transaction markers), which consumers never receive",
     "columnNameOfCorruptRecord": "a STRING column of this name describes damage, in rows of their own",
+    "at": "the view transactions shows the state as of this time, in ms; default: the ends of the logs, and now",
     "rangeBytes": "the bytes of a large log that one task reads, such as 8MiB",
     "upTo": "the end of a stream: highWatermark (default), or logEnd, which includes records that may be truncated",
     "failOnDataLoss": "false: a stream continues where records are gone that it has not read; default true",
@@ -95,6 +96,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     reads_to_log_end: bool = False
     fails_on_loss: bool = True
     max_offsets: int | None = None
+    at_ms: int | None = None
 
     def wants_partition(self, location: Location) -> bool:
         """Whether the partition at a location is selected."""
@@ -151,6 +153,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         reads_to_log_end=_one_of(given, "upTo", ENDS, "highwatermark", str.lower) == "logend",
         fails_on_loss=_is_true(given, "failOnDataLoss", True),
         max_offsets=_offsets_of_a_trigger(given),
+        at_ms=_number(given, "at"),
     )
 
 

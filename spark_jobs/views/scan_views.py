@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -109,11 +108,10 @@ def offsets(unit: Unit) -> Iterator[Row]:
         return
 
 
-def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
+def transactions(unit: Unit, coordinators: TransactionalIds, terms: TransactionTerms) -> Iterator[Row]:
     """Rows of the transactions of a partition, as txns shows them; ``coordinators`` are those of all coordinators."""
     if unit.kind is not UnitKind.PARTITION:
         return
-    terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000)
     result = Transactions((Target(path_of(unit.path)),), coordinators)
     try:
         for _ in result.read(terms):
@@ -125,10 +123,10 @@ def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
         yield from ended_rows(result, terms, is_aborted=is_aborted)
 
 
-def coordinators_at(paths: Iterable[str]) -> TransactionalIds:
+def coordinators_at(paths: Iterable[str], terms: TransactionTerms) -> TransactionalIds:
     """The transactional ids in the records of the partitions of ``__transaction_state`` at these paths."""
     result = Transactions(tuple(Target(path_of(path)) for path in paths))
     with contextlib.suppress(KafkaLogError):
-        for _ in result.read(TransactionTerms(now_ms=0)):
+        for _ in result.read(terms):
             pass  # the view of findings reports problems
     return result.ids

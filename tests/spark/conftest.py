@@ -29,14 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(mark)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def no_class_archive() -> Iterator[None]:
-    """Tests leave nothing in the user's cache, and no JVM that writes an archive when they are done."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", os.devnull)
-        yield
-
-
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One session for all tests: two cores of this machine. Its workers keep the environment that it starts with."""

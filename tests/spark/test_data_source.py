@@ -27,7 +27,7 @@ from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
 from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows
+from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
@@ -327,6 +327,21 @@ def test_views_of_offsets_and_transactions(kafkalog: Any, data_dir: Path) -> Non
     got = [tuple(row)[:-1] for row in frame.where("state <> 'open'").collect()]
     assert sorted(map(repr, got)) == sorted(map(repr, expected))
     assert any(row[TRANSACTION.names.index("transactional_id")] for row in got)
+
+
+def test_transactions_as_of_a_time(kafkalog: Any, data_dir: Path) -> None:
+    """Those of ``txns --at``: what ended later is not shown as ended."""
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    every = kafkalog(log_dir, "transactions").collect()
+    at = max(row.last_timestamp for row in every) - 1
+    rows = kafkalog(log_dir, "transactions", at=at).collect()
+    result, terms = Transactions((Target(log_dir),)), TransactionTerms(now_ms=0, at_ms=at)
+    assert list(result.read(terms)) == []
+    expected = [open_row(each, terms) for each in open_transactions(result, terms)]
+    expected += [row for is_aborted in (True, False) for row in ended_rows(result, terms, is_aborted=is_aborted)]
+    assert sorted(repr(tuple(row)[:-1]) for row in rows) == sorted(map(repr, expected))
+    assert len(rows) > 0
+    assert rows != every
 
 
 def test_headers_alone_are_read_where_no_more_is_asked_for(kafkalog: Any, tmp_path: Path) -> None:

@@ -26,9 +26,8 @@ from format.io.remote_path import path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
-from spark_jobs import class_archive, spark_cluster
+from spark_jobs import spark_cluster
 from spark_jobs.report import check_output
-from spark_jobs.session import _java_options
 from spark_jobs.work.planning import plan
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
@@ -247,13 +246,8 @@ def test_two_damaged_and_two_sound_brokers_below_one_root(
         assert printed(*words)[0] == 0
 
 
-def test_the_command(address: str, some_damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a process of its own, whose session begins with a broken archive of classes: the JVM passes over it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(class_archive, "_being_made", None)
-    archive = _java_options()["spark.driver.extraJavaOptions"].split("=")[-1]
-    Path(f"{archive.partition('.jsa')[0]}.jsa").write_bytes(b"\xa8\xab\x0b\xf0" + bytes(100_000))
-    assert "-XX:SharedArchiveFile=" in _java_options()["spark.driver.extraJavaOptions"]
+def test_the_command(address: str, some_damaged: Path) -> None:
+    """In a process of its own."""
 
     def kafkalog(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "kafkalog_cli", *words]

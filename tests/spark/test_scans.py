@@ -184,22 +184,12 @@ def _without_times(lines: str) -> str:
     return re.sub(r'"(de)?compress_(mb_per_s|ms)":\d+', "", lines)
 
 
-ENTRIES = {
-    "scan": ["groups", "--format", "jsonl"],
-    "verify": [],
-    "inventory": [],
-    "grep": ["no such text anywhere"],
-    "recompress_estimate": ["--whole", "--codec", "none"],
-}
-
-
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_an_entry_for_spark_submit_is_the_command(
-    entry: str, spark: Any, damaged_copy: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_entry_for_spark_submit_is_the_command(
+    spark: Any, damaged_copy: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script that spark-submit is given takes the arguments of ``kafkalog scan`` and prints JSON lines."""
-    script = REPOSITORY / "spark_jobs" / "jobs" / f"{entry}.py"
-    monkeypatch.setattr("sys.argv", [str(script), *ENTRIES[entry], str(damaged_copy)])
+    """The script that spark-submit is given takes the verb and the arguments of ``kafkalog scan``."""
+    script = REPOSITORY / "spark_jobs" / "jobs" / "scan.py"
+    monkeypatch.setattr("sys.argv", [str(script), "groups", "--format", "jsonl", str(damaged_copy)])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(script), run_name="__main__")
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]

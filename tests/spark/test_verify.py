@@ -59,7 +59,7 @@ def test_every_corpus(spark: Any, corpus: Corpus, range_bytes: int | None) -> No
     [
         {"_SMALL_SCAN_BYTES": -1},  # kept on disk, and fetched with the job
         {"_SMALL_SCAN_BYTES": -1, "_share_of_a_task": lambda made: 0},  # counted, and fetched at once
-        {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 0},  # kept on disk, and fetched partition by partition
+        {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 2000},  # kept on disk, and fetched partition by partition
         {"_MOST_BYTES_OF_A_TASK": 3000},  # more than a task may give back at once
     ],
 )

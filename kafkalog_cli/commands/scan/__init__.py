@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -31,20 +30,6 @@ class ScanGroup(LazyGroup):
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.commands = LazyCommands(self.entries, load_scan)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the words. Options before the verb belong to it."""
-        return super().parse_args(ctx, self._verb_first(ctx, args))
-
-    def _verb_first(self, ctx: Any, words: Sequence[str]) -> list[str]:
-        own = {name for each in self.get_params(ctx) for name in each.opts}
-        if not words or not words[0].startswith("-") or words[0] in own:
-            return list(words)
-        verb = next((word for word in words if word in self.commands), None)
-        if verb is None:
-            return list(words)
-        at = words.index(verb)
-        return [verb, *words[:at], *words[at + 1 :]]
 
 
 COMMAND_CLASS = ScanGroup

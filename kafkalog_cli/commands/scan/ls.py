@@ -1,4 +1,4 @@
-"""kafkalog scan ls: every partition and segment; its earlier name is inventory."""
+"""kafkalog scan ls: every partition and segment."""
 
 from __future__ import annotations
 
@@ -32,6 +32,3 @@ def ls(
     """
     segments = True if listed.segments is None else listed.segments
     list_here(replace(listed, segments=segments), reading, judging, guard, output, pacing)
-
-
-inventory = ls

@@ -32,7 +32,7 @@ _REFUSED = {
 }
 #: Commands that write a directory of their own, or no rows.
 _WITHOUT_TABLES = frozenset({"extract", "dump-log"})
-_WITH_BATCHES = frozenset({"ls", "inventory"})
+_WITH_BATCHES = frozenset({"ls"})
 
 
 def load_scan(entry: CommandEntry) -> Any:

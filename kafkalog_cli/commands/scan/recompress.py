@@ -1,4 +1,4 @@
-"""kafkalog scan recompress --estimate: what codecs would save; its earlier name is recompress-estimate."""
+"""kafkalog scan recompress --estimate: what codecs would save."""
 
 from __future__ import annotations
 
@@ -41,32 +41,9 @@ class Estimate(msgspec.Struct, frozen=True):
     sample: Sample = msgspec.field(default_factory=Sample)
 
 
-class NamedEstimate(msgspec.Struct, frozen=True):
-    """The options of the earlier verb, recompress-estimate."""
-
-    codec: Codec = None
-    level: Annotated[
-        int | None, typer.Option("--codec-level", metavar="N", help="The compression level.", show_default="Kafka's")
-    ] = None
-    sample: Sample = msgspec.field(default_factory=Sample)
-
-
 def recompress(sources: Sources, estimate: Estimate, judging: Judging, output: RowOutput, guards: Guards) -> None:
     """Measure what codecs would save, as kafkalog recompress --estimate does; nothing is recompressed."""
     if not estimate.estimate:
         raise typer.BadParameter("as a Spark job recompress only estimates: give --estimate")
-    _estimate(sources, estimate, judging, output, guards)
-
-
-def recompress_estimate(
-    sources: Sources, estimate: NamedEstimate, judging: Judging, output: RowOutput, guards: Guards
-) -> None:
-    """Measure what codecs would save, as kafkalog recompress --estimate does."""
-    _estimate(sources, estimate, judging, output, guards)
-
-
-def _estimate(
-    sources: Sources, estimate: Estimate | NamedEstimate, judging: Judging, output: RowOutput, guards: Guards
-) -> None:
     wanted = Recompressed(sources, codec=estimate.codec, level=estimate.level, estimate=True, sample=estimate.sample)
     recompress_here(wanted, Work(), Resumption(), Indexing(), judging, output, guards)

@@ -1,4 +1,4 @@
-"""Whether Spark can run here, for the tests of scan, and a start that leaves nothing behind."""
+"""Whether Spark can run here, for the tests of scan."""
 
 from __future__ import annotations
 
@@ -19,9 +19,3 @@ _without_spark = pytest.mark.skipif(not _HAS_SPARK, reason="no pyspark or no Jav
 def needs_spark(test: Any) -> Any:
     """A slow test that is skipped where Spark cannot start."""
     return pytest.mark.slow(pytest.mark.spark(_without_spark(test)))
-
-
-@pytest.fixture(autouse=True)
-def no_class_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests leave nothing in the user's cache, and no JVM that writes an archive when they are done."""
-    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
+from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark
 from tests.running import Run
 
 

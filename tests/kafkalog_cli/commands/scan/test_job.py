@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpora import REPOSITORY
-from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
+from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark
 
 
 @needs_spark

@@ -15,7 +15,6 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.failures import condition_of
 from spark_jobs import session
 from spark_jobs.masters import with_retries
-from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
 from tests.running import Run
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
+from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark
 from tests.running import Run
 
 
