@@ -172,11 +172,14 @@ def _listen_for_termination() -> None:
 @contextmanager
 def _completion_without_rich() -> Iterator[None]:
     """Hide rich while the shell asks for completions: typer would import it only to strip markup from help texts."""
-    if not os.environ.get(_COMPLETION) or "rich" in sys.modules:
+    if not os.environ.get(_COMPLETION):
         yield
         return
+    imported = sys.modules.get("rich")
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
         yield
     finally:
         del sys.modules["rich"]
+        if imported is not None:
+            sys.modules["rich"] = imported
