@@ -29,6 +29,7 @@ from tests.building import batch, batches, wrapper, write_segment
         (wrapper(1, 5)[:25], 7, False),
         (struct.pack(">qi", 5, 13) + bytes(100), 7, False),
         (struct.pack(">qi", 5, 14) + bytes(100), 7, True),
+        (struct.pack(">qi", 5, 14) + bytes(14), 7, True),
         (b"", 7, False),
     ],
 )

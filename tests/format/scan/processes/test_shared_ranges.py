@@ -55,9 +55,10 @@ def test_offsets_rise_from_range_to_range_and_in_each(
         assert [int(base) for chunk in chunks for base in chunk.table.base_offset] == list(bases)
 
 
-@pytest.mark.parametrize("is_left", [False, True])
-def test_a_damaged_range_and_one_that_is_left_are_not_sound(is_left: bool, tmp_path: Path) -> None:
-    content = batch(0) if is_left else batch(0)[:-1] + b"!"
+@pytest.mark.parametrize(
+    ("content", "is_left"), [(batch(0), True), (batch(0)[:-1] + b"!", False), (batch(0) + b"torn", False)]
+)
+def test_a_damaged_range_and_one_that_is_left_are_not_sound(content: bytes, is_left: bool, tmp_path: Path) -> None:
     log = write_segment(tmp_path / "t-0", 0, [content])
     task, outbox = RangeTask[Any](0, log, BatchRange(), None, is_left=is_left), Outbox()
     with FileSource(log) as source:
