@@ -101,9 +101,12 @@ def test_every_command_reads_an_address_as_it_reads_a_disk(
     there = program(*words.format(address).split(), "--format", "jsonl")
     here = program(*words.format(log_dir).split(), "--format", "jsonl")
     assert there[0] == here[0]
-    assert there[2].replace(address, str(log_dir)) == here[2]
+    # At an address, the metadata log is read only where it is named.
+    unknown = there[2].partition(" Consumers read from the leader, which is not known")[0]
+    assert here[2].startswith(unknown.replace(address, str(log_dir)).rstrip("\n"))
     moved = [line.replace(address, str(log_dir)) for line in there[1]]
-    assert _without_measures(moved) == _without_measures(here[1])
+    local = [line.replace('"is_leader":false', '"is_leader":null') for line in here[1]]
+    assert _without_measures(moved) == _without_measures(local)
     counts = json.loads(there[1][-1])["counts"]
     assert (counts["fetched_bytes"] > 0) is not words.startswith("ls --segments")
     assert "fetched_bytes" not in json.loads(here[1][-1])["counts"]
@@ -129,7 +132,9 @@ def test_a_command_that_writes_reads_an_address_and_writes_a_directory(
     for source, name in ((address, "there"), (str(log_dir), "here")):
         code, _, error = program(*words.split(), f"{source}/orders-0", "--output", tmp_path / name)
         assert code == 0, error
-        files = (path for path in sorted((tmp_path / name).rglob("*")) if path.is_file() and path.name[0] != "m")
+        files = (
+            path for path in sorted((tmp_path / name).rglob("*")) if path.is_file() and "manifest" not in path.name
+        )
         written.append({str(path.relative_to(tmp_path / name)): path.read_bytes() for path in files})
     assert written[0] == written[1]
     assert len(written[0]) >= 1

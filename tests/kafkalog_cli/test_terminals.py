@@ -49,6 +49,7 @@ _NOT_HERE = re.compile(r"kafkalog (report .*--output|bundle (?!.*--no-report)|sc
 #: The paths and numbers of the examples, and those that replace them.
 _REPLACED = {
     "/var/kafka": "kafka",
+    "/copy/of/controller": "kafka",
     "/mnt/kafka": "kafka",
     "/mnt/copy": "kafka",
     "/mnt/": "",

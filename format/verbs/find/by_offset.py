@@ -83,6 +83,9 @@ def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Lookup
         for each in scan.findings:
             if each.lost_offsets is not None and each.lost_offsets[0] <= offset <= each.lost_offsets[1]:
                 lost = f"offset {offset} is lost: {each.message}"
+        for (first, last), each in scan.repairable:
+            if first <= offset <= last:
+                lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
         yield segment.scan_step(scan, found, f"at or past offset {offset}")
         if found is not None:
             return _Next(segment.match(found), lost)

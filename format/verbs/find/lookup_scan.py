@@ -96,6 +96,7 @@ class HeaderScan:
         self._read_bytes = read_bytes
         self.start = start
         self.findings: list[Finding] = []
+        self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
         self.is_damaged = False
         self.batch_count = 0
         self.end_offset: int | None = None
@@ -128,6 +129,8 @@ class HeaderScan:
                 else:
                     self.is_damaged = True
                     self.findings.append(tail_finding(self._log, chunk, self._unit))
+                    if chunk.damage.readable is not None:
+                        self.repairable.append((chunk.damage.readable, self.findings[-1]))
                     position = chunk.damage.position + chunk.damage.length
                 if len(chunk.table):
                     yield chunk.table

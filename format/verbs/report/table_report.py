@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from format.columns import (
     ASSIGNMENT,
@@ -144,7 +144,7 @@ class TableReport:
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
         report = Report(self.terms.now_ms, list(self.places))
-        report.counts = asdict(Coverage())
+        report.counts = Coverage().counts
         self._add_runs(report)
         for schemas in _SHOWN.values():
             differing: set[tuple[Any, Any]] = set()

@@ -150,16 +150,18 @@ def test_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
 
 
 def test_damage_over_the_offset(tmp_path: Path) -> None:
-    """An offset in a range that cannot be read is lost, not compacted."""
+    """An offset in a range that cannot be read is damaged, not compacted."""
     partition = tmp_path / "topic-0"
     log = [batch(0), batch(3), batch(6), batch(9)]
     path = write_indexed(partition, 0, log)
     flip(path, len(log[0]) + 16, 0xFF)  # the magic
     lookup = by_offset(partition, 4)
     assert lookup.codes == ["log-framing-broken"]
-    assert lookup.reason.startswith("offset 4 is lost")
+    assert lookup.reason.startswith("offset 4 is in a batch with a damaged header: ")
     lookup = by_offset(partition, 7)
     assert (lookup.offset, lookup.codes) == (7, ["log-framing-broken"])
+    flip(path, len(log[0] + log[1]) - 1, 0xFF)  # its CRC is wrong, too
+    assert by_offset(partition, 4).reason.startswith("offset 4 is lost")
 
 
 def test_a_base_offset_that_was_hit(tmp_path: Path) -> None:
