@@ -127,9 +127,12 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     starts_at_latest = given.get("startingOffsets", "").strip().lower() == "latest"
     if starts_at_latest:
         del given["startingOffsets"]
+    view = _one_of(given, "view", VIEW_NAMES, "records", str.lower)
+    if "at" in given and view != "transactions":
+        raise BadOption(f"the option at is for the view transactions, not for {view}")
     return ReadOptions(
         _paths(given),
-        view=_one_of(given, "view", VIEW_NAMES, "records", str.lower),
+        view=view,
         columns=_columns(given),
         recursive=_is_true(given, "recursiveFileLookup", False),
         glob=given.get("pathGlobFilter"),
