@@ -50,3 +50,8 @@ class Decoded(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     raw: bytes | None = None
     is_tombstone: bool = False
+
+    def newer(self, location: Location) -> Finding:
+        """The finding about a record of a type or version that is newer than this program: what it says is missing."""
+        words = "; ".join(each.message for each in self.problems)
+        return finding("version-unknown", location, f"the record is newer than this program: {words}")

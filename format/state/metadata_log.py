@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from format.internal_topics.decoded import Problem
     from format.internal_topics.decoder import Decoder
 
-_CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
 _NEVER = 2**63 - 1
 
 
@@ -106,14 +105,13 @@ def _decoded(
     value = records.value(row)
     if is_control:
         control = decode_control_record(records.key(row), value)
-        if control.type_name not in _CONTROL_TYPES:
+        if control.is_end_transaction:
             return None
         from format.internal_topics.control_values import decode_control_value
 
         decoded = decode_control_value(control.type_number, value)
         if decoded.data is None:
-            words = "; ".join(each.message for each in decoded.problems)
-            return finding("version-unknown", place, f"a control record is newer than this program: {words}")
+            return decoded.newer(place)
         return MetadataRecord(offset, timestamp, control.type_name, decoded.data, is_control=True)
     decoder = _decoder()
     if decoder is None:
@@ -122,8 +120,7 @@ def _decoded(
         raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
     decoded = decoder.decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
-        message = f"a metadata record of type {decoded.type_id} is newer than this program"
-        return finding("version-unknown", place, message)
+        return decoded.newer(place)
     if decoded.problems or records.key_length[row] >= 0:
         from format.internal_topics.record_check import InternalRecordCheck
 

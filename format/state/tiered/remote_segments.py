@@ -110,12 +110,15 @@ class _Records(msgspec.Struct, frozen=True):
             for table in record_tables(item.chunk, which=which, limits=self.limits, location=item.location):
                 yield from (finding_of(problem.error, item.location) for problem in table.problems)
                 for row in np.arange(len(table)).tolist():
+                    place = item.location.at(offset=int(table.offset[row]))
                     try:
                         decoded = None if _DECODER is None else _DECODER.decode_value(None, table.value(row))
                     except KafkaLogError as error:
-                        yield finding_of(error, item.location.at(offset=int(table.offset[row])))
+                        yield finding_of(error, place)
                         continue
-                    if decoded is not None and decoded.data is not None and decoded.record_type is not None:
+                    if decoded is not None and decoded.raw is not None:
+                        yield decoded.newer(place)
+                    elif decoded is not None and decoded.data is not None and decoded.record_type is not None:
                         yield decoded.record_type, decoded.data
 
 

@@ -101,6 +101,8 @@ def _logs(
     offline = {error.path: error for error in identity.offline} if identity is not None else {}
     directory_ids = identity.directory_ids if identity is not None else {}
     image = metadata.image if terms.later is None else terms.later.image
+    if image is not None and image.problem is not None:
+        image = None  # what belongs to the node may be in what cannot be read
     opened = [open_log_dir(path, directory_ids.get(path), terms)
               for path in log_dirs if path not in offline and path.is_dir()]  # fmt: skip
     logs = load_logs(opened, image, node_id, terms)
@@ -227,8 +229,8 @@ def _not_checked(
     if identity.is_zookeeper:
         notes.append("strays and missing partitions: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
         notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
-    elif metadata.image is None:
-        notes.append("strays and missing partitions: the metadata log cannot be loaded")
+    elif metadata.image is None or metadata.image.problem is not None:
+        notes.append("strays and missing partitions: the metadata log cannot be read as a whole")
     elif metadata.voters != (node_id,):
         notes.append("whether a majority of the controllers runs: the node waits for their leader")
         if terms.later is not None:

@@ -149,7 +149,7 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
         raise StopsStart(message, "BrokerLifecycleManager", path=snapshots[newest], reason=reason)
     _check_next_epoch(state, max(epoch, 0 if newest is None else newest[0]), path)
     replay = MetadataReplay(ClusterImage())
-    record_terms = RecordTerms(terms.version, terms.limits)
+    record_terms = RecordTerms(terms.version, terms.limits, is_release_known=not terms.is_one_of_several)
     files_to_replay: list[tuple[Path, int, int]] = []
     if newest is not None:
         reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
@@ -166,7 +166,7 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
         files_to_replay += read
     for each in files_to_replay:
         _replay_file(replay, state, *each, terms)
-    if replay.first_contradiction is not None:
+    if replay.first_contradiction is not None and replay.image.problem is None:
         reason = "the metadata log refers to records that the snapshot lacks"
         raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
     state.image, state.path = replay.image, path

@@ -54,17 +54,19 @@ _CONTROL_TYPES = frozenset(range(2, 7))  # LEADER_CHANGE to KRAFT_VOTERS
 class _Unreadable(Exception):
     """Why a node does not read a record: in its words, with the class that says so."""
 
-    def __init__(self, text: str, kafka_class: str = "RecordsIterator") -> None:
+    def __init__(self, text: str, kafka_class: str = "RecordsIterator", *, is_later: bool = False) -> None:
         super().__init__(text)
         self.text = text
         self.kafka_class = kafka_class
+        self.is_later = is_later  # than all releases that this program knows: a later one may well read it
 
 
 class RecordTerms(msgspec.Struct, frozen=True):
-    """The release of the node, and the limits."""
+    """The release of the node, and the limits. Without a known release, what only a later one reads stops no node."""
 
     version: _Version
     limits: Limits
+    is_release_known: bool = True
 
 
 def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) -> None:
@@ -80,6 +82,8 @@ def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) ->
                     try:
                         _read(table, row, terms.version)
                     except _Unreadable as error:
+                        if error.is_later and not terms.is_release_known:
+                            continue
                         raise StopsStart(
                             error.text, error.kafka_class, path=path,
                             reason=f"the metadata record at offset {int(table.offset[row])} cannot be read",
@@ -163,7 +167,7 @@ def _read_control(key: bytes | None, value: bytes | None) -> None:
     key, _ = _present(key, "key"), _present(value, "value")
     kind = int.from_bytes(key[2:4], "big") if len(key) >= layout.CONTROL_KEY.size_bytes else None
     if kind is not None and kind not in _CONTROL_TYPES:
-        raise _Unreadable("Unknown control record type", "ControlRecord")
+        raise _Unreadable("Unknown control record type", "ControlRecord", is_later=kind > max(_CONTROL_TYPES))
 
 
 def _read_data(value: bytes, version: _Version) -> None:
@@ -171,24 +175,27 @@ def _read_data(value: bytes, version: _Version) -> None:
     frame = _short(cursor, "frame version")
     if frame != FRAME_VERSION:
         unknown = "with" if frame == 0 else "due to unknown"
-        raise _parse(f"Could not deserialize metadata record {unknown} frame version {frame}")
+        text = f"Could not deserialize metadata record {unknown} frame version {frame}"
+        raise _parse(text, is_later=frame > FRAME_VERSION)
     kind, number = _short(cursor, "type"), _short(cursor, "version")
     record_type = _record_type(kind, version)
     if record_type is None:
-        raise _parse(f"Unknown metadata id {kind}")
+        raise _parse(f"Unknown metadata id {kind}", is_later=kind > max(_TYPES_SINCE))
     message = record_type.value
     highest = message.versions.highest
     newest, since = _VERSIONS_SINCE.get(kind, (highest, version))
     known = newest - 1 if version < since else highest
-    failed = f"Failed to deserialize record with type {kind}"
+    failed, is_later = f"Failed to deserialize record with type {kind}", number > highest
     try:
         content = reader_for(message, max(message.versions.lowest, min(number, known)))(cursor)
     except (CorruptDataError, LimitExceeded) as error:
-        raise _parse(failed) from error
+        raise _parse(failed, is_later=is_later) from error
     if number > known and _has_structs(message, content):
-        raise _parse(failed)  # the classes of structs refuse versions that they do not know, a message does not
+        # The classes of structs refuse versions that they do not know, a message does not.
+        raise _parse(failed, is_later=is_later)
     if cursor.position < cursor.end:
-        raise _parse(f"Found {cursor.end - cursor.position} byte(s) of garbage after {kind}")
+        left = cursor.end - cursor.position
+        raise _parse(f"Found {left} byte(s) of garbage after {kind}", is_later=is_later)
 
 
 def _record_type(kind: int, version: _Version) -> RecordType | None:
@@ -224,5 +231,5 @@ def _short(cursor: Cursor, name: str) -> int:
     return (bits + 0x8000 & 0xFFFF) - 0x8000
 
 
-def _parse(text: str) -> _Unreadable:
-    return _Unreadable(text, "MetadataRecordSerde")
+def _parse(text: str, *, is_later: bool = False) -> _Unreadable:
+    return _Unreadable(text, "MetadataRecordSerde", is_later=is_later)

@@ -1,0 +1,48 @@
+"""What the replay of the metadata log makes of records that are newer than this program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from format.internal_topics.control_values import CONTROL_MESSAGES
+from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
+from format.node.partition import read_partition
+from format.state.metadata_log import MetadataState, read_metadata
+from tests.building import batch
+from tests.format.internal_topics.message_encoder import encode
+from tests.format.internal_topics.zero_messages import UNKNOWN_TAGS, zero_message
+from tests.metadata_logs import write_metadata_log, write_node
+
+_RAFT_TYPES = [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")]
+
+
+def _read(folder: Path, type_number: int, value: bytes) -> MetadataState:
+    metadata = write_metadata_log(write_node(folder, 1))
+    key = CONTROL_KEY.struct.pack(0, type_number)
+    log = metadata / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes() + batch(2, [value], key=key, attributes=CONTROL_BIT, leader_epoch=1))
+    return read_metadata(read_partition(metadata))
+
+
+@pytest.mark.parametrize("type_number", [*range(2, len(CONTROL_TYPES)), len(CONTROL_TYPES), 0x7FFF])
+def test_a_newer_control_record_is_said_and_the_rest_is_read(tmp_path: Path, type_number: int) -> None:
+    state = _read(tmp_path, type_number, b"\x00\x63" + bytes(8))
+    assert [(each.code, each.location.offset) for each in state.findings] == [("version-unknown", 2)]
+    assert len(state.image.partitions) == 1
+
+
+@pytest.mark.parametrize("name", _RAFT_TYPES)
+def test_a_control_record_with_unknown_tagged_fields_takes_effect(tmp_path: Path, name: str) -> None:
+    message = CONTROL_MESSAGES[name]
+    value = encode(message, 0, zero_message(message, 0, tags=UNKNOWN_TAGS))
+    state = _read(tmp_path, CONTROL_TYPES.index(name), value)
+    assert not state.findings
+    if name == "LEADER_CHANGE":
+        assert state.image.leader == (0, 1)
+
+
+@pytest.mark.parametrize("type_number", [0, 1])
+def test_a_marker_of_a_transaction_changes_nothing(tmp_path: Path, type_number: int) -> None:
+    assert not _read(tmp_path, type_number, bytes(6)).findings
