@@ -8,10 +8,8 @@ from pathlib import Path
 
 from format.timestamps import iso_time
 from tests.building import BASE_TIMESTAMP, batch
-from tests.corpora import REPOSITORY
 from tests.format.verbs.find.lookup_logs import (
     write_checkpoint,
-    write_first_example,
     write_indexed,
     write_second_example,
 )
@@ -115,17 +113,6 @@ def test_explain(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     assert steps[2]["position"] == 1325
     assert steps[3]["offset"] == 170418
     assert without.rows() == run.rows("match")
-
-
-def test_the_guide(tmp_path: Path, run_kafkalog: Callable[..., Run]) -> None:
-    """What docs/find.md shows of the worked examples is what the program prints."""
-    write_first_example(tmp_path / "orders-0")
-    write_second_example(tmp_path / "orders-1")
-    guide = (REPOSITORY / "docs" / "find.md").read_text(encoding="utf-8")
-    shown = re.findall(r"```console\n\$ kafkalog (.+)\n((?:.+\n)+?)```", guide)
-    assert len(shown) == 2
-    for command, output in shown:
-        assert run_kafkalog(*command.split(), cwd=tmp_path).check(0).stdout == output
 
 
 def test_explain_of_nothing(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
