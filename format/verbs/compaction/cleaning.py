@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.log.read_records import record_tables
@@ -130,13 +131,14 @@ def _build_map(segments: list[CleanedSegment], terms: CleaningTerms, key_map: Ke
             if isinstance(chunk, Finding):
                 cleaned.damaged = chunk
                 return
-            if not _add_chunk(chunk, start, terms, transactions, key_map, cleaned):
+            if not _add_chunk(chunk, segment.log.location, start, terms, transactions, key_map, cleaned):
                 return
         key_map.latest_offset = max(key_map.latest_offset, min(segment.next_base_offset, end) - 1)
 
 
 def _add_chunk(
     chunk: BatchChunk,
+    location: Location,
     start: int,
     terms: CleaningTerms,
     transactions: CleanedTransactions,
@@ -147,7 +149,7 @@ def _add_chunk(
     table = chunk.table
     is_data = ~table.is_control & ~_discarded(chunk, transactions, terms.limits)
     wanted = is_data & (table.last_offset >= start)
-    for records in record_tables(chunk, which=wanted, limits=terms.limits):
+    for records in record_tables(chunk, which=wanted, limits=terms.limits, location=location):
         if records.problems:
             cleaned.damaged = records.problems[0]
             return False
@@ -226,11 +228,11 @@ class _Filter:
             if isinstance(chunk, Finding):
                 self._cleaned.damaged = chunk
                 return
-            self._take_chunk(chunk, keeps_legacy_deletes)
+            self._take_chunk(chunk, segment.log.location, keeps_legacy_deletes)
             if self._cleaned.damaged is not None:
                 return
 
-    def _take_chunk(self, chunk: BatchChunk, keeps_legacy_deletes: bool) -> None:
+    def _take_chunk(self, chunk: BatchChunk, location: Location, keeps_legacy_deletes: bool) -> None:
         table, cleaned = chunk.table, self._cleaned
         count = len(table)
         now = self._terms.now_ms
@@ -245,7 +247,8 @@ class _Filter:
         sizes = np.zeros(count, np.int64)
         needs_horizon = can_discard & is_control & (horizon < 0)
         stays_empty = self._stays_empty(chunk)
-        for records in record_tables(chunk, which=np.ones(count, np.bool_), limits=self._terms.limits):
+        everything = np.ones(count, np.bool_)
+        for records in record_tables(chunk, which=everything, limits=self._terms.limits, location=location):
             if records.problems:
                 cleaned.damaged = records.problems[0]
                 return

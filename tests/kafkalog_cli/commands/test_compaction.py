@@ -81,7 +81,8 @@ def test_a_batch_that_cannot_be_read_stops_the_cleaner(
     copy = with_a_record_of_wrong_length(sample / "node-1", name, tmp_path)
     run = kafkalog("--at", str(truth["now"]), copy / name)
     assert [row["blocked_by"] for row in run.rows("cleaner")] == ["damaged_batch"]
-    assert run.rows("finding")
+    (found,) = run.rows("finding")
+    assert (found["path"].startswith(str(copy / name)), f"{found['topic']}-{found['partition']}") == (True, name)
     assert run.stderr.startswith(f"Damage stops the cleaner in {name}: ")
     report = report_of(copy)
     row = next(row for row in report.tables["cleaner"].objects() if f"{row['topic']}-{row['partition']}" == name)
