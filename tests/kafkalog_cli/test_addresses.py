@@ -17,7 +17,7 @@ from kafkalog_cli.main import main
 from tests.building import batches, write_segment
 from tests.front_server import front_server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 Upload = Callable[[Path, str], str]
 Outcome = tuple[int, list[str], str]

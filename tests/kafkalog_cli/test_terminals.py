@@ -161,7 +161,7 @@ TERMINALS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TERMINALS)
 @pytest.mark.parametrize("name", FAST)
 def test_all_examples_on_terminals(name: str, kind: str, place: Path) -> None:

@@ -42,7 +42,7 @@ from tests.format.payloads import (
     zstd_undeclared,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 CAPTURED: dict[str, Any] = json.loads((DATA_DIR / "codecs" / "written_and_read_by_kafka.json").read_text())

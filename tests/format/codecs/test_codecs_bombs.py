@@ -29,7 +29,7 @@ from tests.format.payloads import (
     zstd_zeros,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 #: What decompressing may take beyond its result: steps, windows, the growth of a buffer.
 ROOM_MIB = 48

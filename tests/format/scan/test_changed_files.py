@@ -13,7 +13,7 @@ from format.scan.drivers import scan_logs
 from tests.building import batches
 from tests.format.scan.toy import Toy, log_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from tests.building import batches, write_segment
 from tests.running import Run, Word
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
 

@@ -321,6 +321,7 @@ def test_a_message_of_an_older_broker(node: Node) -> None:
     assert message.startswith("Malformed line in checkpoint file")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(8))
 def test_no_damage_makes_boot_fail_or_write(data_dir: Path, tmp_path: Path, part: int) -> None:
     source = data_dir / "kafka-4.3-single" / "node-1"

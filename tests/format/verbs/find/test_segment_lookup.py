@@ -20,7 +20,7 @@ from tests.format.verbs.find.lookups import (
     by_time,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def indexed_partition(tmp_path: Path) -> Path:

@@ -37,7 +37,7 @@ from tests.corpora import Corpus
 from tests.dumping import dump
 from tests.sources import BytesSource, read_batch_table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 CODECS = layout.CODEC_NAMES
 #: Columns of RECORD that another batch, codec or place changes.
