@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from format.node.target import Target
 from format.state.metadata_log import read_metadata
