@@ -42,26 +42,20 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
 
 
 _PROGRAM = """
-import gc, sys
+import sys
 from spark_jobs.work import log_parts
 from spark_jobs.work.tasks import Result, as_batches, results_in
 from spark_jobs.work.workers import Surroundings, begin_task
-counts = []
-for number in range(4):
-    begin_task(Surroundings())
-    assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, number)])))[0].value == number
-    kept = [[] for _ in range(1000)]
-    counts.append(gc.get_freeze_count())
-print("pandas" in sys.modules, counts[0] > 10_000, counts[1] > counts[0], counts[2] - counts[1], counts[3] - counts[1])
+begin_task(Surroundings())
+assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, 7)])))[0].value == 7
+print("pandas" in sys.modules)
 """
 
 
-def test_a_worker_does_without_pandas_and_sets_aside_what_stays() -> None:
+def test_a_worker_does_without_pandas() -> None:
     root = Path(__file__).resolve().parents[2]
     done: Any = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True, cwd=root)
-    words = done.stdout.split()
-    assert words[:3] == ["False", "True", "True"]
-    assert all(int(each) <= 0 for each in words[3:])  # what later tasks bring can be freed
+    assert done.stdout.split() == ["False"]
 
 
 def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
