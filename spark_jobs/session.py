@@ -157,10 +157,9 @@ def parallelism_of(session: SparkSession) -> int:
     """The number of tasks that run at once, as far as the session knows."""
     if not is_remote_session(session):
         return int(session.sparkContext.defaultParallelism)
-    from pyspark.sql.functions import max, spark_partition_id
+    from pyspark.sql.functions import spark_partition_id
 
-    rows = session.range(10_000).select(max(spark_partition_id())).collect()
-    return 1 + int(rows[0][0])
+    return int(session.range(10_000).select(spark_partition_id()).distinct().count())
 
 
 def open_session(
