@@ -62,8 +62,8 @@ def test_what_is_lost_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: 
         contents = batches(3000, values=20)
         contents[number * 100] = contents[number * 100][:-3] + b"xyz"
         write_segment(log_dir / f"t-{number}", 0, contents)
-    job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
-    process = cluster.submit(job, str(log_dir), "--range-size", "100000")
+    job = str(REPOSITORY / "spark_jobs" / "jobs" / "scan.py")
+    process = cluster.submit(job, "verify", str(log_dir), "--range-size", "100000", "--format", "jsonl")
     killed = None
     deadline = time.monotonic() + 240
     while killed is None and process.poll() is None and time.monotonic() < deadline:
