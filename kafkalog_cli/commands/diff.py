@@ -10,7 +10,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult

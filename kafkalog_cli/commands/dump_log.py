@@ -12,17 +12,16 @@ import typer
 from format.io.remote_path import is_remote, path_of
 from format.io.stores.store import WrongAddress
 from format.wording import did_you_mean
+from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
-from kafkalog_cli.lazy_group import HelpfulCommand
-from kafkalog_cli.messages import say
+from kafkalog_cli.failures import UsageError, condition_of, option_hint, report, say
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
 from kafkalog_cli.options.parsers import integer_of, one_of
 from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Pacing, Sharing
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,7 +235,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
     """
     emulate, decoders = flags.emulate, flags.decoders
     if flags.version:
-        from kafkalog_cli.version import version_text
+        from kafkalog_cli.main import version_text
 
         typer.echo(emulate or version_text())
         return
@@ -309,7 +308,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
-    from kafkalog_cli.render.escape import shown_on_terminal
+    from kafkalog_cli.render.text import shown_on_terminal
 
     conditions: set[Condition] = set()
     output = open_output(None)

@@ -19,7 +19,7 @@ from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Reading, Tiering
 from kafkalog_cli.options.work import Pacing
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema

@@ -13,8 +13,8 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:

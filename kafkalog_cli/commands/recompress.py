@@ -15,9 +15,8 @@ from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
-from kafkalog_cli.render.shown_columns import ShownColumns
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
     from format.limits import Limits

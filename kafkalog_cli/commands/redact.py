@@ -16,7 +16,7 @@ from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),

@@ -16,7 +16,7 @@ from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, check_followable, place_of
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.limits import Limits

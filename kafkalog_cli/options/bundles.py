@@ -11,7 +11,7 @@ import typer
 from format.io.bundles import opened
 from format.io.bundles.members import MANIFEST, SUFFIX
 from format.io.remote_path import path_of
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.io.bundles.bundle import Bundle

@@ -9,7 +9,7 @@ import typer
 
 from kafkalog_cli.options.groups import LAST
 from kafkalog_cli.options.parsers import one_of, parse_columns
-from kafkalog_cli.render import FORMATS
+from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
     str | None,

@@ -17,7 +17,7 @@ from format.io.bundles.members import SUFFIX
 from format.io.remote_path import is_on_disk, is_remote, path_of
 from format.node.log_dir import Kind
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -162,7 +162,7 @@ class Following(msgspec.Struct, frozen=True):
 def check_followable(targets: Sequence[Target]) -> None:
     """Raise a usage error for a target that cannot be followed: an address, a file, a directory without logs."""
     from format.errors import InputError
-    from kafkalog_cli.render.escape import printable
+    from kafkalog_cli.render.text import printable
 
     for target in targets:
         if not is_on_disk(target.path):

@@ -14,8 +14,7 @@ from typer.main import get_command
 from format.kernel.compiled import COMPILED_MODULES
 from kafkalog_cli.command_table import COMMANDS, SCANS
 from kafkalog_cli.exit_codes import MEANINGS
-from kafkalog_cli.main import app, main
-from kafkalog_cli.version import version_text
+from kafkalog_cli.main import app, main, version_text
 from tests.corpora import REPOSITORY
 
 HEAVY = {
@@ -40,7 +39,7 @@ sys.argv[0] = "kafkalog"
 from kafkalog_cli import main as program
 if "--fake" in sys.argv:
     sys.argv.remove("--fake")
-    from kafkalog_cli.lazy_group import CommandEntry
+    from kafkalog_cli.command_table import CommandEntry
     program.KafkalogGroup.entries = (CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test"),)
 try:
     program.main()
