@@ -20,6 +20,15 @@ from kafkalog_cli.options.groups import as_command
 #: -h as well as --help, and lines wide enough for the meanings of the exit codes.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
+#: What ``kafkalog help`` calls the page of the options below. They are the same for every command that has them, and
+#: its help only names them: limits on a line, and how hosts are spared on another, so that no name is broken.
+COMMON_PAGE = "common"
+_COMMON_LINES = (
+    ("--max-decompressed-bytes", "--max-record-bytes", "--max-zstd-window"),
+    ("--jobs", "--max-rate", "--cache-friendly"),
+)
+COMMON_OPTIONS = frozenset(name for line in _COMMON_LINES for name in line)
+
 
 class CommandEntry(msgspec.Struct, frozen=True):
     """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
@@ -139,6 +148,11 @@ class LazyGroup(TyperGroup):
                     return None, None, []
                 typer.echo(ctx.get_help())
                 ctx.exit()
+            if args[0] == COMMON_PAGE and not ctx.resilient_parsing:
+                formatter = ctx.make_formatter()
+                write_common_options(formatter)
+                typer.echo(formatter.getvalue().rstrip("\n"))
+                ctx.exit()
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, list(rest)
 
@@ -207,11 +221,27 @@ def _argument_name(parameter: Any) -> str:
 def _write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
     shown = [each for each in parameters if not getattr(each, "hidden", False)]
     arguments = [(_argument_name(each), each.help or "") for each in shown if each.param_type_name == "argument"]
-    options = [_option_row(each) for each in shown if each.param_type_name == "option"]
-    for title, rows in (("Arguments", arguments), ("Options", options)):
+    options = [each for each in shown if each.param_type_name == "option"]
+    own = [_option_row(each) for each in options if each.opts[0] not in COMMON_OPTIONS]
+    for title, rows in (("Arguments", arguments), ("Options", own)):
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=36)
+    taken = {each.opts[0] for each in options}
+    lines = [", ".join(name for name in line if name in taken) for line in _COMMON_LINES]
+    if any(lines):
+        with formatter.section(f"Common options (kafkalog help {COMMON_PAGE})"):
+            for line in filter(None, lines):
+                formatter.write_text(line)
+
+
+def write_common_options(formatter: Any) -> None:
+    """The page of the options that many commands share, as ``verify``, which has them all, describes them."""
+    command = load_command(next(entry for entry in COMMANDS if entry.name == "verify"))
+    formatter.write_text("Options that many commands have. The help of a command names those that it takes.")
+    with formatter.section("Options"):
+        rows = [_option_row(each) for each in command.params if each.opts[0] in COMMON_OPTIONS]
+        formatter.write_dl(rows, col_max=36)
 
 
 def _option_row(option: Any) -> tuple[str, str]:
