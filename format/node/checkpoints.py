@@ -11,7 +11,7 @@ from format.errors import KafkaLogError
 from format.files import offset_checkpoint
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding_of
-from format.io.broker_lock import BrokerLock
+from format.io.live_broker import BrokerLock
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format import layout
-from format.io.remote_path import absolute, is_there, path_of
+from format.io.session import absolute, is_there, path_of
 from format.location import Location
 from format.node.partition import is_offset, parse_partition_dir
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
-from format.io.addresses import has_listings
-from format.io.remote_path import entries_of, is_remote, is_there
+from format.io.session import RemotePath, entries_of, is_remote, is_there
 from format.io.source import FileSource
+from format.io.store import has_listings
 from format.location import Location
 from format.node.partition import parse_partition_dir
 from format.wording import did_you_mean, listed
@@ -112,10 +112,8 @@ def foreign_segments(names: Iterable[str]) -> str:
 def absent_words(path: Path) -> str:
     """The message about a path that does not exist; it names the partitions of the topic, or similar names."""
     words = "there is no such file or directory"
-    if is_remote(path):
-        from format.io import remote_files
-
-        said = remote_files.why_absent(str(path))
+    if isinstance(path, RemotePath):
+        said = path.session.stores.why_absent(str(path))
         if said or not has_listings(path):
             return f"{words}; {said}" if said else words
     meant = _meant_address(str(path))

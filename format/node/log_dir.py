@@ -12,9 +12,9 @@ from typing import Any
 from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.findings import Finding
-from format.io import broker_lock
-from format.io.broker_lock import BrokerLock
-from format.io.remote_path import absolute, entries_of, is_remote, is_there, path_of
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
+from format.io.session import absolute, entries_of, is_remote, is_there, path_of
 from format.io.source import os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -150,7 +150,7 @@ class LogDir:
     def broker_lock(self) -> BrokerLock:
         """Whether a broker runs on the directory, probed once."""
         if self._broker_lock is None:
-            self._broker_lock = broker_lock.probe(self.path / layout.LOCK)
+            self._broker_lock = live_broker.probe(self.path / layout.LOCK)
         return self._broker_lock
 
     @property

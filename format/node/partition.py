@@ -15,11 +15,10 @@ from format.files import leader_epoch_checkpoint, partition_metadata
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import absolute, entries_of, is_on_disk, path_of
+from format.io.session import absolute, entries_of, is_on_disk, path_of, session_of
 from format.io.source import os_reason
 from format.limits import Limits
 from format.location import Location
-from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes, is_live_log
 from format.node.live_files import LiveFiles, listed_files
 from format.node.segment import NamedFiles, Segment, segment_file_name
@@ -223,8 +222,9 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
 
 
 def _with_remote_segments(partition: Partition) -> Partition:
-    if remote_tier.current is not None and partition.mark is None:
-        partition.segments = remote_tier.current.joined(partition.key, partition.segments)
+    session = session_of(partition.path)
+    if session is not None and session.tier is not None and partition.mark is None:
+        partition.segments = session.tier.joined(partition.key, partition.segments)
     return partition
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from format import layout
 from format.findings import Finding, Judgement, Severity, finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import MANIFEST
 from format.location import Location
 from format.node.partition import Partition, is_offset, parse_partition_dir

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from format import layout
-from format.io.remote_path import is_there, path_of
+from format.io.session import Session, is_there, session_of
 from format.node.log_dir import list_directory
 
 _UUID = "[A-Za-z0-9_-]{22}"
@@ -100,5 +100,6 @@ def _files_of_plugin(directory: Path, stem: str) -> dict[str, Path]:
     """The files in the plugin's objects: the log, and the indexes in the manifest."""
     text = str(directory)
     address = f"aiven+{text}" if "://" in text else f"aiven+file://{directory.absolute()}"
-    paths = {suffix: path_of(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
+    session = session_of(directory) or Session()
+    paths = {suffix: session.path(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
     return {suffix: path for suffix, path in paths.items() if suffix == layout.LOG_SUFFIX or is_there(path)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,21 +24,6 @@ class RemoteTier(msgspec.Struct):
             return local
         first_local = local[0].base_offset if local else None
         return [each for each in remote if first_local is None or each.base_offset < first_local] + local
-
-
-#: The tier of this process, which ``read_partition`` uses; ``joined_with`` sets it.
-current: RemoteTier | None = None
-
-
-@contextmanager
-def joined_with(tier: RemoteTier | None) -> Iterator[None]:
-    """Add the segments of this tier to all partitions that are listed while the context lasts."""
-    global current
-    before, current = current, tier
-    try:
-        yield
-    finally:
-        current = before
 
 
 def remote_segment(directory: Path, base_offset: int, files: dict[str, Path]) -> Segment:

@@ -10,10 +10,9 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
-from format.io.addresses import has_listings
-from format.io.remote_path import absolute, is_there, path_of
+from format.io.session import absolute, is_there, path_of
 from format.io.source import os_reason
-from format.io.stores.store import WrongAddress
+from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.node.segment import Segment

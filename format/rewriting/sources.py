@@ -14,7 +14,7 @@ from format import layout
 from format.errors import FileChanged, InputError, UnreadableFile
 from format.files.side_file import INT32_RANGE
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import absolute
+from format.io.session import absolute
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.node.file_location import location_of_directory, location_of_file

@@ -19,8 +19,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from format.io.file_state import FileState
-from format.io.source import FileSource
+from format.io.source import FileSource, FileState
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk

@@ -19,7 +19,7 @@ from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
@@ -93,7 +93,7 @@ def partitions_below(
             yield finding_of(error, location_of_directory(target.path))
         return
     yield from target.link_findings()
-    is_kept = current_cluster() is None
+    is_kept = cluster_of(target.path) is None
     for log_dir in target.log_dirs:
         yield from log_dir.unread_findings()
         for path in log_dir.partitions:

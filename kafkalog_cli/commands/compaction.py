@@ -96,7 +96,6 @@ def compaction(
     """
     from format.columns import CLEANER
     from format.findings import Finding
-    from format.io.bundles import opened
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
@@ -104,7 +103,6 @@ def compaction(
     from kafkalog_cli.runner import Run
 
     with (
-        work.reading(),
         Run(
             "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
         ) as run,
@@ -117,7 +115,7 @@ def compaction(
         }
         context = read_context(targets, supposed.sources.terms(options, guards.limits))
         run.findings(context.findings)
-        is_bundled = opened.are_opened()
+        is_bundled = bool(reading.session.bundles)
         terms = CompactionTerms(
             supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log, reads_records=not is_bundled
         )

@@ -110,7 +110,6 @@ def dump(
     )
     records, targets = record_schema(depth.extra.names), reading.targets()
     with (
-        work.reading(),
         Run(
             "dump",
             output,

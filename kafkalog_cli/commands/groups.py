@@ -11,7 +11,7 @@ from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths, place_of
+from kafkalog_cli.options.reading import Paths
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
@@ -137,7 +137,6 @@ def groups(
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
     with (
-        work.reading(),
         Run(
             "groups",
             output,
@@ -147,7 +146,7 @@ def groups(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        reading = GroupsReading(targets_at(map(place_of, paths)), terms)
+        reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
         for item in reading.read(jobs=work.process_count, advance=progress.advance):

@@ -186,7 +186,6 @@ def ls(
         return
     targets = reading.targets()
     with (
-        pacing.reading(),
         Run(
             "ls",
             output,
@@ -255,7 +254,6 @@ def _list_usage(
     targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
     with (
-        pacing.reading(),
         Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run,
     ):
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance

@@ -100,7 +100,6 @@ def metadata(
         raise typer.BadParameter("--from-time needs --history")
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
     with (
-        pacing.reading(),
         Run(
             "metadata",
             output,

@@ -50,7 +50,7 @@ def rebuild_index(
     from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
 
-    with work.reading(), writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
+    with writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
         paths = rebuilt.sources.paths
         found = read_write_sources(paths)
         with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes

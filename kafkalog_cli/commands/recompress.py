@@ -133,7 +133,7 @@ def recompress(
     _check_options(recompressed)
     paths = recompressed.sources.paths
     if recompressed.estimate and not recompressed.explain:
-        with work.reading(), Run("recompress", output, judging, main_schema=ESTIMATE) as run:
+        with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
             _estimate(run, read_measured_sources(paths), recompressed, guards.limits)
         return
     target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
@@ -141,7 +141,6 @@ def recompress(
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
         with (
-            work.reading(),
             Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run,
         ):
             _explain(run, read_measured_sources(paths), plan, guards.limits)
@@ -150,7 +149,7 @@ def recompress(
     from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
-    with work.reading(), writing_run("recompress", output, judging) as run:
+    with writing_run("recompress", output, judging) as run:
         found = read_write_sources(paths)
         job = found.job(
             "recompress",

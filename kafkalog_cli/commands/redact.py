@@ -86,7 +86,7 @@ def redact(
         jobs=work.process_count,
     )
     result = RewritingResult()
-    with work.reading(), writing_run("redact", output, judging) as run:
+    with writing_run("redact", output, judging) as run:
         paths = redacted.sources.paths
         found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
         job = found.job("redact", **asked.options())

@@ -84,7 +84,6 @@ def retention(
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
     with (
-        work.reading(),
         Run(
             "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
         ) as run,

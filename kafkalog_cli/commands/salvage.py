@@ -58,7 +58,7 @@ def salvage(
     from format.verbs.salvage.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
-    with work.reading(), writing_run("salvage", output, judging) as run:
+    with writing_run("salvage", output, judging) as run:
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         repair = {"repair": True} if salvaged.repair else {}

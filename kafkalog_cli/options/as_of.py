@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.io.remote_path import path_of
+from format.io.session import Session
 from kafkalog_cli.options.parsers import parse_count, parse_moment
-from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.options.reading import check_if_given
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -60,10 +60,6 @@ class Writers(msgspec.Struct, frozen=True):
         return frozenset(self.topic or ())
 
 
-def _check(path: str | None) -> str | None:
-    return None if path is None else check_path(path)
-
-
 class JudgedAt(msgspec.Struct, frozen=True):
     """The time at which the broker's check is assumed to run. Ages are measured back from it."""
 
@@ -95,17 +91,18 @@ class ClusterMetadata(msgspec.Struct, frozen=True):
         typer.Option(
             "--metadata",
             metavar="PATH",
-            callback=_check,
+            callback=check_if_given,
             help="Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
             show_default="the newest __cluster_metadata-0 at or beside the paths",
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     def terms(self, limits: Limits) -> ContextTerms:
         """The terms for the verbs."""
         from format.state.cluster_context import ContextTerms
 
-        return ContextTerms(metadata=None if self.metadata is None else path_of(self.metadata), limits=limits)
+        return ContextTerms(metadata=None if self.metadata is None else self.session.path(self.metadata), limits=limits)
 
 
 class ConfigSources(msgspec.Struct, frozen=True):
@@ -116,7 +113,7 @@ class ConfigSources(msgspec.Struct, frozen=True):
         typer.Option(
             "--metadata",
             metavar="PATH",
-            callback=_check,
+            callback=check_if_given,
             help="Take topic configs from this metadata log.",
             show_default="__cluster_metadata-0 at or beside the paths",
         ),
@@ -126,18 +123,19 @@ class ConfigSources(msgspec.Struct, frozen=True):
         typer.Option(
             "--broker-properties",
             metavar="FILE",
-            callback=_check,
+            callback=check_if_given,
             help="The broker's server.properties, for configs that are set neither by topic nor dynamically.",
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     def terms(self, options: Mapping[str, str | int | float | None], limits: Limits) -> ContextTerms:
         """The terms for the verbs; ``options`` are configs by name that override all others."""
         from format.state.cluster_context import ContextTerms
 
         return ContextTerms(
-            metadata=None if self.metadata is None else path_of(self.metadata),
-            broker_properties=None if self.broker_properties is None else path_of(self.broker_properties),
+            metadata=None if self.metadata is None else self.session.path(self.metadata),
+            broker_properties=None if self.broker_properties is None else self.session.path(self.broker_properties),
             options={name: str(value) for name, value in options.items() if value is not None},
             limits=limits,
         )

@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from format.io.bundles import opened
-from format.io.bundles.members import MANIFEST, SUFFIX
-from format.io.remote_path import path_of
+from format.io.session import BUNDLE_MANIFEST, BUNDLE_SUFFIX, Session, is_there
 from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
     from format.io.bundles.bundle import Bundle
 
-_bundles: dict[str, Bundle] = {}
-
 
 def file_of(path: str) -> tuple[str, str] | None:
     """The bundle that a path names or lies in, and the path inside it; None for any other path."""
-    end = path.find(SUFFIX)
+    end = path.find(BUNDLE_SUFFIX)
     while end >= 0:
-        end += len(SUFFIX)
+        end += len(BUNDLE_SUFFIX)
         if path[end : end + 1] in ("", "/") and _is_bundle(path[:end]):
             return path[:end], path[end:].strip("/")
-        end = path.find(SUFFIX, end)
+        end = path.find(BUNDLE_SUFFIX, end)
     return None
 
 
@@ -38,7 +34,7 @@ def _is_bundle(path: str) -> bool:
         return False
     try:
         with open(path, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-            return stream.read(512).startswith(MANIFEST.encode() + b"\0")
+            return stream.read(512).startswith(BUNDLE_MANIFEST.encode() + b"\0")
     except (OSError, zstandard.ZstdError):
         return False
 
@@ -61,10 +57,10 @@ def refuse(path: str) -> None:
         raise typer.BadParameter(printable(f"{path}: {words}"))
 
 
-def opened_paths(path: str) -> Sequence[str]:
-    """The paths that were bundled, or the given path inside the bundle; any other path unchanged.
+def opened_paths(session: Session, path: str) -> Sequence[str]:
+    """The paths that were bundled, or the given path inside the bundle, which the session opens; else the path itself.
 
-    The bundle stays open until ``forget``. Raises a usage error.
+    Raises a usage error.
     """
     from format.errors import InputError
     from format.io.bundles.unpacking import open_bundle
@@ -73,45 +69,28 @@ def opened_paths(path: str) -> Sequence[str]:
     if found is None:
         return (path,)
     own, inner = found
-    if own not in _bundles:
+    if own not in session.bundles:
         try:
-            _bundles[own] = open_bundle(own)
+            session.bundles[own] = open_bundle(own)
         except InputError as error:
             raise typer.BadParameter(printable(f"{own}: {error.message}")) from None
-        opened.add(own, _bundles[own])
+    sources = [f"{own}/{each}" for each in session.bundles[own].sources]
     if not inner:
-        return [f"{own}/{each}" for each in _bundles[own].sources]
-    try:
-        _bundles[own].status(inner)
-    except FileNotFoundError:
-        raise typer.BadParameter(printable(f"{path}: {_absent_words(own, inner)}")) from None
-    return (f"{own}/{inner}",)
+        return sources
+    place = session.path(f"{own}/{inner}")
+    if not is_there(place):
+        from format.node.foreign_files import absent_words
+
+        words = absent_words(place).replace("there is no such file or directory", "", 1)
+        meant = [each for each in (f"{source}/{inner}" for source in sources) if is_there(session.path(each))]
+        words = f". Did you mean {' or '.join(meant)}?" if meant else words
+        raise typer.BadParameter(printable(f"{path}: the bundle has no such path{words}"))
+    return (str(place),)
 
 
-def _absent_words(own: str, inner: str) -> str:
-    """The message about a path that a bundle does not have: similar names, or the places of one with the same end."""
-    from format.node.foreign_files import absent_words
-
-    words = absent_words(path_of(f"{own}/{inner}")).replace("there is no such file or directory", "", 1)
-    places = [f"{own}/{each}/{inner}" for each in _bundles[own].sources if _has(own, f"{each}/{inner}")]
-    return "the bundle has no such path" + (f". Did you mean {' or '.join(places)}?" if places else words)
-
-
-def _has(own: str, inner: str) -> bool:
-    try:
-        _bundles[own].status(inner)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def of_paths(paths: Sequence[str]) -> list[Bundle]:
-    """The bundles among the paths of a command, each once."""
-    found = {own[0]: None for own in (opened.bundle_of(path) for path in paths) if own is not None}
-    return [_bundles[own] for own in found]
-
-
-def forget() -> None:
-    """Close all bundles."""
-    opened.forget()
-    _bundles.clear()
+def bundles_of(session: Session, paths: Sequence[str]) -> tuple[Bundle, ...]:
+    """The bundles that the paths are in, each once. Raises a usage error if only some of the paths are in one."""
+    found = [session.bundle_of(path) for path in paths]
+    if any(each is not None for each in found) and None in found:
+        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
+    return tuple({each[0].path: each[0] for each in found if each is not None}.values())

@@ -25,13 +25,14 @@ def key_of(path: str | None) -> bytes:
     """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
     import os
 
+    from format.io.session import Session
     from format.io.source import os_reason
     from format.verbs.redact.replacements import LEAST_KEY_BYTES
 
     if path is None:
         return os.urandom(64)
     try:
-        with open(check_path(path), "rb") as file:
+        with open(check_path(Session(), path), "rb") as file:
             key = file.read(_MOST_KEY_BYTES + 1)
     except OSError as error:
         raise typer.BadParameter(f"cannot read it: {os_reason(error)}", param_hint="--key-file") from None

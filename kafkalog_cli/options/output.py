@@ -7,6 +7,7 @@ from typing import Annotated, Protocol
 import msgspec
 import typer
 
+from format.io.session import Session
 from kafkalog_cli.options.groups import LAST
 from kafkalog_cli.options.parsers import one_of, parse_columns
 from kafkalog_cli.render import FORMATS
@@ -41,6 +42,8 @@ class Output(Protocol):
     def quiet(self) -> bool: ...
     @property
     def chosen_columns(self) -> tuple[str, ...] | None: ...
+    @property
+    def session(self) -> Session: ...
 
 
 class RowOutput(msgspec.Struct, frozen=True):
@@ -49,6 +52,7 @@ class RowOutput(msgspec.Struct, frozen=True):
     format_name: Format = None
     columns: Columns = None
     quiet: Quiet = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def output_file(self) -> None:
@@ -69,6 +73,7 @@ class DocumentOutput(msgspec.Struct, frozen=True):
     ] = None
     columns: Columns = None
     quiet: Quiet = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def chosen_columns(self) -> tuple[str, ...] | None:
@@ -79,6 +84,7 @@ class SummaryOutput(msgspec.Struct, frozen=True):
     """Only the summary, on standard error, for commands whose result is a document of its own."""
 
     quiet: bool = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def format_name(self) -> str:

@@ -6,16 +6,16 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from format.io.bundles.members import SUFFIX
-from format.io.remote_path import is_on_disk, is_remote, path_of
+from format.io.session import BUNDLE_SUFFIX, Session, is_on_disk, is_remote, path_of
+from format.io.store import without_query
 from format.node.log_dir import Kind
+from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.render.escape import printable
 
@@ -24,26 +24,6 @@ if TYPE_CHECKING:
     from format.node.target import Target
     from format.state.tiered.tiered_logs import TieredLogs
     from kafkalog_cli.runner import Run
-
-
-#: Whether paths are made absolute: for commands that run on a cluster.
-_are_absolute: ContextVar[bool] = ContextVar("are_absolute", default=False)
-
-
-@contextmanager
-def read_elsewhere(is_elsewhere: bool) -> Iterator[None]:
-    """The context in which the paths may be read by other hosts."""
-    token = _are_absolute.set(is_elsewhere)
-    try:
-        yield
-    finally:
-        _are_absolute.reset(token)
-
-
-def place_of(path: str) -> Path:
-    """The path of an argument, made absolute in a command that runs on other hosts."""
-    place = path_of(path)
-    return place.absolute() if _are_absolute.get() else place
 
 
 def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | None:
@@ -58,22 +38,25 @@ def _paths_at(context: typer.Context, path: str) -> Sequence[str]:
     from kafkalog_cli.options import bundles
 
     if bundles.file_of(path) is not None and bundles.are_read_by(context.command_path):
-        return bundles.opened_paths(path)
-    return (check_path(path),)
+        return bundles.opened_paths(session_in(context), path)
+    return (check_path(session_in(context), path),)
 
 
-def check_path(path: str) -> str:
+def check_if_given(context: typer.Context, path: str | None) -> str | None:
+    """The value of an option, as ``check_path``."""
+    return None if path is None else check_path(session_in(context), path)
+
+
+def check_path(session: Session, path: str) -> str:
     """The path. Raises a usage error if it does not exist; the verb reports a path that cannot be read.
 
     An address is not checked here, as only its store knows what exists. It is returned without its options and keys,
     which must not be shown.
     """
     if is_remote(path):
-        from format.io import remote_files
-
-        remote_files.give([path])
-        return str(path_of(path))
-    if SUFFIX in path:
+        session.stores.give([path])
+        return without_query(path)
+    if BUNDLE_SUFFIX in path:
         from kafkalog_cli.options import bundles
 
         bundles.refuse(path)
@@ -122,10 +105,11 @@ class Reading(msgspec.Struct, frozen=True):
 
     paths: Paths
     as_kind: AsKind = msgspec.field(default_factory=AsKind)
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def files(self) -> list[Path]:
-        return [place_of(each) for each in self.paths]
+        return [self.session.path(each) for each in self.paths]
 
     @property
     def kind(self) -> Kind | None:
@@ -177,10 +161,6 @@ def check_followable(targets: Sequence[Target]) -> None:
             )
 
 
-def _check_if_given(path: str | None) -> str | None:
-    return None if path is None else check_path(path)
-
-
 class Tiering(msgspec.Struct, frozen=True):
     """The place of the objects of remote storage."""
 
@@ -189,11 +169,12 @@ class Tiering(msgspec.Struct, frozen=True):
         typer.Option(
             "--remote",
             metavar="PATH",
-            callback=_check_if_given,
+            callback=check_if_given,
             help="Read tiered logs from their start, with the objects of remote storage at this path or address.",
             show_default=False,
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     @contextmanager
     def joined(self, run: Run, targets: Sequence[Target], limits: Limits) -> Iterator[TieredLogs | None]:
@@ -201,12 +182,14 @@ class Tiering(msgspec.Struct, frozen=True):
         if self.remote is None:
             yield None
             return
-        from format.node.remote_tier import joined_with
         from format.state.tiered.tiered_logs import tiered_logs
 
-        found = tiered_logs(targets, place_of(self.remote), limits)
+        found = tiered_logs(targets, self.session.path(self.remote), limits)
         run.findings(found.findings)
         for words in found.not_checked:
             run.not_checked(words)
-        with joined_with(found.tier):
+        self.session.tier = found.tier
+        try:
             yield found
+        finally:
+            self.session.tier = None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 from typing import Annotated
 
 import msgspec
 import typer
 
-from format.io.remote_path import reads_addresses
+from format.io.session import Session
 from kafkalog_cli.options.parsers import parse_positive, parse_rate
 
 
@@ -26,6 +25,7 @@ class Sharing(msgspec.Struct, frozen=True):
             show_default="the number of processors",
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def process_count(self) -> int:
@@ -33,7 +33,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
         The connections of a store's library do not survive a fork.
         """
-        if reads_addresses():
+        if self.session.reads_addresses:
             return 1
         if self.jobs is not None:
             return self.jobs
@@ -56,15 +56,7 @@ class Pacing(msgspec.Struct, frozen=True):
         bool,
         typer.Option("--cache-friendly", help="Leave the page cache as it was: drop pages that were not in it before."),
     ] = False
-
-    def reading(self) -> AbstractContextManager[None]:
-        """The context in which files are read this way."""
-        from format.io.freed_memory import keep_after_large_reads
-        from format.io.read_policy import ReadPolicy, reading_by
-
-        keep_after_large_reads()
-        is_plain = self.max_rate is None and not self.cache_friendly
-        return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
+    session: Session = msgspec.field(default_factory=Session)
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -78,6 +70,7 @@ class Work(msgspec.Struct, frozen=True):
         """The number of processes: one if a rate is given."""
         return self.sharing.process_count if self.pacing.max_rate is None else 1
 
-    def reading(self) -> AbstractContextManager[None]:
-        """The context in which files are read this way."""
-        return self.pacing.reading()
+    @property
+    def session(self) -> Session:
+        """What the run has."""
+        return self.sharing.session

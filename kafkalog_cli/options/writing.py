@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.io.remote_path import is_remote, path_of
+from format.io.session import Session, is_remote, path_of
 from format.layout import MANIFEST
 from kafkalog_cli.options.parsers import parse_size, shown
-from kafkalog_cli.options.reading import check_paths, place_of
+from kafkalog_cli.options.reading import check_paths
 
 if TYPE_CHECKING:
     from format.rewriting.publishing.publication import Publication
@@ -53,10 +53,11 @@ class Sources(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ]
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def paths(self) -> list[Path]:
-        return [place_of(each) for each in self.sources]
+        return [self.session.path(each) for each in self.sources]
 
 
 class Resumption(msgspec.Struct, frozen=True):

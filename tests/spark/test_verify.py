@@ -31,7 +31,7 @@ def _by_spark(
     *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
 ) -> tuple[list[Finding], Coverage]:
     terms = Verification(level)
-    findings = scanned(lambda: (found for path in paths for found in verify_path(path, terms)), range_bytes)
+    findings = scanned(lambda at: (found for path in paths for found in verify_path(at(path), terms)), range_bytes)
     return findings, terms.coverage
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,

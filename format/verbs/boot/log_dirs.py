@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
 from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage

@@ -12,7 +12,7 @@ from typing import IO, Any
 import msgspec
 
 from format.errors import OutputError
-from format.io.bundles.members import MANIFEST, json_line
+from format.io.bundles.schemas import MANIFEST, json_line
 from format.location import Location
 
 #: The zstd level. It is fixed, so that the same content gives the same bytes.

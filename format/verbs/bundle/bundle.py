@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.io.broker_lock import probe
-from format.io.bundles.members import (
+from format.io.bundles.schemas import (
     BATCHES,
     BUNDLE_FORMAT,
     DAMAGE,
@@ -29,10 +28,11 @@ from format.io.bundles.members import (
     OUTLINES,
     REPORT,
     WHOLE,
+    BundledEntry,
     json_line,
 )
-from format.io.bundles.schemas import BundledEntry
-from format.io.remote_path import path_of
+from format.io.live_broker import probe
+from format.io.session import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.file_location import location_of_file

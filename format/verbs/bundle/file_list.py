@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from format import layout
-from format.io.bundles.members import (
+from format.io.bundles.schemas import (
     DIRECTORY,
     FILE,
     KEPT_HEADERS,
@@ -22,7 +22,7 @@ from format.io.bundles.members import (
     FileType,
     Kept,
 )
-from format.io.remote_path import absolute, entries_of
+from format.io.session import absolute, entries_of
 from format.io.source import os_reason
 from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
 from format.files import time_index
-from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
-from format.io.bundles.schemas import RecordedDamage
-from format.io.remote_path import is_there
+from format.io.bundles.schemas import (
+    LAYOUTS,
+    MOST_HEADER_BYTES,
+    RecordedDamage,
+    batch_schema,
+    columns_of,
+    outline_schema,
+)
+from format.io.session import is_there
 from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 from format import layout
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import INTERNAL_TOPICS
-from format.io.bundles.members import WHOLE_TOPICS
+from format.io.bundles.schemas import WHOLE_TOPICS
 from format.node.log_dir import kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir
 

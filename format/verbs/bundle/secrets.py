@@ -25,7 +25,7 @@ from format.files.side_file import lines
 from format.internal_topics.control_values import decode_control_value
 from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoder import Decoder, decoder_for
-from format.io.bundles.header_columns import LAYOUTS
+from format.io.bundles.schemas import LAYOUTS
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk, Damage

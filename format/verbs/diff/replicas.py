@@ -11,7 +11,7 @@ from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir
 from format.files import meta_properties, partition_metadata
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import is_on_disk
+from format.io.session import is_on_disk
 from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints

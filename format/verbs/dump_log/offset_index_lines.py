@@ -38,7 +38,7 @@ def entry_lines(
     """
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = offset_index.read(path, base_offset, limits)
+    index = offset_index.read(options.place(path), base_offset, limits)
     log = sibling(path, LOG_SUFFIX)
     tables, damage, missing = header_tables(log, limits)
     if not index.entry_count and not (index.padding_bytes and tables):

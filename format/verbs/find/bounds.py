@@ -8,7 +8,7 @@ import msgspec
 
 from format import layout
 from format.findings import Finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.limits import Limits
 from format.node.checkpoints import Checkpoints, read_checkpoints
 from format.node.log_dir import directory_around

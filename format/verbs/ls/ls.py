@@ -33,7 +33,7 @@ from format.node.partition_surroundings import (
 from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ClusterContext
 from format.verbs.ls.known_topics import known_by
@@ -168,7 +168,7 @@ def _listed(
     """The partitions in this order, each after its findings."""
     scan = ListScan(terms.scan, with_segments, terms.limits)
     units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
-    cluster = current_cluster()
+    cluster = cluster_of(found.path)
     if cluster is not None:
         items = cluster.results(scan, units, terms.advance)
     else:

@@ -152,8 +152,8 @@ def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tupl
 def _offset_of(log: LogUnit, timestamp: int, limits: Limits) -> int | None:
     try:
         with FileSource(log.path) as source:
-            if source.bundled is not None and source.bundled.has_only_headers:
-                return source.bundled.outlined_offset(timestamp)
+            if source.headers_only is not None:
+                return source.headers_only.outlined_offset(timestamp)
     except KafkaLogError:
         return None
     with SerialDriver(_TimestampSearch(timestamp, limits)) as driver:

@@ -21,7 +21,7 @@ from format import layout
 from format.checks.log_dir_files import check_lost_log
 from format.errors import UnreadableFile
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import PatchedSource
 from format.kafka_uuid import is_reserved
 from format.limits import Limits
 from format.location import Location

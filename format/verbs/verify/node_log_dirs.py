@@ -10,7 +10,7 @@ import msgspec
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import Limits
 from format.location import Location

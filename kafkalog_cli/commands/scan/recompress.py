@@ -15,7 +15,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.work import Sharing, Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sources
 
 SCAN_EXAMPLES = (
@@ -46,4 +46,4 @@ def recompress(sources: Sources, estimate: Estimate, judging: Judging, output: R
     if not estimate.estimate:
         raise typer.BadParameter("as a Spark job recompress only estimates: give --estimate")
     wanted = Recompressed(sources, codec=estimate.codec, level=estimate.level, estimate=True, sample=estimate.sample)
-    recompress_here(wanted, Work(), Resumption(), Indexing(), judging, output, guards)
+    recompress_here(wanted, Work(Sharing(session=sources.session)), Resumption(), Indexing(), judging, output, guards)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from format.io.bundles.members import BATCHES, DAMAGE, FILE_LIST, FINDINGS, MANIFEST, OUTLINES
+from format.io.bundles.schemas import BATCHES, DAMAGE, FILE_LIST, FINDINGS, MANIFEST, OUTLINES
 from tests.building import batch, wrapper, write_segment
 from tests.kafkalog_cli.commands.test_bundle import members
 from tests.kafkalog_cli.commands.test_hostile_bundles import Members, archive

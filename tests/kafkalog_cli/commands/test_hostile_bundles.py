@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from format.errors import InputError
-from format.io.bundles.members import MANIFEST
+from format.io.bundles.schemas import MANIFEST
 from format.io.bundles.unpacking import open_bundle
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.commands.test_bundle import members

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.io.source import os_reason
 from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from format.internal_topics.decoder import decoder_for
-from format.io.bundles.members import MANIFEST
+from format.io.bundles.schemas import MANIFEST
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.target import Target
 from tests.building import batch, write_segment
