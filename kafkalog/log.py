@@ -14,8 +14,8 @@ from format.findings import Finding as _Finding
 from format.io.session import is_remote, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import LOG_KINDS

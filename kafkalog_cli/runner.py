@@ -16,8 +16,7 @@ from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.messages import say
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import Output
+from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer

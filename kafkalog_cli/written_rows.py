@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from format.findings import Finding
     from format.rewriting.publishing.publication import Publication
     from format.rewriting.written_segments import WrittenSegment
-    from kafkalog_cli.options.judging import Judging
-    from kafkalog_cli.options.output import Output
+    from kafkalog_cli.options.output import Judging, Output
 
 #: The columns of a table of written segments.
 SEGMENT_TABLE_COLUMNS = (

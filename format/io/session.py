@@ -38,7 +38,7 @@ PathLike = str | os.PathLike[str]
 
 
 class Tier(Protocol):
-    """The remote segments of tiered logs; see ``format.node.remote_tier``."""
+    """The remote segments of tiered logs; see ``format.node.remote_storage``."""
 
     def joined(self, key: Any, local: list[Any]) -> list[Any]: ...
 

@@ -25,8 +25,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.state.producer_events import TransactionEnded
 from format.state.producers import ProducerState
 

@@ -37,8 +37,8 @@ from format.findings import Finding, finding_of
 from format.io import live_broker
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_file
 from format.rows.record_rows import Row, RowBlock
 
 

@@ -25,7 +25,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
 
 PartT = TypeVar("PartT")

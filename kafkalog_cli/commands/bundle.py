@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.key_file import KeyFile, key_of
-from kafkalog_cli.options.output import Quiet, SummaryOutput
+from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.options.writing import KeyFile, key_of
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -59,9 +57,8 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     """
     from format.io.session import BUNDLE_SUFFIX
     from format.node.target import targets_at
-    from format.verbs.bundle.bundle import BundleRun, temporary_directory
-    from format.verbs.bundle.names import Names
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms, temporary_directory
+    from format.verbs.bundle.secrets import Names
     from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.verify import bytes_to_verify
     from format.version import VERSION

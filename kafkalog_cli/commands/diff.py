@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkalog_cli.options.as_of import ClusterMetadata
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import ClusterMetadata, Paths
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:

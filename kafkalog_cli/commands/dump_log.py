@@ -16,12 +16,10 @@ from kafkalog_cli.exit_codes import Condition, combined, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
 from kafkalog_cli.lazy_group import HelpfulCommand
 from kafkalog_cli.messages import say
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
-from kafkalog_cli.options.parsers import integer_of, one_of
+from kafkalog_cli.options.output import Judging
+from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
 from kafkalog_cli.options.reading import check_path
-from kafkalog_cli.options.work import Sharing
+from kafkalog_cli.options.work import Guards, Sharing
 from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
@@ -292,7 +290,7 @@ def _checked(session: Session, path: str) -> str:
         )
     shown = check_path(session, path)
     if is_remote(shown):
-        from format.node.foreign_files import absent_words
+        from format.node.target import absent_words
 
         try:
             place = session.path(shown)

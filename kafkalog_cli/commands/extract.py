@@ -9,13 +9,11 @@ import msgspec
 import typer
 from msgspec.structs import asdict
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
 from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import say_published, show_resumed

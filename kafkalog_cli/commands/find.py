@@ -8,13 +8,11 @@ import msgspec
 import typer
 
 from format.io.session import Session, is_remote
-from kafkalog_cli.options.as_of import ClusterMetadata
 from kafkalog_cli.options.groups import session_in
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
-from kafkalog_cli.options.reading import Tiering, check_paths
+from kafkalog_cli.options.reading import ClusterMetadata, Tiering, check_paths
+from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 

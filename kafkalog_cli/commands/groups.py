@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import AsOf
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import AsOf, Paths
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import Writers, say_absent_topics
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run

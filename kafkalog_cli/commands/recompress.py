@@ -8,13 +8,10 @@ import msgspec
 import typer
 
 from format.layout import CODEC_NAMES
-from kafkalog_cli.options.compression import Sample, check_level
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run

@@ -9,13 +9,10 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from kafkalog_cli.options.as_of import ConfigSources
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import Quiet, SummaryOutput
+from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.reading import ConfigSources, Paths
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -141,7 +138,7 @@ def _has_tables(session: Session, paths: list[str], document: Document, sources:
 
 def _bundles_of(session: Session, paths: list[str], document: Document) -> tuple[Bundle, ...]:
     """The bundles that the paths are in. Raises a usage error if only some are, or for --with-bytes."""
-    from kafkalog_cli.options.bundles import bundles_of
+    from kafkalog_cli.options.reading import bundles_of
 
     found = bundles_of(session, paths)
     if found and document.with_bytes:

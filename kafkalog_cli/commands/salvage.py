@@ -7,10 +7,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import Judging, RowOutput
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
 

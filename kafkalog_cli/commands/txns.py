@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import Writers, say_absent_topics
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count
-from kafkalog_cli.options.reading import Following, Paths, check_followable
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ import typer
 
 from format.columns import FINDING
 from format.wording import counted, listed
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import LEVELS, Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -205,7 +203,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
 def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Verification) -> None:
     """Write the findings of the time when the bundles were made, and those of their headers now."""
     from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
-    from kafkalog_cli.options.bundles import bundles_of
+    from kafkalog_cli.options.reading import bundles_of
 
     for bundle in bundles_of(reading.session, reading.paths):
         own = [target for target in targets if str(target.path).startswith(f"{bundle.path}/")]

@@ -20,8 +20,8 @@ from format.findings import Finding, Severity
 from format.io.session import is_there
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_file
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.txns.terms import TransactionTerms

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch

@@ -24,8 +24,7 @@ from format.files import partition_metadata
 from format.io.session import is_there
 from format.io.source import FileSource
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selection import Selection, start_position

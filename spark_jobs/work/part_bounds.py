@@ -11,7 +11,7 @@ from format.io.source import FileSource, Source
 from format.limits import Limits
 from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_ranges import batch_ranges
-from format.node.segment import Segment
+from format.node.partition import Segment
 from spark_jobs.work.file_states import FileState, words_for_change
 from spark_jobs.work.planning import PlannedSegment
 from spark_jobs.work.workers import path_of

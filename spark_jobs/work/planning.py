@@ -21,11 +21,8 @@ from format.errors import KafkaLogError
 from format.io.session import RemotePath
 from format.limits import MIB
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, key_of_directory, read_partition
-from format.node.segment import Segment
+from format.node.log_dir import Checkpoints, Kind, LogDir
+from format.node.partition import Partition, Segment, key_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of

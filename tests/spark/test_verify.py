@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
 from format.findings import Finding
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.verbs.verify.units import PartitionDirectory, VerifyScan
 from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path

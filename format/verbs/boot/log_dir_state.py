@@ -20,7 +20,7 @@ from format.layout import (
     REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets

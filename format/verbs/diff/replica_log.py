@@ -21,7 +21,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit

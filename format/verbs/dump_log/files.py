@@ -16,7 +16,7 @@ from format.io.session import absolute as absolute_path
 from format.io.session import entries_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
 from format.verbs.dump_log import offset_index_lines, time_index_lines

@@ -15,7 +15,7 @@ from format.io.session import is_there
 from format.io.source import read_whole
 from format.layout import PRODUCER_SNAPSHOT_HEADER
 from format.limits import Limits
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.verbs.dump_log.file_names import java_long, stem_of
 from format.verbs.dump_log.java_text import decrement_sequence
 from format.verbs.dump_log.options import DumpLogOptions, Release

@@ -20,9 +20,8 @@ from format.files import meta_properties
 from format.findings import Finding
 from format.io.session import is_remote
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import parse_partition_dir, read_partition
+from format.node.partition import location_of_file, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of

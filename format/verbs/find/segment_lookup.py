@@ -26,8 +26,7 @@ from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan

@@ -18,10 +18,9 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.io.session import joins_remote_segments
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
+from format.node.log_dir import Checkpoints
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition import Partition, location_of_directory, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress

@@ -13,8 +13,7 @@ from typing import Self
 
 from format.io.session import is_read_plainly
 from format.log.walker import HEADER_CHUNK_BYTES
-from format.node.live_files import LiveFiles
-from format.node.partition import Partition
+from format.node.partition import LiveFiles, Partition
 from format.scan.progress import Advance
 from format.state.totals import HeaderSums, LogTotals
 

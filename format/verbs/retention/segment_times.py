@@ -18,7 +18,7 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.log.read_records import record_tables
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.cost import size_of
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange

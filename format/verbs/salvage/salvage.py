@@ -26,8 +26,7 @@ from format.kafka_uuid import is_reserved
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import LogDir, directory_around, log_dir_around
+from format.node.log_dir import Checkpoints, LogDir, directory_around, log_dir_around
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.rewriting.index_builder import IndexedOffsets

@@ -14,8 +14,7 @@ from format.io.session import is_there
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import Limits
 from format.location import Location
-from format.node.checkpoints import TopicPartition
-from format.node.log_dir import LogDir
+from format.node.log_dir import LogDir, TopicPartition
 from format.node.partition import parse_partition_dir
 
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)

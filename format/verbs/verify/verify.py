@@ -14,9 +14,9 @@ from format.findings import Finding
 from format.io.session import joins_remote_segments
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
+from format.node.partition import location_of_file
 from format.node.target import Target, nothing_to_read, target_at
 from format.scan.cluster import Cluster, cluster_of
 from format.scan.cost import size_of

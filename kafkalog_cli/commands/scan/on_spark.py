@@ -13,8 +13,8 @@ import typer
 
 from format.io.session import Session
 from kafkalog_cli.lazy_group import CommandEntry, HelpfulCommand, made_command
-from kafkalog_cli.options.cluster import BatchesTable, Cluster, Tables
 from kafkalog_cli.options.groups import as_command, option_names
+from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
 from kafkalog_cli.tables import TableWriter, writing_tables
 
 if TYPE_CHECKING:

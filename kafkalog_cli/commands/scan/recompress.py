@@ -10,13 +10,10 @@ import typer
 from format.layout import CODEC_NAMES
 from kafkalog_cli.commands.recompress import Recompressed
 from kafkalog_cli.commands.recompress import recompress as recompress_here
-from kafkalog_cli.options.compression import Sample
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.work import Sharing, Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources
+from kafkalog_cli.options.work import Guards, Sharing, Work
+from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources
 
 SCAN_EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka", "what each codec would save per topic, from a sample"),

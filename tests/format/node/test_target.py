@@ -14,8 +14,8 @@ from format.io import live_broker
 from format.io.session import entries_of
 from format.node import log_dir as log_dir_module
 from format.node import partition as partition_module
-from format.node.live_files import listed_files
 from format.node.log_dir import Kind
+from format.node.partition import listed_files
 from format.node.target import Target, target_at, targets_at
 from format.verbs.ls.ls import ls
 from format.verbs.verify.terms import Verification

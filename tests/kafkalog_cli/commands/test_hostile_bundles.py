@@ -30,8 +30,7 @@ Members = dict[str, bytes]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Members:
     """The members of a small bundle, with a whole file in it."""
     from format.node.target import Target
-    from format.verbs.bundle.bundle import BundleRun
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms
 
     node = tmp_path_factory.mktemp("node")
     write_segment(node / "orders-0", 0, [batch(number * 3, [b"value"] * 3) for number in range(9)])
