@@ -104,14 +104,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
         say(command.get_help(command.make_context(PROGRAM, [], resilient_parsing=True)))
         return ExitCode.USAGE
-    try:
-        with _completion_without_rich():
-            result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
-    finally:
-        if "format.io.remote_files" in sys.modules:
-            sys.modules["format.io.remote_files"].forget()
-        if "kafkalog_cli.options.bundles" in sys.modules:
-            sys.modules["kafkalog_cli.options.bundles"].forget()
+    with _completion_without_rich():
+        result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
     return result if isinstance(result, int) else ExitCode.CLEAN
 
 

@@ -13,12 +13,10 @@ import typer
 from format.columns import FINDING, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
-from format.io.remote_path import reads_addresses
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report, say
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import Output
+from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import open_renderer
@@ -98,6 +96,7 @@ class Run:
         text and tables is written with the rows.
         """
         self.summary = Summary(command)
+        self._session = output.session
         self._fail_on = judging.fail_on
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
@@ -300,13 +299,8 @@ class Run:
 
     def _count_traffic(self) -> None:
         """Count the bytes that this process read from stores. What a cluster's tasks read is not counted."""
-        if not reads_addresses():
-            return
-        from format.io.remote_files import fetched
-        from format.scan.cluster import current_cluster
-
-        if current_cluster() is None:
-            self.count("fetched_bytes", fetched.size_bytes)
+        if self._session.reads_addresses and self._session.cluster is None:
+            self.count("fetched_bytes", self._session.fetched_bytes)
 
     def _make_room(self) -> None:
         if self._output.is_terminal:

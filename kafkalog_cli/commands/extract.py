@@ -9,13 +9,11 @@ import msgspec
 import typer
 from msgspec.structs import asdict
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
-from kafkalog_cli.options.reading import Paths, Tiering, place_of
+from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run, say_published, show_resumed
 
@@ -108,10 +106,9 @@ def extract(
         extracted.bytes_per_file,
         extracted.extra.names,
     )
-    sources = [place_of(each) for each in extracted.paths]
+    sources = [pacing.session.path(each) for each in extracted.paths]
     targets = targets_at(sources)
     with (
-        pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
         extracted.tiering.joined(run, targets, guards.limits),
     ):

@@ -240,7 +240,7 @@ class Explorer(App[None]):
             offset = look_ups.number_of(text, "an offset")
             self.go(look_ups.spot_of_offset(scope, offset), f"there is no record at or after offset {offset}")
         elif self._question == "time":
-            from kafkalog_cli.options.times import parse_time
+            from kafkalog_cli.options.parsers import parse_time
 
             self.go(look_ups.spot_of_time(scope, parse_time(text)), f"there is no record at or after {text}")
         else:

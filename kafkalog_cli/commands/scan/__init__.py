@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from format.io.session import Session
 from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyCommands, LazyGroup, made_command
-from kafkalog_cli.options.cluster import BatchesTable, Cluster, Tables
 from kafkalog_cli.options.groups import as_command, option_names
-from kafkalog_cli.options.reading import read_elsewhere
+from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
 from kafkalog_cli.runner import TableWriter, writing_tables
 
 if TYPE_CHECKING:
@@ -62,19 +63,19 @@ def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str,
 
 def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> Callable[..., None]:
     """The function of a command with the options of the cluster, on which it runs."""
-    added: dict[str, Any] = {"cluster": Cluster}
+    added: dict[str, Any] = {"session": Session, "cluster": Cluster}
     if has_tables:
         added["tables_output"] = Tables
     if name in _WITH_BATCHES:
         added["batches_table"] = BatchesTable
 
     def verb(**groups: Any) -> None:
-        given = {each: groups.pop(each) for each in added}
+        given = {each: groups.pop(each) for each in added if each != "session"}
         tables = given.get("tables_output", Tables())
         has_batches = given.get("batches_table", BatchesTable()).batches
         if has_batches and tables.tables is None:
             raise typer.BadParameter("--batches needs --output DIR")
-        with _cluster(name, given["cluster"], tables, has_batches=has_batches):
+        with _cluster(name, given["cluster"], tables, has_batches, groups.pop("session")):
             function(**groups)
 
     own = signature(function)
@@ -90,15 +91,14 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
 
 
 @contextmanager
-def _cluster(name: str, cluster: Cluster, tables: Tables, *, has_batches: bool) -> Iterator[None]:
-    """The context in which a command runs on the cluster."""
-    from spark_jobs.submit import Where, is_elsewhere, on_spark
+def _cluster(name: str, cluster: Cluster, tables: Tables, has_batches: bool, session: Session) -> Iterator[None]:
+    """The context in which the session of a command has the cluster."""
+    from spark_jobs.submit import Where, on_spark
 
     where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
     with (
-        read_elsewhere(is_elsewhere(cluster.master)),
-        on_spark(where) as spark,
-        writing_tables(None if tables.tables is None else _Tables(spark, tables, has_batches).open),
+        on_spark(where, session) as spark,
+        writing_tables(None if tables.tables is None else _Tables(spark, session, tables, has_batches).open),
     ):
         yield
 
@@ -106,19 +106,21 @@ def _cluster(name: str, cluster: Cluster, tables: Tables, *, has_batches: bool) 
 class _Tables:
     """The report set of a run, as the tables that ``Run`` fills."""
 
-    def __init__(self, spark: Any, tables: Tables, has_batches: bool) -> None:
+    def __init__(self, spark: Any, session: Session, tables: Tables, has_batches: bool) -> None:
         self._spark = spark
         self._tables = tables
+        self._session = session
+        self._output = session.path(tables.tables or "")
         self._has_batches = has_batches
-        self._paths: Sequence[str] = ()
+        self._paths: Sequence[Path] = ()
         self._report: Any = None
 
     def open(self, command: str, paths: Sequence[str]) -> TableWriter:
         """Begin the tables of a command about these paths."""
         from spark_jobs.submit import open_report
 
-        self._paths = paths
-        self._report = open_report(self._tables.tables or "", command, paths, self._tables.broker_id)
+        self._paths = [self._session.path(each) for each in paths]
+        self._report = open_report(self._output, command, self._paths, self._tables.broker_id)
         return self
 
     def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
@@ -130,7 +132,7 @@ class _Tables:
         from spark_jobs.submit import Ending, write_batches
 
         if self._has_batches:
-            write_batches(self._spark, self._paths, self._tables.tables or "", self._tables.broker_id)
+            write_batches(self._spark, self._paths, self._output, self._tables.broker_id)
         ending = Ending(
             int(summary.exit_code), summary.complete, summary.condition_names, summary.all_not_checked, summary.counts
         )
