@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.partition import Partition
     from format.state.cluster_context import Assignment
-    from format.verbs.find.trace import LookupStep, Match, Result
+    from format.verbs.find.lookup import LookupStep, Match, Result
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -187,8 +187,8 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
 def _show(run: Run, item: LookupStep | Result, reader: _Reader) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
-    from format.verbs.find.sentence import standing, visibility_sentence
-    from format.verbs.find.trace import Match, TraceStep, match_row, step_row
+    from format.verbs.find.lookup import Match, TraceStep, match_row, step_row
+    from format.verbs.find.visibility import standing, visibility_sentence
     from kafkalog_cli.exit_codes import Condition
 
     if isinstance(item, TraceStep):

@@ -30,7 +30,7 @@ from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_table import BatchTable
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Match, NotFound
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
 from tests.sources import read_batch_table
 

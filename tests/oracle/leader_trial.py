@@ -27,11 +27,10 @@ from pathlib import Path
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.diff.diff import PartitionResult, diff
-from format.verbs.diff.sentence import sentence
+from format.verbs.diff.diff import PartitionResult, diff, sentence
 from format.verbs.find.find import find_offset
-from format.verbs.find.sentence import standing, visibility_sentence
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Match, NotFound
+from format.verbs.find.visibility import standing, visibility_sentence
 from tests.corpora import SHARED_CORPUS
 from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.kafka_lab import KafkaLab

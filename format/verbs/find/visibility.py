@@ -1,30 +1,77 @@
-"""Who can see a record: computes the last stable offset, and how the record's transaction ended.
-
-Source: storage UnifiedLog (fetchLastStableOffset), LocalLog (isolation levels).
-"""
+"""Who can see a record: the bounds of what is served, the last stable offset, and how the transaction ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from format import layout
 from format.errors import KafkaLogError
+from format.findings import Finding
+from format.io.remote_path import is_there
 from format.io.source import FileSource
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
+from format.node.checkpoints import Checkpoints, read_checkpoints
+from format.node.log_dir import directory_around
+from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
+from format.state.cluster_context import Assignment
 from format.state.producer_events import Transaction
 from format.state.producers import newest_sound_snapshot
 from format.state.transactions import TransactionState
-from format.verbs.find.bounds import Bounds
-from format.verbs.find.trace import Match, MatchedBatch, Visibility
+from format.verbs.find.lookup import Match, MatchedBatch, Visibility
+
+_CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
+
+    ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it.
+    ``offsets`` are all that files and checkpoints say.
+    """
+
+    log_start_offset: int
+    log_start_source: str
+    high_watermark: int | None
+    offsets: PartitionOffsets
+
+
+def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None, Bounds]:
+    """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark).
+
+    A checkpoint that cannot be read gives a finding and sets no bound.
+    """
+    checkpoints = Checkpoints()
+    if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:
+        directory = directory_around(partition.path)
+        paths = {name: directory / name for name in _CHECKPOINTS}
+        checkpoints = read_checkpoints(
+            {name: path for name, path in paths.items() if is_there(path)},
+            limits,
+            is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
+            has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
+        )
+        yield from checkpoints.findings
+    offsets = offsets_of(partition, checkpoints)
+    yield from remote_head_findings(offsets, partition.location())
+    log_start_offset, log_start_source = offsets.log_start_offset or 0, "the first segment's base offset"
+    if log_start_offset != (offsets.local_start_offset or 0):
+        log_start_source = f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
+    high_watermark = offsets.high_watermark
+    if high_watermark is not None:
+        high_watermark = max(high_watermark, log_start_offset)
+    return Bounds(log_start_offset, log_start_source, high_watermark, offsets)
+
 
 #: Headers are read in windows of this size; the rest of larger batches is skipped.
 _WINDOW_BYTES = 256 * 1024
@@ -207,3 +254,37 @@ def _end_markers(
                 bytes_read += source.size_bytes - start
         except KafkaLogError:
             return
+
+
+def visibility_sentence(match: Match, name: str, assignment: Assignment, node_id: int | None) -> str:
+    """Such as ``offset 7 is visible to every consumer while node 1 leads orders-0, as it does by the metadata of …``.
+
+    ``name`` is that of the partition, ``node_id`` the node of this replica. Empty for an unknown visibility.
+    """
+    if match.visibility is None:
+        return ""
+    subject = f"offset {match.location.offset} is"
+    if match.location.topic == CLUSTER_METADATA_TOPIC:
+        what = match.note or "in this replica of the metadata log; whether the quorum committed it is not stored"
+        return f"{subject} {what}. Consumers never read this log"
+    is_leader = assignment.is_leader(node_id)
+    if match.visibility is not Visibility.VISIBLE:
+        return f"{subject} {match.note}{'' if is_leader else f'. {standing(name, assignment, node_id)}'}"
+    unsure = "" if match.is_replicated else ", if it is replicated: no high watermark is here"
+    if is_leader:
+        leads = f"while node {node_id} leads {name}, as it does by {assignment.source}"
+        return f"{subject} visible to every consumer {leads}{unsure}"
+    return f"{subject} visible in this replica{unsure}. {standing(name, assignment, node_id)}"
+
+
+def standing(name: str, assignment: Assignment, node_id: int | None) -> str:
+    """What this replica, which is not known to lead, is to consumers; empty for the leader."""
+    if assignment.state is None:
+        return f"Consumers read from the leader, which is not known: {assignment.unknown}"
+    if assignment.is_leader(node_id):
+        return ""
+    here = "" if node_id is None or node_id in assignment.replicas else f"Node {node_id} has no replica of {name}. "
+    if assignment.leader is None:
+        return f"{here}{name} has no leader ({assignment.last_members}), by {assignment.source}: no consumer reads it"
+    whose = "its replica was not read" if node_id is not None else "no meta.properties says whose replica this is"
+    return f"{here}Consumers read from the leader, node {assignment.leader} by {assignment.source}: {whose}"

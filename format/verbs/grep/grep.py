@@ -6,24 +6,33 @@ after the first one where one is enough. ``lines`` has the scans whose parts are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.checks.record_contents import reading_findings
+from format.columns import IS_MATCH, RowSchema, record_schema
 from format.errors import NotALogDir
 from format.findings import Finding
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
 from format.node.target import Target, target_at
+from format.rows.line_blocks import LineBlock, in_lines
+from format.rows.record_rows import Row, RowBlock, record_block, record_rows
+from format.rows.row_text import LineStyle, RowText
 from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
+from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
@@ -209,3 +218,253 @@ def _others(table: RecordTable, hits: Hits) -> NDArray[np.intp]:
     keep = np.ones(len(table), bool)
     keep[hits.row] = False
     return np.flatnonzero(keep)
+
+
+class FoundRows(msgspec.Struct, frozen=True):
+    """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
+
+    rows: Iterable[Row]
+    row_count: int
+    hits: Hits | None
+
+    def __reduce__(self) -> tuple[type[FoundRows], tuple[object, ...]]:
+        return FoundRows, (list(self.rows), self.row_count, self.hits)
+
+
+class Search(msgspec.Struct, frozen=True):
+    """The criteria, limits and output style of a search; ``style`` None gives rows instead of lines."""
+
+    criteria: Criteria
+    style: LineStyle | None = None
+    limits: Limits = DEFAULT_LIMITS
+    jobs: int = 1
+    advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
+    extra_columns: frozenset[str] = frozenset()  # of EXTRA_RECORD_COLUMNS
+
+
+Found = LineBlock | FoundRows | Finding
+
+
+def found_lines(paths: Iterable[Path | Target], search: Search) -> Iterator[Found]:
+    """What ``grep`` finds at each path, in the same order: records as lines or rows, and findings.
+
+    Records come as rows if the search has no style, if the kernel is not compiled, or if they may be too long for a
+    line. Raises InputError for a path that does not belong to Kafka or holds no records, and WorkerDied.
+    """
+    text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
+    scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria))
+    yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
+
+
+def searched_logs(
+    paths: Iterable[Path | Target], search: Search, *, first_only: bool = False
+) -> Iterator[LogSearched | Finding]:
+    """How many records ``grep`` finds in each log, in the same order, and findings; ``first_only`` as there."""
+    scan = GrepCounts(GrepScan(search.criteria, search.limits, first_only))
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria))
+    yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
+
+
+class GrepLines(msgspec.Struct, frozen=True):
+    """grep as a scan whose parts are lines, or rows without ``text``; the fold yields them."""
+
+    grep: GrepScan
+    text: RowText | None
+    extra_columns: frozenset[str] = frozenset()
+
+    @property
+    def needs(self) -> Needs:
+        return self.grep.needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[Found]:
+        """The records found in a range, and findings."""
+        found = self.grep.parts(opened)
+        if self.text is None:
+            for item in found:
+                yield item if isinstance(item, Finding) else self._rows(item, opened.log)
+            return
+        blocks = (item if isinstance(item, Finding) else self._block(item, opened.log) for item in found)
+        for block in in_lines(blocks, self.text, opened.room):
+            yield _as_rows(block) if isinstance(block, RowBlock) else block
+
+    def fold(self, log: LogUnit, parts: LogParts[Found]) -> Iterator[Found]:
+        """The same."""
+        return parts
+
+    def _rows(self, found: FoundRecords, log: LogUnit) -> FoundRows:
+        return FoundRows(self._block(found, log).rows, len(found.records), found.hits)
+
+    def _block(self, found: FoundRecords, log: LogUnit) -> RowBlock:
+        return record_block(found.records, found.location, record_schema(self.extra_columns), log.log_start_offset)
+
+
+def _as_rows(block: RowBlock) -> FoundRows:
+    rows = list(block.rows)
+    return FoundRows(rows, len(rows), None)
+
+
+class GrepCounts(msgspec.Struct, frozen=True):
+    """grep as a scan whose parts are numbers of records found; the fold adds them up."""
+
+    grep: GrepScan
+
+    @property
+    def needs(self) -> Needs:
+        return self.grep.needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[int | Finding]:
+        """How many records were found in each table of a range, and findings."""
+        for item in self.grep.parts(opened):
+            yield item if isinstance(item, Finding) else len(item.records)
+
+    def fold(self, log: LogUnit, parts: LogParts[int | Finding]) -> Iterator[LogSearched | Finding]:
+        """The findings and the sum; with ``first_only`` the log ends after the first records found."""
+        total = 0
+        for item in with_last_finding(log, parts):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            total += item
+            if self.grep.first_only:
+                break
+        yield LogSearched(log.path, log.location, total)
+
+
+def follow_grep(targets: Sequence[Target], search: Search, follow: FollowTerms) -> Iterator[Found | CaughtUp]:
+    """The results of ``found_lines`` for what is appended from now on. Raises InputError as ``Target.kind`` does."""
+    text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
+    scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
+    needs = scan.needs
+    follow = replace(follow, selection=needs.selection, limits=search.limits, step_bytes=needs.range_bytes)
+    with FollowDriver(targets, follow) as driver:
+        yield from driver.begin()
+        yield from follow_logs(scan, driver)
+
+
+Bools = NDArray[np.bool_]
+
+
+class Context(msgspec.Struct, frozen=True):
+    """How many records are shown before and after each match."""
+
+    before: int = 0
+    after: int = 0
+
+
+class _Searched(msgspec.Struct, frozen=True):
+    """Some consecutive records, and which of them match."""
+
+    records: RecordTable
+    is_match: Bools
+
+
+def context_schema(extra_columns: frozenset[str]) -> RowSchema:
+    """The columns of rows with context: ``is_match`` is the last."""
+    schema = record_schema(extra_columns)
+    return RowSchema(schema.type, (*schema.columns, IS_MATCH))
+
+
+def found_with_context(
+    targets: Iterable[Path | Target], search: Search, context: Context
+) -> Iterator[FoundRows | Finding]:
+    """The records found at each path in log order, those around them, and findings."""
+    scan = ContextScan(GrepScan(search.criteria, search.limits), context, search.extra_columns)
+    for target in targets:
+        yield from scan_logs(scan, logs_to_search(target, search.criteria), advance=search.advance)
+
+
+class ContextScan(msgspec.Struct, frozen=True):
+    """grep with context as a scan."""
+
+    grep: GrepScan
+    context: Context
+    extra_columns: frozenset[str] = frozenset()
+
+    @property
+    def needs(self) -> Needs:
+        return replace(self.grep.needs, cost=None)
+
+    def parts(self, opened: OpenedRange) -> Iterator[_Searched | Finding]:
+        """The selected records of a range, and findings."""
+        criteria, limits = self.grep.criteria, self.grep.limits
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            for table in record_tables(item.chunk, which=item.readable, limits=limits, location=item.location):
+                yield from reading_findings(table, item.location)
+                keep = criteria.selection.records(table) & (table.offset >= item.least_offset)
+                records = table.rows(np.flatnonzero(keep))
+                if len(records):
+                    yield _Searched(records, are_found(records, criteria))
+
+    def fold(self, log: LogUnit, parts: LogParts[_Searched | Finding]) -> Iterator[FoundRows | Finding]:
+        """The records of a log that are shown, and findings."""
+        held = _Held(self.context.before)
+        still_after = 0
+        for item in with_last_finding(log, parts):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            shown, needed_before, still_after = self._shown(item.is_match, still_after)
+            for records in held.last(needed_before):
+                yield self._rows(records, np.zeros(len(records), np.bool_), log)
+            numbers = np.flatnonzero(shown)
+            if len(numbers):
+                held.clear()
+                yield self._rows(item.records.rows(numbers), item.is_match[numbers], log)
+            held.add(item.records, int(numbers[-1]) + 1 if len(numbers) else 0)
+
+    def _shown(self, is_match: Bools, still_after: int) -> tuple[Bools, int, int]:
+        """Which records are shown, how many more before the first, and how many more after the last."""
+        count = len(is_match)
+        found = np.flatnonzero(is_match)
+        steps = np.zeros(count + 1, np.int64)
+        np.add.at(steps, np.maximum(found - self.context.before, 0), 1)
+        np.add.at(steps, np.minimum(found + self.context.after + 1, count), -1)
+        shown: Bools = np.cumsum(steps[:-1]) > 0
+        shown[:still_after] = True
+        left = max(still_after - count, 0)
+        if not len(found):
+            return shown, 0, left
+        needed = max(self.context.before - int(found[0]), 0) if not still_after else 0
+        return shown, needed, max(left, int(found[-1]) + self.context.after + 1 - count)
+
+    def _rows(self, records: RecordTable, is_match: Bools, log: LogUnit) -> FoundRows:
+        rows = record_rows(records, log.location, record_schema(self.extra_columns), log.log_start_offset)
+        marked: Iterable[Row] = ((*row, found) for row, found in zip(rows, is_match.tolist(), strict=True))
+        return FoundRows(marked, len(records), None)
+
+
+class _Held:
+    """The last records that were not shown, at most ``most`` of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tables: deque[RecordTable] = deque()
+        self._count = 0
+
+    def add(self, records: RecordTable, first: int) -> None:
+        """Hold the last records of a table, from row ``first`` on."""
+        kept = records.rows(slice(max(first, len(records) - self._most), len(records)))
+        if not len(kept):
+            return
+        self._tables.append(kept)
+        self._count += len(kept)
+        while self._count - len(self._tables[0]) >= self._most:
+            self._count -= len(self._tables.popleft())
+
+    def last(self, count: int) -> Iterator[RecordTable]:
+        """The last of the records held, in order."""
+        too_many = max(self._count - count, 0)
+        for table in self._tables:
+            skipped = min(too_many, len(table))
+            too_many -= skipped
+            if skipped < len(table):
+                yield table.rows(slice(skipped, len(table)))
+
+    def clear(self) -> None:
+        """Hold no records."""
+        self._tables.clear()
+        self._count = 0

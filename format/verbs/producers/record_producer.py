@@ -12,7 +12,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match
+from format.verbs.find.lookup import Match
 from format.wording import did_you_mean
 
 

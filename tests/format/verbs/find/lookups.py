@@ -12,7 +12,7 @@ from format.io.source import FileSource
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp, partition_to_search
-from format.verbs.find.trace import Match, NotFound, TraceStep
+from format.verbs.find.lookup import Match, NotFound, TraceStep
 from tests.building import batch
 from tests.format.verbs.find.lookup_logs import (
     write_indexed,

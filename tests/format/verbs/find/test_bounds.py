@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP
 from tests.format.verbs.find.lookup_logs import (
     batch_of,

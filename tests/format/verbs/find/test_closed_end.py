@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.verbs.find import closed_end, time_index_lookup
+from format.verbs.find import time_index_lookup
 from tests.format.verbs.find.lookup_logs import batch_of, write_indexed
 from tests.format.verbs.find.lookups import Lookup, by_max, by_time
 
@@ -34,9 +34,10 @@ def shown(lookup: Lookup) -> str:
 def test_a_sound_end_needs_no_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed_segments(tmp_path / "topic-0")
     answers: list[bool] = []
+    look = time_index_lookup.confirms_last_entry
 
     def spied(*values: object) -> bool:
-        answers.append(closed_end.confirms_last_entry(*values))  # type: ignore[arg-type]
+        answers.append(look(*values))  # type: ignore[arg-type]
         return answers[-1]
 
     monkeypatch.setattr(time_index_lookup, "confirms_last_entry", spied)

@@ -9,7 +9,7 @@ import pytest
 
 from format.errors import InputError
 from format.verbs.find.find import partition_to_search
-from format.verbs.find.trace import Match
+from format.verbs.find.lookup import Match
 from tests.building import BASE_TIMESTAMP, batch
 from tests.corpora import Corpus
 from tests.format.verbs.find.lookup_logs import (

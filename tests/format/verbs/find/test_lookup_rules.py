@@ -16,7 +16,7 @@ from format.io.source import FileSource
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from format.timestamps import iso_time
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.format.verbs.find.lookup_logs import (
     batch_of,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from format.codecs.checksums import crc32c_of
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP, batch
 from tests.format.verbs.find.lookup_logs import (
     batch_of,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.find.trace import Match
+from format.verbs.find.lookup import Match
 from tests.building import BASE_TIMESTAMP, batch
 from tests.format.verbs.find.lookup_logs import (
     batch_of,

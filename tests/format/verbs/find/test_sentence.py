@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from format.location import Location
 from format.state.cluster_context import Assignment
 from format.state.cluster_image import PartitionState
-from format.verbs.find.sentence import standing, visibility_sentence
-from format.verbs.find.trace import Match, Visibility
+from format.verbs.find.lookup import Match, Visibility
+from format.verbs.find.visibility import standing, visibility_sentence
 
 LED = Assignment(PartitionState((1, 2, 3), isr=(1, 2), leader=1), source="the metadata of node 2 as of T")
 LOST = replace(LED, state=PartitionState((1, 2, 3), isr=(), leader=-1, eligible_leader_replicas=(3,)))

@@ -11,7 +11,7 @@ from format.files import producer_snapshot
 from format.node.partition import read_partition
 from format.state.producers import ProducerState
 from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match, NotFound, Visibility
+from format.verbs.find.lookup import Match, NotFound, Visibility
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import data, marker

@@ -15,8 +15,16 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import Row, record_rows
 from format.scan.selection import Selection
-from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
-from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
+from format.verbs.grep.grep import (
+    Criteria,
+    FoundRecords,
+    FoundRows,
+    LogSearched,
+    Search,
+    found_lines,
+    grep,
+    searched_logs,
+)
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream

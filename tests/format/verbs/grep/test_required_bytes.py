@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.verbs.grep.pattern import regex_pattern
-from format.verbs.grep.required_bytes import Requirement
+from format.verbs.grep.pattern import Requirement, regex_pattern
 from tests.format.verbs.grep.searches import (
     PIECES,
 )

@@ -13,7 +13,7 @@ from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Cause, Finding, Severity
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.trace import NotFound
+from format.verbs.find.lookup import NotFound
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.verify.verify import Verification, verify

@@ -1,4 +1,4 @@
-"""The output of a look-up: its steps, and the record that it found or why there is none."""
+"""The outcome of a look-up: the record that it found or why there is none, its steps and its findings."""
 
 from __future__ import annotations
 
