@@ -33,7 +33,6 @@ from format.verbs.find.find import (
     partition_to_search,
 )
 from format.verbs.find.lookup import Match as _Match
-from format.verbs.find.lookup import NotFound, match_row
 from format.verbs.verify.verify import Level, Verification
 from format.verbs.verify.verify import verify as verified
 
@@ -95,8 +94,8 @@ class Lookup:
     """The outcome of a look-up.
 
     ``match`` is the record, None where there is none; ``reason`` then says why. ``answer`` says of an offset that was
-    not found what is known all the same, such as its visibility. ``findings`` are what was wrong on the way, and
-    ``bytes_read`` is how much was read.
+    not found what is known all the same, such as its visibility. ``findings`` are what was wrong on the way,
+    ``bytes_read`` is how much was read, and ``not_checked`` is what could not be decided.
     """
 
     match: Match | None
@@ -104,6 +103,7 @@ class Lookup:
     answer: Match | None
     findings: tuple[Finding, ...]
     bytes_read: int
+    not_checked: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.match is not None
@@ -124,7 +124,7 @@ def public_finding(found: _Finding) -> Finding:
 
 def public_match(found: _Match | None) -> Match | None:
     """A match as the API gives it."""
-    return None if found is None else Match(*match_row(found))
+    return None if found is None else Match(*found.row())
 
 
 #: So many findings are kept of one pass; all of them are counted.
@@ -308,21 +308,19 @@ class Log:
         partition = partition_to_search(self.path)
         if offset is not None:
             limit = REMOTE_VISIBILITY_BYTES if self._is_remote else None
-            steps = find_offset(partition, offset, visibility_limit=limit)
+            found = find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
-            steps = find_timestamp(partition, _milliseconds(timestamp))
+            found = find_timestamp(partition, _milliseconds(timestamp))
         else:
-            steps = find_max_timestamp(partition)
-        findings: list[Finding] = []
-        for step in steps:
-            if isinstance(step, _Finding):
-                findings.append(public_finding(step))
-            elif isinstance(step, _Match):
-                return Lookup(public_match(step), step.note, None, tuple(findings), step.bytes_read)
-            elif isinstance(step, NotFound):
-                answer = public_match(step.answer or step.nearest)
-                return Lookup(None, step.reason, answer, tuple(findings), step.bytes_read)
-        raise AssertionError("a look-up ends with a result")
+            found = find_max_timestamp(partition)
+        if found.error is not None:
+            raise found.error
+        match, findings = found.match, tuple(map(public_finding, found.findings))
+        if match is not None:
+            unknown = tuple(found.not_checked)
+            return Lookup(public_match(match), match.note, None, findings, found.bytes_read, unknown)
+        answer = public_match(found.answer or found.nearest)
+        return Lookup(None, found.reason, answer, findings, found.bytes_read)
 
     def verify(self, level: str = "full", *, jobs: int = 1) -> Iterator[Finding]:
         """The findings of ``kafkalog verify``, in its order, as they come; none means that all is sound.

@@ -43,7 +43,7 @@ from format.scan.progress import Advance
 from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.lookup import Match, NotFound
+from format.verbs.find.lookup import Lookup
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, logs_to_search
 from format.verbs.grep.pattern import Pattern
 from format.verbs.verify.terms import Verification
@@ -629,18 +629,14 @@ def _first_selected(log: Path, selection: Selection) -> Spot | None:
     return None
 
 
-def _answer(steps: Iterator[object]) -> Spot | None:
-    for item in steps:
-        if isinstance(item, Match):
-            return _of_match(item, "")
-        if isinstance(item, NotFound) and item.nearest is not None:
-            return _of_match(item.nearest, item.reason)
-    return None
-
-
-def _of_match(match: Match, words: str) -> Spot:
+def _answer(found: Lookup) -> Spot | None:
+    if found.error is not None:
+        raise found.error
+    match = found.match or found.nearest
+    if match is None:
+        return None
     where = match.location
-    return Spot(Path(where.path), where.position, where.offset, words, is_record=True)
+    return Spot(Path(where.path), where.position, where.offset, found.reason, is_record=True)
 
 
 def spot_of_position(log: Path, position: int) -> Spot | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from format.errors import KafkaLogError
 from format.findings import Finding
 from format.location import Location
 from format.timestamps import DAY_MS
@@ -21,6 +23,11 @@ class TraceStep(msgspec.Struct, frozen=True):
     stage: str
     location: Location
     detail: str
+
+    def row(self) -> tuple[Any, ...]:
+        """The step as a row of columns.STEP."""
+        where = self.location
+        return self.stage, where.path, where.position, where.offset, self.detail
 
 
 class Visibility(StrEnum):
@@ -52,20 +59,18 @@ class Match(msgspec.Struct, frozen=True):
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
     ``timestamp`` is in ms, None in message format 0; ``leader_epoch`` is None in formats without one. ``note`` is a
-    remark about the offset. ``file_written_at`` (ms) is the modification time of the log. ``bytes_read`` counts the
-    bytes that the look-up read from all files, and ``visibility_bytes_read`` those after the newest producer snapshot
-    that were read for the visibility. Where that would be too many, ``visibility_bytes_needed`` is their number.
-    ``is_replicated``: the offset is below the high watermark of the checkpoint; None without one.
+    remark about the offset. ``file_written_at`` (ms) is the modification time of the log. ``visibility_bytes_read``
+    counts the bytes after the newest producer snapshot that were read for the visibility. Where that would be too many,
+    ``visibility_bytes_needed`` is their number. ``unsure`` is why it is not known whether the record is replicated.
     """
 
     location: Location
-    timestamp: int | None
-    leader_epoch: int | None
+    timestamp: int | None = None
+    leader_epoch: int | None = None
     note: str = ""
-    bytes_read: int = 0
     batch: MatchedBatch | None = None
     visibility: Visibility | None = None
-    is_replicated: bool | None = None
+    unsure: str = ""
     transaction_state: str | None = None
     visibility_bytes_read: int = 0
     visibility_bytes_needed: int = 0
@@ -78,49 +83,66 @@ class Match(msgspec.Struct, frozen=True):
             return False
         return self.timestamp > self.file_written_at + DAY_MS
 
+    def row(self, is_leader: bool | None = None) -> tuple[Any, ...]:
+        """The match as a row of columns.MATCH; ``is_leader`` says whether the replica is known to be the leader's."""
+        where, batch = self.location, self.batch
+        return (
+            where.topic,
+            where.partition,
+            where.offset,
+            self.timestamp,
+            where.base_offset,
+            where.position,
+            self.leader_epoch,
+            None if self.visibility is None else self.visibility.value,
+            None if batch is None else batch.is_control,
+            None if batch is None else batch.is_transactional,
+            self.transaction_state,
+            None if batch is None else batch.producer_id,
+            None if batch is None else batch.producer_epoch,
+            None if batch is None else batch.base_offset,
+            None if batch is None else batch.crc_valid,
+            is_leader,
+        )
 
-class NotFound(msgspec.Struct, frozen=True):
-    """Why there is no such record, and the nearest record, if any.
 
-    ``answer`` is what is known of the offset nevertheless; its ``visibility`` is None where it is in remote storage.
+class Lookup(msgspec.Struct):
+    """What a look-up found and how: ``match`` is the record, None where there is none; ``reason`` then says why.
+
+    ``answer`` is what is known of an offset whose record was not found: its visibility, which is None in remote
+    storage. ``nearest`` is the next record. ``bytes_read`` counts the bytes that were read from all files for the
+    search. ``not_checked`` is what could not be decided. A log that could not be read is the ``error``; the steps and
+    findings up to there are kept.
     """
 
-    reason: str
+    match: Match | None = None
+    reason: str = ""
     nearest: Match | None = None
-    bytes_read: int = 0
-    visibility: Visibility | None = None
     answer: Match | None = None
+    steps: list[TraceStep] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    not_checked: list[str] = msgspec.field(default_factory=list)
+    bytes_read: int = 0
+    error: KafkaLogError | None = None
 
+    @property
+    def visibility(self) -> Visibility | None:
+        """Which consumers see the offset, as far as it is known."""
+        known = self.match or self.answer
+        return None if known is None else known.visibility
 
-#: What a look-up yields while it runs, and its result.
-LookupStep = TraceStep | Finding
-Result = Match | NotFound
+    def step(self, stage: str, location: Location, detail: str) -> None:
+        """Add a step."""
+        self.steps.append(TraceStep(stage, location, detail))
 
+    def report(self, found: Iterable[Finding]) -> None:
+        """Add findings, each once: a look-up may pass a batch more than once."""
+        known = {(each.code, each.location) for each in self.findings}
+        for each in found:
+            if (each.code, each.location) not in known:
+                known.add((each.code, each.location))
+                self.findings.append(each)
 
-def step_row(step: TraceStep) -> tuple[Any, ...]:
-    """A step as a row of columns.STEP."""
-    where = step.location
-    return step.stage, where.path, where.position, where.offset, step.detail
-
-
-def match_row(match: Match, is_leader: bool | None = None) -> tuple[Any, ...]:
-    """A match as a row of columns.MATCH; ``is_leader`` says whether the replica is known to be the leader's."""
-    where, batch = match.location, match.batch
-    return (
-        where.topic,
-        where.partition,
-        where.offset,
-        match.timestamp,
-        where.base_offset,
-        where.position,
-        match.leader_epoch,
-        None if match.visibility is None else match.visibility.value,
-        None if batch is None else batch.is_control,
-        None if batch is None else batch.is_transactional,
-        match.transaction_state,
-        None if batch is None else batch.producer_id,
-        None if batch is None else batch.producer_epoch,
-        None if batch is None else batch.base_offset,
-        None if batch is None else batch.crc_valid,
-        is_leader,
-    )
+    def miss(self, reason: str, nearest: Match | None = None) -> None:
+        """Say why there is no such record."""
+        self.reason, self.nearest = reason, nearest

@@ -6,7 +6,7 @@ Otherwise the scan starts at the segment's first byte, which is always a batch b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -33,7 +33,7 @@ from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
-from format.verbs.find.lookup import Match, MatchedBatch, TraceStep
+from format.verbs.find.lookup import Lookup, Match, MatchedBatch
 from format.wording import counted_plainly
 
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
@@ -276,22 +276,11 @@ class OffsetFloor(msgspec.Struct, frozen=True):
     detail: str
 
 
-class FoundRecord(msgspec.Struct, frozen=True):
-    """A record's row in its table, and its batch."""
-
-    place: BatchPlace
-    records: RecordTable
-    row: int
-
-    @property
-    def offset(self) -> int:
-        return int(self.records.offset[self.row])
-
-
 class SearchedBatch(msgspec.Struct):
     """The result of a search in one batch: the first wanted record, and whether all records could be read."""
 
-    found: FoundRecord | None = None
+    place: BatchPlace
+    match: Match | None = None
     is_complete: bool = False
     has_records: bool = False
 
@@ -299,7 +288,10 @@ class SearchedBatch(msgspec.Struct):
 class LookupSegment:
     """A live segment's files, opened when they are needed; ``bytes_read`` counts what was read from all of them."""
 
-    def __init__(self, partition: Partition, segment: Segment, next_base_offset: int | None, limits: Limits) -> None:
+    def __init__(
+        self, lookup: Lookup, partition: Partition, segment: Segment, next_base_offset: int | None, limits: Limits
+    ) -> None:
+        self.lookup = lookup
         self.segment = segment
         self.base_offset = segment.base_offset
         self.next_base_offset = next_base_offset
@@ -354,8 +346,8 @@ class LookupSegment:
 
     # -- the offset index --------------------------------------------------------------------------------------
 
-    def floor(self, offset: int) -> Generator[Finding, None, OffsetFloor]:
-        """Where a scan for the offset starts (storage OffsetIndex.lookup); yields findings about wrong entries."""
+    def floor(self, offset: int) -> OffsetFloor:
+        """Where a scan for the offset starts (storage OffsetIndex.lookup). Wrong entries are reported."""
         path = self.segment.offset_index
         if path is None:
             return OffsetFloor(0, None, "there is no .index: the scan starts at position 0")
@@ -366,7 +358,7 @@ class LookupSegment:
                 return OffsetFloor(0, None, f"no entry at or below offset {offset}: the scan starts at position 0")
             before = self._entry(index, entry.entry_number - 1) if entry.entry_number else None
         except KafkaLogError as error:
-            yield finding_of(error, self.at(path))
+            self.report(finding_of(error, self.at(path)))
             return OffsetFloor(0, None, "the index cannot be used: the scan starts at position 0")
         words = f"entry ({entry.offset - self.base_offset}, {entry.position})"
         if self._leads_to(before, entry):
@@ -378,7 +370,7 @@ class LookupSegment:
             if not self._leads_to(None, each):
                 is_right = is_right and each is not entry
                 if not self.has_lost(each.offset):
-                    yield self._mismatch(path, each)
+                    self.report(self._mismatch(path, each))
         if is_right:
             return OffsetFloor(entry.position, entry, f"{words}: offset {entry.offset}, checked from position 0 on")
         return OffsetFloor(0, entry, f"{words} is wrong: the scan starts at position 0")
@@ -448,34 +440,33 @@ class LookupSegment:
         """The same where few batches follow: each read is as short as two headers may need."""
         return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=END_READ_BYTES)
 
-    def batch_of(self, offset: int) -> Generator[Finding, None, BatchPlace | None]:
+    def batch_of(self, offset: int) -> BatchPlace | None:
         """The first batch whose last offset is at or past this one, found through the index."""
-        floor = yield from self.floor(offset)
-        scan = self.scan(floor.position)
+        scan = self.scan(self.floor(offset).position)
         place = next(scan.places_from(offset), None)
-        yield from scan.findings
+        self.report(*scan.findings)
         return place
 
     def first_record(
         self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]], *, by_time: bool = True
-    ) -> Generator[Finding, None, SearchedBatch]:
+    ) -> SearchedBatch:
         """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table.
 
         ``by_time``: ``is_wanted`` needs the timestamps.
         """
-        searched = SearchedBatch()
+        searched = SearchedBatch(place)
+        where = BatchRange(place.position, place.end_position)
         bundled = self.log.bundled
         if bundled is not None and bundled.has_only_headers:
-            where = BatchRange(place.position, place.end_position)
             records = outlined_table(self.log, bundled, where, self.limits, self.location, by_time=by_time)
-            rows = np.flatnonzero(is_wanted(records))
-            found = FoundRecord(place, records, int(rows[0])) if len(rows) else None
-            return SearchedBatch(found, is_complete=True, has_records=len(records) > 0)
-        for chunk in batch_chunks(self.log, BatchRange(place.position, place.end_position), limits=self.limits):
+            searched.is_complete, searched.has_records = True, len(records) > 0
+            searched.match = self._first_match(place, records, is_wanted)
+            return searched
+        for chunk in batch_chunks(self.log, where, limits=self.limits):
             if chunk.damage is not None:
-                yield tail_finding(self.log, chunk, self.unit)
+                self.report(tail_finding(self.log, chunk, self.unit))
                 return searched
-            yield from crc_findings(chunk, self.unit)
+            self.report(*crc_findings(chunk, self.unit))
             searched.is_complete = True
             everything = np.ones(len(chunk.table), bool)
             is_intact = bool((chunk.table.crc_valid == 1).all())
@@ -483,59 +474,66 @@ class LookupSegment:
                 for problem in table.problems:
                     defect = finding_of(problem.error, self.location)
                     if is_intact or defect.is_incomplete:  # a wrong CRC explains all other problems of the batch
-                        yield defect
+                        self.report(defect)
                     searched.is_complete = False
                 searched.has_records |= len(table) > 0
-                if searched.found is None:
-                    rows = np.flatnonzero(is_wanted(table))
-                    searched.found = FoundRecord(place, table, int(rows[0])) if len(rows) else None
+                searched.match = searched.match or self._first_match(place, table, is_wanted)
         return searched
 
-    # -- steps and results -------------------------------------------------------------------------------------
+    # -- steps and matches -------------------------------------------------------------------------------------
 
-    def segment_step(self, detail: str) -> TraceStep:
-        """The step that reached this segment."""
+    def report(self, *findings: Finding) -> None:
+        """Report what is wrong."""
+        self.lookup.report(findings)
+
+    def step(self, detail: str) -> None:
+        """Add the step that reached this segment."""
         where = self.location.at(offset=self.base_offset)
-        return TraceStep("segment", where, f"segment {self.base_offset}{detail}")
+        self.lookup.step("segment", where, f"segment {self.base_offset}{detail}")
 
-    def floor_step(self, floor: OffsetFloor) -> TraceStep:
-        """The step that looked into the offset index."""
-        path, entry = self.segment.offset_index, floor.entry
-        if path is None:
-            return TraceStep("offset_index", self.location, floor.detail)
-        if entry is None:
-            return TraceStep("offset_index", self.at(path), floor.detail)
-        size_bytes = OFFSET_INDEX_ENTRY.size_bytes
-        where = self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
-        return TraceStep("offset_index", where, floor.detail)
+    def scan_from(self, offset: int) -> HeaderScan:
+        """The scan for an offset; adds the step that looked into the offset index."""
+        floor = self.floor(offset)
+        where, path, entry = self.location, self.segment.offset_index, floor.entry
+        if path is not None:
+            where = self.at(path)
+        if path is not None and entry is not None:
+            size_bytes = OFFSET_INDEX_ENTRY.size_bytes
+            where = self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
+        self.lookup.step("offset_index", where, floor.detail)
+        return self.scan(floor.position)
 
-    def scan_step(self, scan: HeaderScan, found: FoundRecord | None, goal: str) -> TraceStep:
-        """The step that scanned the log, up to the batch of the record found or to the end."""
+    def scan_step(self, scan: HeaderScan, goal: str, searched: SearchedBatch | None) -> None:
+        """Add the step that scanned the log: up to the batch that was searched last, if the record is in it."""
+        found = searched if searched is not None and searched.match is not None else None
         end_position = self.log.size_bytes if found is None else found.place.end_position
         detail = f"bytes {scan.start} to {end_position}, {counted_plainly(scan.count_before(end_position), 'batch')}: "
-        if found is None:
-            where = self.location.at(scan.start, end_position - scan.start)
-            return TraceStep("scan", where, f"{detail}no record {goal}")
-        where = self.location.at(found.place.position, found.place.size_bytes, found.offset)
-        return TraceStep("scan", where, f"{detail}{found.place.words} has the first record {goal}")
+        if found is None or found.match is None:
+            where, words = self.location.at(scan.start, end_position - scan.start), "no record"
+        else:
+            where, words = found.match.location, f"{found.place.words} has the first record"
+        self.lookup.step("scan", where, f"{detail}{words} {goal}")
 
-    def match(self, found: FoundRecord) -> Match:
-        """The record found, as a match."""
-        batches, row = found.records.batches, int(found.records.batch[found.row])
-        leader_epoch = int(batches.leader_epoch[row])
-        timestamp = int(found.records.timestamp[found.row])
+    def _first_match(
+        self, place: BatchPlace, records: RecordTable, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
+    ) -> Match | None:
+        rows = np.flatnonzero(is_wanted(records))
+        if not len(rows):
+            return None
+        batches, batch = records.batches, int(records.batch[rows[0]])
+        timestamp = int(records.timestamp[rows[0]])
         is_unknown = self.log.bundled is not None and timestamp == NO_TIMESTAMP
         return Match(
-            self.location.at(found.place.position, found.place.size_bytes, found.offset),
-            None if found.place.magic == 0 or is_unknown else timestamp,
-            leader_epoch if found.place.magic == 2 else None,
+            self.location.at(place.position, place.size_bytes, int(records.offset[rows[0]])),
+            None if place.magic == 0 or is_unknown else timestamp,
+            int(batches.leader_epoch[batch]) if place.magic == 2 else None,
             batch=MatchedBatch(
-                int(batches.base_offset[row]),
-                bool(batches.is_control[row]),
-                bool(batches.is_transactional[row]),
-                int(batches.producer_id[row]),
-                int(batches.producer_epoch[row]),
-                bool(batches.crc_valid[row]),
+                int(batches.base_offset[batch]),
+                bool(batches.is_control[batch]),
+                bool(batches.is_transactional[batch]),
+                int(batches.producer_id[batch]),
+                int(batches.producer_epoch[batch]),
+                bool(batches.crc_valid[batch]),
             ),
-            file_written_at=self.log.mtime_ns // 1_000_000,
+            file_written_at=self.modified_ms,
         )

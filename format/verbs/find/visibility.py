@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.io import broker_lock
 from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
@@ -36,18 +37,28 @@ _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CH
 class Bounds(msgspec.Struct, frozen=True):
     """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
 
-    ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it.
-    ``offsets`` are all that files and checkpoints say.
+    ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it,
+    and beside a running broker, whose own is past that of the checkpoint, which it writes every few seconds. Offsets
+    below ``replicated_end`` are replicated by the checkpoint. ``offsets`` are what files and checkpoints say.
     """
 
     log_start_offset: int
     log_start_source: str
     high_watermark: int | None
+    replicated_end: int | None
     offsets: PartitionOffsets
 
+    def unsure_words(self, offset: int) -> str:
+        """Why it is not known whether this offset is below the high watermark; empty where it is known."""
+        if self.high_watermark is not None or (self.replicated_end is not None and offset < self.replicated_end):
+            return ""
+        if self.replicated_end is None:
+            return "no high watermark is here"
+        return f"the checkpoint has high watermark {self.replicated_end}, and the running broker a newer one"
 
-def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None, Bounds]:
-    """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark).
+
+def read_bounds(partition: Partition, limits: Limits) -> tuple[Bounds, list[Finding]]:
+    """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark), and findings.
 
     A checkpoint that cannot be read gives a finding and sets no bound.
     """
@@ -60,17 +71,20 @@ def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None
             limits,
             is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
             has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
+            lock=broker_lock.probe(directory / layout.LOCK),
         )
-        yield from checkpoints.findings
     offsets = offsets_of(partition, checkpoints)
-    yield from remote_head_findings(offsets, partition.location())
+    findings = [*checkpoints.findings, *remote_head_findings(offsets, partition.location())]
     log_start_offset, log_start_source = offsets.log_start_offset or 0, "the first segment's base offset"
     if log_start_offset != (offsets.local_start_offset or 0):
         log_start_source = f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
-    high_watermark = offsets.high_watermark
-    if high_watermark is not None:
-        high_watermark = max(high_watermark, log_start_offset)
-    return Bounds(log_start_offset, log_start_source, high_watermark, offsets)
+    replicated_end = offsets.high_watermark
+    if replicated_end is not None:
+        replicated_end = max(replicated_end, log_start_offset)
+    if offsets.is_broker_running:
+        offsets = replace(offsets, high_watermark=None)
+    high_watermark = None if offsets.high_watermark is None else replicated_end
+    return Bounds(log_start_offset, log_start_source, high_watermark, replicated_end, offsets), findings
 
 
 #: Headers are read in windows of this size; the rest of larger batches is skipped.
@@ -187,7 +201,7 @@ def diagnosed(
     return replace(
         match,
         visibility=visibility,
-        is_replicated=None if bounds.high_watermark is None else offset < bounds.high_watermark,
+        unsure=bounds.unsure_words(offset),
         transaction_state=state,
         note=note,
         visibility_bytes_read=stability.bytes_read,
@@ -270,7 +284,7 @@ def visibility_sentence(match: Match, name: str, assignment: Assignment, node_id
     is_leader = assignment.is_leader(node_id)
     if match.visibility is not Visibility.VISIBLE:
         return f"{subject} {match.note}{'' if is_leader else f'. {standing(name, assignment, node_id)}'}"
-    unsure = "" if match.is_replicated else ", if it is replicated: no high watermark is here"
+    unsure = f", if it is replicated: {match.unsure}" if match.unsure else ""
     if is_leader:
         leads = f"while node {node_id} leads {name}, as it does by {assignment.source}"
         return f"{subject} visible to every consumer {leads}{unsure}"

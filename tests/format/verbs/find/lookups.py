@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from format.findings import Finding
 from format.io.source import FileSource
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp, partition_to_search
-from format.verbs.find.lookup import Match, NotFound, TraceStep
+from format.verbs.find.lookup import Lookup, Match, TraceStep
 from tests.building import batch
 from tests.format.verbs.find.lookup_logs import (
     write_indexed,
@@ -22,21 +20,32 @@ NOTHING = (-1, -1)
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Seen:
     """All that a look-up reported."""
 
-    result: Match | NotFound
-    steps: list[TraceStep]
-    findings: list[Finding]
+    found: Lookup
+
+    @property
+    def match(self) -> Match:
+        assert self.found.match is not None, self.found.reason
+        return self.found.match
 
     @property
     def offset(self) -> int | None:
-        return self.result.location.offset if isinstance(self.result, Match) else None
+        return None if self.found.match is None else self.found.match.location.offset
 
     @property
     def answer(self) -> tuple[int | None, int | None]:
         """Offset and timestamp as a broker answers them."""
-        return (self.offset, self.result.timestamp) if isinstance(self.result, Match) else NOTHING
+        return NOTHING if self.found.match is None else (self.offset, self.found.match.timestamp)
+
+    @property
+    def steps(self) -> list[TraceStep]:
+        return self.found.steps
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.found.findings
 
     @property
     def codes(self) -> list[str]:
@@ -44,8 +53,8 @@ class Lookup:
 
     @property
     def reason(self) -> str:
-        assert isinstance(self.result, NotFound), self.result
-        return self.result.reason
+        assert self.found.match is None, self.found.match
+        return self.found.reason
 
     def detail(self, stage: str) -> str:
         """What the only step of a stage says."""
@@ -53,24 +62,22 @@ class Lookup:
         return step.detail
 
 
-def reported(items: Iterable[Any]) -> Lookup:
-    *way, result = items
-    assert isinstance(result, (Match, NotFound))
-    steps = [each for each in way if isinstance(each, TraceStep)]
-    assert steps[-1].stage == "match"
-    return Lookup(result, steps, [each for each in way if isinstance(each, Finding)])
+def seen(found: Lookup) -> Seen:
+    assert found.error is None
+    assert found.steps[-1].stage == "match"
+    return Seen(found)
 
 
-def by_offset(path: Path, offset: int) -> Lookup:
-    return reported(find_offset(partition_to_search(path), offset))
+def by_offset(path: Path, offset: int) -> Seen:
+    return seen(find_offset(partition_to_search(path), offset))
 
 
-def by_time(path: Path, timestamp: int, **options: bool) -> Lookup:
-    return reported(find_timestamp(partition_to_search(path), timestamp, **options))
+def by_time(path: Path, timestamp: int, **options: bool) -> Seen:
+    return seen(find_timestamp(partition_to_search(path), timestamp, **options))
 
 
-def by_max(path: Path, **options: bool) -> Lookup:
-    return reported(find_max_timestamp(partition_to_search(path), **options))
+def by_max(path: Path, **options: bool) -> Seen:
+    return seen(find_max_timestamp(partition_to_search(path), **options))
 
 
 def records_on_disk(partition: Path) -> list[tuple[int, int]]:

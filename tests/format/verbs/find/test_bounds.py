@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP
 from tests.format.verbs.find.lookup_logs import (
     batch_of,
@@ -30,16 +29,14 @@ def test_high_watermark(tmp_path: Path) -> None:
     assert by_time(partition, BASE_TIMESTAMP + 22).offset == 22
     lookup = by_time(partition, BASE_TIMESTAMP + 23)
     assert "high watermark 23" in lookup.reason
-    assert isinstance(lookup.result, NotFound)
-    assert lookup.result.nearest is not None
-    assert lookup.result.nearest.location.offset == 23
+    assert lookup.found.nearest is not None
+    assert lookup.found.nearest.location.offset == 23
     assert by_time(partition, BASE_TIMESTAMP + 23, past_high_watermark=True).offset == 23
     assert "high watermark 23" in by_max(partition).reason
     assert by_max(partition, past_high_watermark=True).offset == 29
     lookup = by_offset(partition, 25)
-    assert isinstance(lookup.result, Match)
-    assert "high watermark 23" in lookup.result.note
-    assert by_offset(partition, 22).result.note == ""  # type: ignore[union-attr]
+    assert "high watermark 23" in lookup.match.note
+    assert by_offset(partition, 22).match.note == ""
 
 
 def test_another_partitions_checkpoint(tmp_path: Path) -> None:
@@ -71,9 +68,8 @@ def test_a_broker_looks_into_one_segment_only(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, "log-start-offset-checkpoint", "topic", 0, 1)
     lookup = by_time(partition, 900)
     assert "looks no further than segment 0" in lookup.reason
-    assert isinstance(lookup.result, NotFound)
-    assert lookup.result.nearest is not None
-    assert lookup.result.nearest.location.offset == 2
+    assert lookup.found.nearest is not None
+    assert lookup.found.nearest.location.offset == 2
 
 
 def test_a_broken_checkpoint_is_reported(tmp_path: Path) -> None:

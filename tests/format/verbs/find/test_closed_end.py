@@ -9,7 +9,7 @@ import pytest
 from format import layout
 from format.verbs.find import time_index_lookup
 from tests.format.verbs.find.lookup_logs import batch_of, write_indexed
-from tests.format.verbs.find.lookups import Lookup, by_max, by_time
+from tests.format.verbs.find.lookups import Seen, by_max, by_time
 
 pytestmark = pytest.mark.slow
 
@@ -27,8 +27,8 @@ def closed_segments(partition: Path) -> Path:
     return partition / f"{0:020d}{layout.LOG_SUFFIX}"
 
 
-def shown(lookup: Lookup) -> str:
-    return f"{lookup.steps} {lookup.findings} {lookup.result}"
+def shown(lookup: Seen) -> str:
+    return f"{lookup.steps} {lookup.findings} {lookup.found}"
 
 
 def test_a_sound_end_needs_no_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

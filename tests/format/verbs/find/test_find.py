@@ -9,7 +9,6 @@ import pytest
 
 from format.errors import InputError
 from format.verbs.find.find import partition_to_search
-from format.verbs.find.lookup import Match
 from tests.building import BASE_TIMESTAMP, batch
 from tests.corpora import Corpus
 from tests.format.verbs.find.lookup_logs import (
@@ -68,8 +67,8 @@ def test_samples_of_every_partition(corpus: Corpus) -> None:
             lookup = by_offset(partition, offset)
             assert (lookup.offset == offset) == (offset in timestamps and offset >= start), (partition, offset)
             assert lookup.codes == [], (partition, offset)
-            if isinstance(lookup.result, Match) and lookup.result.timestamp is not None:
-                assert lookup.result.timestamp == timestamps[offset]
+            if lookup.found.match is not None and lookup.match.timestamp is not None:
+                assert lookup.match.timestamp == timestamps[offset]
         moments = sorted({timestamp for _, timestamp in records if timestamp >= 0})
         for timestamp in {each + extra for each in moments[:: max(1, len(moments) // 8)] for extra in (-1, 0, 1)}:
             first = next((each for each in records if each[0] >= start and each[1] >= timestamp), NOTHING)
@@ -116,7 +115,6 @@ def test_a_name_that_no_segment_can_have(tmp_path: Path) -> None:
     partition = three_segments(tmp_path)
     (partition / f"{'9' * 20}.log").write_bytes(batch(0))
     for lookup in (by_offset(partition, 25), by_max(partition)):
-        assert isinstance(lookup.result, Match)
         assert lookup.codes == ["entry-unexpected"]
 
 

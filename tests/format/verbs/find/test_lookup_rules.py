@@ -16,7 +16,6 @@ from format.io.source import FileSource
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from format.timestamps import iso_time
-from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.format.verbs.find.lookup_logs import (
     batch_of,
@@ -143,8 +142,7 @@ def test_rules(tmp_path: Path, plan: LogPlan, interval_bytes: int, is_closed: bo
         is_there = offset in offsets and offset >= plan.log_start_offset
         assert (lookup.offset, lookup.codes) == (offset if is_there else None, [])
         if not is_there and offset >= plan.log_start_offset:
-            assert isinstance(lookup.result, NotFound)
-            nearest = lookup.result.nearest
+            nearest = lookup.found.nearest
             next_offset = next((each for each in offsets if each >= offset), None)
             assert (None if nearest is None else nearest.location.offset) == next_offset
     lookup = by_max(partition)
@@ -157,8 +155,7 @@ def test_first_worked_example(tmp_path: Path) -> None:
     lookup = by_offset(path.parent, 368801)
     assert (lookup.offset, lookup.codes) == (368801, [])
     first, wanted = (len(each.content) for each in split(path.read_bytes())[1:3])
-    assert isinstance(lookup.result, Match)
-    assert (lookup.result.location.base_offset, lookup.result.location.position) == (368796, 256 + first)
+    assert (lookup.match.location.base_offset, lookup.match.location.position) == (368796, 256 + first)
     assert [each.stage for each in lookup.steps] == ["segment", "offset_index", "scan", "match"]
     assert "segment 368796, 2 of 3" in lookup.detail("segment")
     assert "entry (4, 256)" in lookup.detail("offset_index")
@@ -174,8 +171,7 @@ def test_second_worked_example(tmp_path: Path) -> None:
     path = write_second_example(tmp_path / "topic-0")
     lookup = by_offset(path.parent, 170418)
     assert (lookup.offset, lookup.codes) == (170418, [])
-    assert isinstance(lookup.result, Match)
-    assert lookup.result.location.position == 1325
+    assert lookup.match.location.position == 1325
     assert "segment 170410, 1 of 1" in lookup.detail("segment")
     assert "entry (8, 1325)" in lookup.detail("offset_index")
     assert "bytes 1325 to" in lookup.detail("scan")
@@ -214,9 +210,8 @@ def test_compressed_messages(tmp_path: Path, magic: int) -> None:
     for offset in (0, 1, 4, 5, 52, 54, 99):
         lookup = by_offset(partition, offset)
         assert (lookup.offset, lookup.codes) == (offset, [])
-        assert isinstance(lookup.result, Match)
-        assert lookup.result.timestamp == (None if magic == 0 else BASE_TIMESTAMP + offset % 5)
-        assert lookup.result.leader_epoch is None
+        assert lookup.match.timestamp == (None if magic == 0 else BASE_TIMESTAMP + offset % 5)
+        assert lookup.match.leader_epoch is None
     assert "log end offset 100" in by_offset(partition, 100).reason
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from format.codecs.checksums import crc32c_of
-from format.verbs.find.lookup import Match, NotFound
 from tests.building import BASE_TIMESTAMP, batch
 from tests.format.verbs.find.lookup_logs import (
     batch_of,
@@ -69,14 +68,14 @@ def test_little_is_read(tmp_path: Path, values: int, value_bytes: int, count: in
     for offset in (0, 1, end // 3, end // 2, end - 1, end):
         lookup = by_offset(partition, offset)
         assert (lookup.offset, lookup.codes) == (offset if offset < end else None, [])
-        assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+        assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
     for number in (0, 1, count // 3, count - 1):
         lookup = by_time(partition, BASE_TIMESTAMP + number * 1000)
         assert (lookup.offset, lookup.codes) == (number * values, [])
-        assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+        assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
     lookup = by_max(partition)
     assert (lookup.offset, lookup.codes) == (end - 1, [])
-    assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+    assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
 
 
 def test_few_files_are_open(tmp_path: Path) -> None:
@@ -95,9 +94,9 @@ def test_few_files_are_open(tmp_path: Path) -> None:
         os.close(each)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(free) + 1, hard))
     try:
-        answers = [by_offset(partition, 0).result, by_time(partition, 6).result, by_max(partition).result]
+        answers = [by_offset(partition, 0), by_time(partition, 6), by_max(partition)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert isinstance(answers[0], NotFound)
-    nearest = answers[0].nearest
-    assert [each.location.offset for each in (nearest, *answers[1:]) if isinstance(each, Match)] == [300, 300, 302]
+    nearest = answers[0].found.nearest
+    assert nearest is not None
+    assert [nearest.location.offset, *(each.offset for each in answers)] == [300, None, 300, 302]

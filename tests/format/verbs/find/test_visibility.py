@@ -11,7 +11,7 @@ from format.files import producer_snapshot
 from format.node.partition import read_partition
 from format.state.producers import ProducerState
 from format.verbs.find.find import find_offset
-from format.verbs.find.lookup import Match, NotFound, Visibility
+from format.verbs.find.lookup import Lookup, Match, Visibility
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import data, marker
@@ -20,10 +20,14 @@ from tests.oracle.transaction_truth import visibility_of
 pytestmark = pytest.mark.slow
 
 
-def found(directory: Path, offset: int) -> Match | NotFound:
-    *_, result = find_offset(read_partition(directory), offset)
-    assert isinstance(result, (Match, NotFound))
-    return result
+def found(directory: Path, offset: int) -> Lookup:
+    return find_offset(read_partition(directory), offset)
+
+
+def matched(directory: Path, offset: int) -> Match:
+    match = found(directory, offset).match
+    assert match is not None
+    return match
 
 
 def seen(directory: Path, offsets: range) -> list[str]:
@@ -63,22 +67,18 @@ def test_a_log_of_transactions(tmp_path: Path) -> None:
         *(aborted, aborted, visible, visible, control, control, visible, visible, visible),
         *(only, only, only, only, control, only, only, only, "past_end"),
     ]
-    states = {offset: getattr(found(directory, offset), "transaction_state", "") for offset in (0, 2, 4, 6, 9, 11)}
+    states = {offset: matched(directory, offset).transaction_state for offset in (0, 2, 4, 6, 9, 11)}
     assert states == {0: "aborted", 2: "committed", 4: "aborted", 6: None, 9: "open", 11: "committed"}
-    held = found(directory, 14)
-    assert isinstance(held, Match)
-    assert held.note.startswith("behind the open transaction of producer 9, which began at offset 9")
+    assert matched(directory, 14).note.startswith("behind the open transaction of producer 9, which began at offset 9")
 
 
 def test_a_snapshot_saves_reading(tmp_path: Path) -> None:
     directory = tmp_path / "payments-0"
     write_segment(directory, 0, [data(0, 7), batch(2)])
     write_segment(directory, 5, [marker(5, 7, commit=True), batch(6)])
-    without = found(directory, 0)
+    without = matched(directory, 0)
     (directory / f"{9:020d}.snapshot").write_bytes(producer_snapshot.write(ProducerState().snapshot_columns()))
-    with_snapshot = found(directory, 0)
-    assert isinstance(without, Match)
-    assert isinstance(with_snapshot, Match)
+    with_snapshot = matched(directory, 0)
     assert without.visibility is with_snapshot.visibility is Visibility.VISIBLE
     assert without.visibility_bytes_read > with_snapshot.visibility_bytes_read
 
@@ -89,9 +89,8 @@ def test_what_a_snapshot_settles_is_not_read_for(tmp_path: Path) -> None:
     write_segment(directory, 6, [batch(6), marker(8, 7, commit=True), data(9, 7)])
     opened = tuple(np.array([value]) for value in (7, 0, -1, 4, 1, 1_700_000_000_000, -1, 4))
     (directory / f"{6:020d}.snapshot").write_bytes(producer_snapshot.write(opened))
-    before, behind, after = (found(directory, offset) for offset in (2, 4, 6))
+    before, behind, after = (matched(directory, offset) for offset in (2, 4, 6))
     for match, is_read in ((before, False), (behind, True), (after, True)):
-        assert isinstance(match, Match)
         assert match.visibility is Visibility.VISIBLE
         assert (match.visibility_bytes_read > 0) is is_read
 
@@ -103,7 +102,7 @@ def test_bounds_of_checkpoints(tmp_path: Path, offset: int, expected: str) -> No
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 3\n")
     result = found(tmp_path / "payments-0", offset)
     assert result.visibility == expected
-    if isinstance(result, NotFound):
+    if result.match is None:
         assert result.answer is not None
         assert result.answer.timestamp is not None
 
