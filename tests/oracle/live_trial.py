@@ -6,9 +6,10 @@ A broker rolls, compacts and deletes logs while clients commit and abort transac
 again, records are deleted and a topic comes and goes (LiveWriter.java); one topic has records from before 1970.
 Meanwhile the log directory is verified over and over, and so is a copy that is made of it file by file, the logs before
 or after their indexes; and find looks up the newest record of each partition by time and by offset. After each of
-several rounds the broker is stopped cleanly, and its log directory verified once more. Prints the number of scans and the findings of each code, and what accuses a sound log: beside the broker anything
-above info that does not say "not checked", in a copy anything above a warning but what was created, deleted or renamed
-while the copy was made, and after a stop anything above info.
+several rounds the broker is stopped cleanly, and its log directory verified once more. Prints the number of scans and
+the findings of each code, and what accuses a sound log: beside the broker anything above info that does not say "not
+checked", and a record that find says is hidden; in a copy anything above a warning but what was created, deleted or
+renamed while the copy was made; and after a stop anything above info.
 """
 
 from __future__ import annotations

@@ -2,33 +2,47 @@
 
 A pattern is matched against one field at a time, a key, a value or a header, so its anchors are the field's ends.
 Regular expressions are Python's ``re`` on bytes, and cannot be interrupted: one that backtracks without end does so.
+
+What ``bytes.find`` can search for quickly is a run of byte sets, one per byte: the set of a plain character has one
+member, the set of ``[0-9]`` ten. If the sets of a run are pairwise equal or disjoint, each byte of a field can be
+translated to the number of its set, and the run becomes a literal. The runs come from the tree that ``re`` itself makes
+of the expression. What is not known of that tree is a gap between two runs.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
+from functools import cache
 from math import log2
+from re import _constants, _parser  # type: ignore[attr-defined]  # the tree has no public name
+from typing import Any
 
 import msgspec
 
 ByteSet = frozenset[int]
 Run = tuple[ByteSet, ...]
 
-_QUANTIFIER = re.compile(r"\*|\+|\?|\{(?!\})(\d*)(,?)(\d*)\}")
-_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
-_FLAGS_AT_START = re.compile(r"\(\?([aims]+)\)")
-_SKIPPED_GROUP = re.compile(r"\(\?(?:=|!|<=|<!|P=|[aims]*(?:-[ims]+)?:)")
-_ZERO_WIDTH = frozenset("bBAZ")
-_CLASSES = frozenset("dDsSwW")
-_CONTROL = frozenset("afnrtv")
 _LAST_ASCII = "\x7f"
+_RAW_BYTES = range(0xDC80, 0xDD00)  # surrogateescape's stand-ins for bytes that are not UTF-8
+_ALL_BYTES = frozenset(range(256))
+_LOWER = bytes(range(256)).lower()
+_SWAPPED = bytes(range(256)).swapcase()
+_ZERO_WIDTH = (_constants.AT, _constants.ASSERT, _constants.ASSERT_NOT)
+_REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
+_CATEGORIES = {
+    _constants.CATEGORY_DIGIT: rb"\d",
+    _constants.CATEGORY_NOT_DIGIT: rb"\D",
+    _constants.CATEGORY_SPACE: rb"\s",
+    _constants.CATEGORY_NOT_SPACE: rb"\S",
+    _constants.CATEGORY_WORD: rb"\w",
+    _constants.CATEGORY_NOT_WORD: rb"\W",
+}
 #: The most copies of a repeated item in a run.
 _MOST_COPIES = 16
 _MOST_ALTERNATIVES = 8
 _MOST_REQUIREMENTS = 3
-_LOWER = bytes(range(256)).lower()
 
 
 class Needle(msgspec.Struct, frozen=True):
@@ -42,8 +56,64 @@ class Needle(msgspec.Struct, frozen=True):
 Requirement = tuple[Needle, ...]
 
 
-class Unclear(Exception):
-    """The expression contains something that this reader does not understand."""
+class Pattern(msgspec.Struct, frozen=True):
+    """A pattern to find in a field.
+
+    Either ``needle`` or ``verifier`` decides whether a field matches. A matching field contains at least one needle of
+    each requirement in ``required``; the most selective requirement comes first.
+    """
+
+    needle: Needle | None = None
+    verifier: re.Pattern[bytes] | None = None
+    required: tuple[Requirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.needle is None) == (self.verifier is None):
+            raise ValueError("a pattern needs a needle or a verifier")
+
+
+def bytes_pattern(text: bytes) -> Pattern:
+    """These bytes, anywhere in a field; no bytes at all lie in every field that is not null."""
+    return _literal(Needle(text))
+
+
+def text_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
+    """This text in UTF-8, anywhere in a field.
+
+    ``ignore_case`` takes each character's upper and lower case forms where they are single characters; ASCII letters
+    match ASCII letters only. Raises ValueError for text that UTF-8 cannot carry.
+    """
+    if not ignore_case:
+        return _literal(Needle(encoded(text)))
+    if text.isascii():
+        return _literal(Needle(text.lower().encode(), _LOWER))
+    return _regex("".join(re.escape(each) for each in text), ignore_case)
+
+
+def regex_pattern(source: str, *, ignore_case: bool = False) -> Pattern:
+    """A regular expression, Python's on bytes; a character past ASCII stands for its UTF-8 bytes as a whole.
+
+    Raises ValueError for one that does not compile, and for a character past ASCII in a ``[]`` class.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _regex(source, ignore_case)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+
+
+def _literal(needle: Needle) -> Pattern:
+    return Pattern(needle, required=((needle,),) if needle.text else ())
+
+
+def _regex(source: str, ignore_case: bool) -> Pattern:
+    flags = re.IGNORECASE if ignore_case else 0
+    content = _bytes_source(source, ignore_case)
+    return Pattern(verifier=re.compile(content, flags), required=_requirements(content, flags))
+
+
+# -- what every match contains ---------------------------------------------------------------------------------
 
 
 class _Sequence(msgspec.Struct):
@@ -59,176 +129,83 @@ class _Sequence(msgspec.Struct):
         if self.runs[-1]:
             self.runs.append([])
 
+    def repeat(self, branches: list[_Sequence], least: int, most: int) -> None:
+        """Append one of the branches, as often as a quantifier requires."""
+        run = branches[0].runs[0] if len(branches) == 1 and branches[0].is_run else None
+        if run is None or not least:
+            if least:
+                self.choices += _choices(branches)
+            self.cut()
+            return
+        copies = run * min(least, max(1, _MOST_COPIES // max(1, len(run))))
+        self.runs[-1] += copies
+        if most != least or len(copies) < least * len(run):
+            self.cut()
+            self.runs[-1] += copies
+
     def alternatives(self) -> list[list[Run]]:
         """Sets of runs; a match contains at least one run of each set; the most selective set first."""
         found = [[window] for run in self.runs if (window := _window(run))]
         return sorted([*found, *self.choices], key=_bits, reverse=True)
 
 
-class _Item(msgspec.Struct, frozen=True):
-    """Something that a quantifier may follow: the branches of a group, or a gap."""
-
-    branches: Sequence[_Sequence] = ()
-    is_zero_width: bool = False
-
-
-class _Reader:
-    """Reads an expression that compiles, from its start to its end."""
-
-    def __init__(self, source: str, flags: int) -> None:
-        self._source = source
-        self._flags = flags
-        self._at = 0
-        self._sets: dict[bytes, ByteSet] = {}
-
-    def branches(self, depth: int = 0) -> list[_Sequence]:
-        """The branches up to the end of the expression or of the group."""
-        found = [_Sequence()]
-        while self._at < len(self._source):
-            if self._source[self._at] == ")" and depth:
-                break
-            if self._source[self._at] == "|":
-                self._at += 1
-                found.append(_Sequence())
-                continue
-            item = self._item(depth)
-            self._repeat(found[-1], item)
-        return found
-
-    def _item(self, depth: int) -> _Item:
-        character = self._source[self._at]
-        if character == "(":
-            return self._group(depth)
-        if character in "^$":
-            self._at += 1
-            return _Item(is_zero_width=True)
-        if character == ".":
-            self._at += 1
-            return _Item()
-        if character == "[":
-            start, self._at = self._at, class_end(self._source, self._at)
-            return _run([self._set(encoded(self._source[start : self._at]))])
-        if character == "\\":
-            return self._escape()
-        self._at += 1
-        return self._literal(character)
-
-    def _escape(self) -> _Item:
-        escaped = self._source[self._at + 1]
-        self._at += 2
-        if escaped in _ZERO_WIDTH:
-            return _Item(is_zero_width=True)
-        if escaped in _CLASSES or escaped in _CONTROL:
-            return _run([self._set(f"\\{escaped}".encode())])
-        if escaped == "x":
-            self._at += 2
-            return _run([self._set(self._source[self._at - 4 : self._at].encode())])
-        if escaped.isalnum() and escaped <= _LAST_ASCII:
-            raise Unclear  # a reference to a group, a number
-        return self._literal(escaped)
-
-    def _literal(self, character: str) -> _Item:
-        if character <= _LAST_ASCII:
-            return _run([self._set(re.escape(character).encode())])
-        if self._flags & re.IGNORECASE:
-            return _Item()
-        return _run([frozenset((byte,)) for byte in encoded(character)])
-
-    def _group(self, depth: int) -> _Item:
-        source, start = self._source, self._at
-        named = _NAMED_GROUP.match(source, start)
-        opened = named[0] if named else next((each for each in ("(?:", "(?>") if source.startswith(each, start)), "(")
-        if opened == "(" and source.startswith("(?", start):
-            if not _SKIPPED_GROUP.match(source, start):
-                raise Unclear  # flags that change how the rest is read, a choice by an earlier group
-            self._at = group_end(source, start)
-            return _Item(is_zero_width=source.startswith(("(?=", "(?!", "(?<"), start))
-        self._at += len(opened)
-        branches = self.branches(depth + 1)
-        self._at += 1
-        return _Item(branches)
-
-    def _set(self, source: bytes) -> ByteSet:
-        """The bytes that a class, an escape or a character matches."""
-        known = self._sets.get(source)
-        if known is None:
-            pattern = re.compile(source, self._flags)
-            known = frozenset(byte for byte in range(256) if pattern.fullmatch(bytes((byte,))))
-            self._sets[source] = known
-        return known
-
-    def _repeat(self, sequence: _Sequence, item: _Item) -> None:
-        """Append an item to a sequence, as often as the quantifier after it requires."""
-        least, most = self._quantifier()
-        if item.is_zero_width and (least, most) == (1, 1):
-            return
-        run = _as_run(item.branches)
-        if run is not None and least:
-            copies = list(run) * min(least, max(1, _MOST_COPIES // max(1, len(run))))
-            sequence.runs[-1] += copies
-            if most != least or len(copies) < least * len(run):
-                sequence.cut()
-                sequence.runs[-1] += copies
-            return
-        if least and item.branches:
-            sequence.choices += _choices(item.branches)
-        sequence.cut()
-
-    def _quantifier(self) -> tuple[int, int | None]:
-        """The least and most repetitions of the item before."""
-        found = _QUANTIFIER.match(self._source, self._at)
-        if found is None:
-            return 1, 1
-        self._at = found.end()
-        if self._source[self._at : self._at + 1] in ("?", "+"):  # lazy, possessive
-            self._at += 1
-        if found[0] in "*+?":
-            return int(found[0] == "+"), (1 if found[0] == "?" else None)
-        least = int(found[1] or 0)
-        most = (int(found[3]) if found[3] else None) if found[2] else least
-        return least, most
-
-
-def requirements(source: str, *, ignore_case: bool) -> tuple[Requirement, ...]:
+def _requirements(source: bytes, flags: int) -> tuple[Requirement, ...]:
     """The requirements of a valid expression, the most selective first; empty if nothing is certain."""
-    if "(?#" in source:  # a comment, unless inside a class: brackets in it have no meaning
-        return ()
-    flags = re.IGNORECASE if ignore_case else 0
-    at_start = _FLAGS_AT_START.match(source)
-    if at_start is not None:
-        source = source[at_start.end() :]
-        flags |= re.IGNORECASE if "i" in at_start[1] else 0
-    try:
-        choices = _choices(_Reader(source, flags).branches())
-    except (Unclear, RecursionError):
-        return ()
-    choices.sort(key=_bits, reverse=True)
+    tree = _parser.parse(source, flags)
+    choices = _read(tree, tree.state.flags).alternatives()
     return tuple(tuple(_needle(run) for run in runs) for runs in choices[:_MOST_REQUIREMENTS])
 
 
-def lower_case_needle(text: bytes) -> Needle:
-    """A needle for text, ignoring the case of ASCII letters."""
-    return Needle(text.lower(), _LOWER)
+def _read(tree: Iterable[tuple[Any, Any]], flags: int) -> _Sequence:
+    """A part of an expression's tree, in which the flags hold."""
+    found = _Sequence()
+    for kind, content in tree:
+        members = _members(kind, content, flags)
+        if members is not None:
+            found.runs[-1].append(members)
+        elif kind is _constants.SUBPATTERN:
+            _, added, removed, inner = content
+            found.repeat([_read(inner, (flags | added) & ~removed)], 1, 1)
+        elif kind is _constants.ATOMIC_GROUP:
+            found.repeat([_read(content, flags)], 1, 1)
+        elif kind is _constants.BRANCH:
+            found.repeat([_read(each, flags) for each in content[1]], 1, 1)
+        elif kind in _REPEATS:
+            least, most, inner = content
+            found.repeat([_read(inner, flags)], least, most)
+        elif kind not in _ZERO_WIDTH:
+            found.cut()
+    return found
 
 
-# -- runs --------------------------------------------------------------------------------------------------------
-
-
-def _run(sets: list[ByteSet]) -> _Item:
-    return _Item([_Sequence([sets])])
-
-
-def _as_run(branches: Sequence[_Sequence]) -> Run | None:
-    """The run equal to the branches, if there is one branch that is a run, or each branch is a single byte."""
-    if not branches or not all(each.is_run for each in branches):
+def _members(kind: Any, content: Any, flags: int) -> ByteSet | None:
+    """The bytes that an item of one byte matches; None for other items, and where they depend on the locale."""
+    if flags & re.LOCALE or kind not in (_constants.LITERAL, _constants.NOT_LITERAL, _constants.IN):
         return None
-    runs = [each.runs[0] for each in branches]
-    if len(runs) == 1:
-        return tuple(runs[0])
-    return (frozenset().union(*(run[0] for run in runs)),) if all(len(run) == 1 for run in runs) else None
+    is_negated = kind is _constants.NOT_LITERAL
+    found: set[int] = set()
+    for each, value in content if kind is _constants.IN else [(_constants.LITERAL, content)]:
+        if each is _constants.NEGATE:
+            is_negated = True
+        elif each is _constants.LITERAL:
+            found.add(value)
+        elif each is _constants.RANGE:
+            found.update(range(value[0], value[1] + 1))
+        elif each is _constants.CATEGORY and value in _CATEGORIES:
+            found |= _category(_CATEGORIES[value])
+        else:
+            return None
+    if flags & re.IGNORECASE:
+        found |= {_SWAPPED[each] for each in found}
+    return _ALL_BYTES - found if is_negated else frozenset(found)
 
 
-def _choices(branches: Sequence[_Sequence]) -> list[list[Run]]:
+@cache
+def _category(source: bytes) -> ByteSet:
+    return frozenset(each for each in _ALL_BYTES if re.fullmatch(source, bytes((each,))))
+
+
+def _choices(branches: list[_Sequence]) -> list[list[Run]]:
     """Sets of runs, valid for all branches together; a match contains at least one run of each set."""
     of_branches = [each.alternatives() for each in branches]
     if len(of_branches) == 1:
@@ -274,7 +251,7 @@ def _needle(run: Run) -> Needle:
     return Needle(bytes(numbers[each] for each in run), bytes(table))
 
 
-# -- places in an expression -------------------------------------------------------------------------------------
+# -- a regular expression for bytes -----------------------------------------------------------------------------
 
 
 def encoded(text: str) -> bytes:
@@ -283,96 +260,6 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise ValueError(f"not text: {error.reason}") from None
-
-
-def class_end(source: str, start: int) -> int:
-    """The index after the class that starts at ``start``; the end of the source if it is not closed."""
-    at = start + 1
-    if source[at : at + 1] == "^":
-        at += 1
-    if source[at : at + 1] == "]":
-        at += 1
-    while at < len(source) and source[at] != "]":
-        at += 2 if source[at] == "\\" else 1
-    return min(at + 1, len(source))
-
-
-def group_end(source: str, start: int) -> int:
-    """The index after the group that starts at ``start``; the end of the source if it is not closed."""
-    depth = 0
-    at = start
-    while at < len(source):
-        character = source[at]
-        if character == "[":
-            at = class_end(source, at)
-            continue
-        depth += (character == "(") - (character == ")")
-        at += 2 if character == "\\" else 1
-        if depth == 0:
-            break
-    return min(at, len(source))
-
-
-_RAW_BYTES = range(0xDC80, 0xDD00)  # surrogateescape's stand-ins for bytes that are not UTF-8
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """A pattern to find in a field.
-
-    Either ``needle`` or ``verifier`` decides whether a field matches. A matching field contains at least one needle of
-    each requirement in ``required``; the most selective requirement comes first.
-    """
-
-    needle: Needle | None = None
-    verifier: re.Pattern[bytes] | None = None
-    required: tuple[Requirement, ...] = ()
-
-    def __post_init__(self) -> None:
-        if (self.needle is None) == (self.verifier is None):
-            raise ValueError("a pattern needs a needle or a verifier")
-
-
-def bytes_pattern(text: bytes) -> Pattern:
-    """These bytes, anywhere in a field; no bytes at all lie in every field that is not null."""
-    return _literal(Needle(text))
-
-
-def text_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
-    """This text in UTF-8, anywhere in a field.
-
-    ``ignore_case`` takes each character's upper and lower case forms where they are single characters; ASCII letters
-    match ASCII letters only. Raises ValueError for text that UTF-8 cannot carry.
-    """
-    if not ignore_case:
-        return _literal(Needle(encoded(text)))
-    if text.isascii():
-        return _literal(lower_case_needle(text.encode()))
-    return _regex("".join(re.escape(each) for each in text), ignore_case)
-
-
-def regex_pattern(source: str, *, ignore_case: bool = False) -> Pattern:
-    """A regular expression, Python's on bytes; a character past ASCII stands for its UTF-8 bytes as a whole.
-
-    Raises ValueError for one that does not compile, and for a character past ASCII in a ``[]`` class.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _regex(source, ignore_case)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-
-
-def _literal(needle: Needle) -> Pattern:
-    return Pattern(needle, required=((needle,),) if needle.text else ())
-
-
-def _regex(source: str, ignore_case: bool) -> Pattern:
-    verifier = re.compile(_bytes_source(source, ignore_case), re.IGNORECASE if ignore_case else 0)
-    return Pattern(verifier=verifier, required=requirements(source, ignore_case=ignore_case))
-
-
-# -- a regular expression for bytes -----------------------------------------------------------------------------
 
 
 def _bytes_source(source: str, ignore_case: bool) -> bytes:
@@ -384,7 +271,7 @@ def _bytes_source(source: str, ignore_case: bool) -> bytes:
     while at < len(source):
         character = source[at]
         if character == "[":
-            end = class_end(source, at)
+            end = _class_end(source, at)
             parts.append(_class_bytes(source[at:end]))
             at = end
             continue
@@ -418,3 +305,15 @@ def _case_forms(character: str) -> list[str]:
     for _ in range(2):  # the second round finds a final sigma's sibling
         forms |= {form for each in forms for form in (each.lower(), each.upper()) if len(form) == 1}
     return sorted(forms)
+
+
+def _class_end(source: str, start: int) -> int:
+    """The index after the class that starts at ``start``; the end of the source if it is not closed."""
+    at = start + 1
+    if source[at : at + 1] == "^":
+        at += 1
+    if source[at : at + 1] == "]":
+        at += 1
+    while at < len(source) and source[at] != "]":
+        at += 2 if source[at] == "\\" else 1
+    return min(at + 1, len(source))
