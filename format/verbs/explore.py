@@ -38,13 +38,12 @@ from format.node.target import Target
 from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
 from format.rows.side_file_rows import side_file_blocks
-from format.scan.drivers import scan_logs
 from format.scan.progress import Advance
 from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.lookup import Lookup
-from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, logs_to_search
+from format.verbs.grep.grep import Criteria, FoundRecords, grep
 from format.verbs.grep.pattern import Pattern
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
@@ -700,7 +699,7 @@ def matches(scope: Target, pattern: Pattern, from_offset: int, advance: Advance)
     ``advance`` gets the bytes that were read, and may raise to end the search.
     """
     criteria = Criteria(pattern, selection=Selection(from_offset=from_offset))
-    for item in scan_logs(GrepScan(criteria), logs_to_search(scope, criteria), advance=advance):
+    for item in grep(scope, criteria, advance=advance):
         if isinstance(item, Finding):
             yield item
         elif isinstance(item, FoundRecords):

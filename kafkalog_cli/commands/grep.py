@@ -290,7 +290,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 def _check_searchable(target: Target) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.verbs.grep.grep import is_searchable
+    from format.scan.selected_logs import LOG_KINDS
     from kafkalog_cli.render.escape import printable
 
     try:
@@ -299,7 +299,7 @@ def _check_searchable(target: Target) -> None:
         return  # the search reports it
     except InputError as error:
         raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
-    if not is_searchable(found):
+    if found not in LOG_KINDS:
         raise typer.BadParameter(
             printable(
                 f"{target.path}: a file of the kind {found.value} holds no records; give a .log file or a directory"
