@@ -6,7 +6,7 @@ is read once, and at most one chunk of each is in memory. Equal batches are comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 import msgspec
@@ -366,33 +366,34 @@ def _compare_records(
         take_lone(1, right_side.rows(np.flatnonzero(is_lone)))
 
 
-class PairDifference(msgspec.Struct):
-    """The differences between two replicas.
+#: The kinds of differences, the gravest first.
+KINDS = ("diverged", "behind", "different_bytes", "identical")
 
-    ``diverged``: the first offset that both should have, where their records differ or one has none. ``ahead``: the
-    first offset that one has past the end of the other. ``other_bytes``: the first offset where equal records have
-    different bytes, were compacted away, or cannot be read in one of them.
+
+class PairDifference(msgspec.Struct):
+    """The differences between two replicas: the first offset of each kind.
+
+    ``diverged``: both should have the offset, and their records differ or one has none. ``behind``: one has it past the
+    end of the other. ``different_bytes``: equal records have different bytes, were compacted away, or cannot be read in
+    one of them.
     """
 
-    diverged: int | None = None
-    ahead: int | None = None
-    other_bytes: int | None = None
+    firsts: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def note(self, kind: str, ranges: Iterable[Range]) -> None:
+        """Note offsets that differ."""
+        for first, _ in ranges:
+            self.firsts[kind] = min(first, self.firsts.get(kind, first))
 
     @property
     def kind(self) -> str:
-        if self.diverged is not None:
-            return "diverged"
-        if self.ahead is not None:
-            return "behind"
-        return "identical" if self.other_bytes is None else "different_bytes"
+        """The gravest kind."""
+        return next((kind for kind in KINDS if kind in self.firsts), "identical")
 
     @property
     def offset(self) -> int | None:
-        """The first offset of the difference that determines the kind."""
-        for each in (self.diverged, self.ahead, self.other_bytes):
-            if each is not None:
-                return each
-        return None
+        """The first offset of the gravest kind."""
+        return self.firsts.get(self.kind)
 
 
 class ReplicaDifference(msgspec.Struct):
@@ -481,8 +482,10 @@ class Comparison:
         bounds = start, bounds[1]
         for holder, lacking in (pair, pair[::-1]):
             if self.logs[lacking].is_at_end:
-                window = windows[holder]
-                self._add_ahead(holder, lacking, [] if window is None else spans_of(window, bounds))
+                window, end = windows[holder], self.logs[lacking].log_end_offset
+                ranges = [] if window is None else spans_of(window, bounds)
+                self._add_only(holder, lacking, "behind", clipped(ranges, end, 2**63))
+                self._add_only(holder, lacking, "diverged", clipped(ranges, 0, end - 1))
                 return
         left, right = windows[one], windows[other]
         if left is None or right is None:
@@ -500,77 +503,57 @@ class Comparison:
     def _add_found(self, pair: tuple[int, int], found: WindowDifference) -> None:
         difference = self.pairs[pair]
         for side, (holder, lacking) in enumerate((pair, pair[::-1])):
-            only = found.other_content + found.other_epochs[side]
-            self._only.setdefault((holder, lacking), []).extend(only)
-            difference.diverged = _least(difference.diverged, only)
+            self._add_only(holder, lacking, "diverged", found.other_content + found.other_epochs[side])
             log = self.logs[holder]
             for lost, error in found.unreadable[side]:
                 if not is_covered(lost, log.damaged):
                     log.note_damaged(lost)
                     log.findings.append(finding_of(error, log.replica.partition.location().at(offset=lost[0])))
-                difference.other_bytes = _least(difference.other_bytes, [lost])
-        difference.other_bytes = _least(difference.other_bytes, found.same_records + found.unknown)
+                difference.note("different_bytes", [lost])
+        difference.note("different_bytes", found.same_records + found.unknown)
         for number in pair:
             self.differences[number].unknown.add(found.unknown)
         for side, (holder, lacking) in enumerate((pair, pair[::-1])):
             self._add_lone_ranges(holder, lacking, found.lone[side])
 
-    def _add_ahead(self, holder: int, lacking: int, ranges: list[Range]) -> None:
-        """Note batches past the end of the other replica."""
-        end = self.logs[lacking].log_end_offset
+    def _add_only(self, holder: int, lacking: int, kind: str, ranges: list[Range]) -> None:
+        """Note offsets that one replica has, and the other lacks or has otherwise."""
         self._only.setdefault((holder, lacking), []).extend(ranges)
-        pair = self._pair(holder, lacking)
-        pair.ahead = _least(pair.ahead, clipped(ranges, end, 2**63))
-        pair.diverged = _least(pair.diverged, clipped(ranges, 0, end - 1))
+        self._pair(holder, lacking).note(kind, ranges)
 
     def _add_window(self, holder: int, lacking: int, window: Window, bounds: Range) -> None:
         """Note batches that the other replica lacks, though its log goes on after them."""
         damaged = self.logs[lacking].damaged
         spans = spans_of(window, bounds)
         if all(is_covered(each, damaged) for each in spans):
-            self._add_unreadable(holder, lacking, spans)
-            return
-        if not window.has_records:
+            self._add_only(holder, lacking, "different_bytes", spans)
+        elif not window.has_records:
             self._add_lone_ranges(holder, lacking, spans)
-            return
-        for table in records_of(window, bounds, self._limits):
-            self._add_lone(holder, lacking, table)
-
-    def _add_unreadable(self, holder: int, lacking: int, ranges: list[Range]) -> None:
-        self._only.setdefault((holder, lacking), []).extend(ranges)
-        pair = self._pair(holder, lacking)
-        pair.other_bytes = _least(pair.other_bytes, ranges)
+        else:
+            for table in records_of(window, bounds, self._limits):
+                self._add_lone(holder, lacking, table)
 
     def _add_lone(self, holder: int, lacking: int, table: RecordTable) -> None:
         """Note records that the other replica lacks, though its log goes on after them."""
         damaged = are_inside(table.offset, self.logs[lacking].damaged)
         if damaged.any():
-            self._add_unreadable(holder, lacking, runs(table.offset[damaged]))
+            self._add_only(holder, lacking, "different_bytes", runs(table.offset[damaged]))
             table = table.rows(~damaged)
         lost = table.offset
         if self._may_be_compacted(holder, lacking):
             lost = self._missing[holder].add(table, lacking)
-        ranges = runs(lost)
-        self._only.setdefault((holder, lacking), []).extend(ranges)
-        pair = self._pair(holder, lacking)
-        pair.diverged = _least(pair.diverged, ranges)
+        self._add_only(holder, lacking, "diverged", runs(lost))
 
     def _add_lone_ranges(self, holder: int, lacking: int, ranges: list[Range]) -> None:
         """Note offsets of lacking batches of which only the headers are known."""
         damaged = merged(self.logs[lacking].damaged)
-        unreadable = intersection([ranges, damaged])
-        if unreadable:
-            self._add_unreadable(holder, lacking, unreadable)
+        self._add_only(holder, lacking, "different_bytes", intersection([ranges, damaged]))
         lost = without(ranges, damaged)
-        if not lost:
-            return
-        pair = self._pair(holder, lacking)
         if self._may_be_compacted(holder, lacking):
             self.differences[lacking].undecided_offsets.add(lost)
-            pair.other_bytes = _least(pair.other_bytes, lost)
-            return
-        self._only.setdefault((holder, lacking), []).extend(lost)
-        pair.diverged = _least(pair.diverged, lost)
+            self._pair(holder, lacking).note("different_bytes", lost)
+        else:
+            self._add_only(holder, lacking, "diverged", lost)
 
     def _may_be_compacted(self, one: int, other: int) -> bool:
         """Whether the topic may be compacted, by the checkpoints of the cleaner."""
@@ -586,16 +569,13 @@ class Comparison:
                         left.setdefault((holder, lacking), []).append((offset, offset))
             for lacking, count in missing.compacted.items():
                 self.differences[lacking].compacted_count = max(self.differences[lacking].compacted_count, count)
-                pair = self._pair(holder, lacking)
                 first = missing.first_compacted[lacking]
-                pair.other_bytes = _least(pair.other_bytes, [(first, first)])
+                self._pair(holder, lacking).note("different_bytes", [(first, first)])
             for lacking, count in missing.undecided.items():
                 self.differences[lacking].undecided_count += count
-                pair = self._pair(holder, lacking)
-                pair.other_bytes = 0 if pair.other_bytes is None else pair.other_bytes
+                self._pair(holder, lacking).firsts.setdefault("different_bytes", 0)
         for (holder, lacking), ranges in left.items():
-            pair = self._pair(holder, lacking)
-            pair.diverged = _least(pair.diverged, ranges)
+            self._pair(holder, lacking).note("diverged", ranges)
         self._add_up(left)
 
     def _add_up(self, only: dict[tuple[int, int], list[Range]]) -> None:
@@ -617,9 +597,3 @@ class Comparison:
 
     def _pair(self, one: int, other: int) -> PairDifference:
         return self.pairs[min(one, other), max(one, other)]
-
-
-def _least(known: int | None, ranges: list[Range]) -> int | None:
-    """The first offset of the ranges, or the known one if that is less."""
-    firsts = [first for first, _ in ranges]
-    return min([*firsts, *([] if known is None else [known])], default=None)

@@ -119,8 +119,6 @@ def replica_epochs(
 
 #: Seconds for each byte, measured with replicas of equal bytes.
 _COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
-#: The kinds of differences, the gravest first.
-KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 
 class ReplicaResult(msgspec.Struct, frozen=True):
@@ -352,13 +350,16 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
                 size_bytes=log.replica.size_bytes,
             )
         )
-    kind, offset = _gravest(comparison.pairs.values())
+    gravest = PairDifference()
+    for pair in comparison.pairs.values():
+        if pair.offset is not None:
+            gravest.note(pair.kind, [(pair.offset, pair.offset)])
     return PartitionResult(
         topic=group.topic,
         number=group.number,
         name=group.name,
-        kind=kind,
-        offset=offset,
+        kind=gravest.kind,
+        offset=gravest.offset,
         replicas=replicas,
         truncate_to=truncate_to,
         findings=findings,
@@ -411,14 +412,6 @@ def _order(
         replica.node_id not in assignment.complete_replicas,
         number,
     )
-
-
-def _gravest(pairs: Iterable[PairDifference]) -> tuple[str, int | None]:
-    """The gravest kind of all pairs, and its first offset."""
-    found = [(KINDS.index(pair.kind), pair.offset) for pair in pairs]
-    gravest = min(rank for rank, _ in found)
-    offsets = [offset for rank, offset in found if rank == gravest and offset is not None]
-    return KINDS[gravest], min(offsets, default=None)
 
 
 def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], limits: Limits) -> ReplicaEpochs:

@@ -106,50 +106,34 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             raise NotALogDir("diff compares partitions and log directories", Location(str(target.path)))
     result = Matching()
-    if all(target.kind is Kind.PARTITION for target in targets):
-        _match_partitions(targets, limits, result)
-        return result
-    groups: dict[tuple[str, int], list[Replicas]] = {}
+    replicas = list(_found(targets, limits, result.findings))
     seen: dict[tuple[int, int], Path] = {}
-    for replica in _found(targets, limits, result.findings):
+    for replica in replicas:
         _refuse_same_directory(replica, seen)
-        key = replica.partition.key
-        if key is not None and replica.partition.mark is None:
-            _add(groups.setdefault(key, []), replica)
+    groups: dict[tuple[str | None, int | None], list[Replicas]] = {}
+    if all(target.kind is Kind.PARTITION for target in targets):
+        keys = sorted({each.partition.key for each in replicas if each.partition.key is not None})
+        if len(keys) > 1:
+            names = " and ".join(f"{topic}-{number}" for topic, number in keys[:2])
+            raise InputError(
+                f"{names} are different partitions, not replicas of one partition", Location(str(targets[0].path))
+            )
+        for replica in replicas:
+            _add(groups.setdefault(keys[0] if keys else (None, None), []), replica)
+    else:
+        for replica in replicas:
+            if replica.partition.key is not None and replica.partition.mark is None:
+                _add(groups.setdefault(replica.partition.key, []), replica)
     for key in sorted(groups):
         if len(groups[key]) > 1:
             result.findings.append(_conflict(groups[key]))
         for group in groups[key]:
+            group.topic, group.number = key
             if len(group.replicas) > 1:
                 result.groups.append(group)
             else:
                 result.single.append(group.name)
     return result
-
-
-def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matching) -> None:
-    replicas = list(_found(targets, limits, result.findings))
-    seen: dict[tuple[int, int], Path] = {}
-    for replica in replicas:
-        _refuse_same_directory(replica, seen)
-    keys = sorted({each.partition.key for each in replicas if each.partition.key is not None})
-    if len(keys) > 1:
-        names = " and ".join(f"{topic}-{number}" for topic, number in keys[:2])
-        raise InputError(
-            f"{names} are different partitions, not replicas of one partition", Location(str(targets[0].path))
-        )
-    topic, number = keys[0] if keys else (None, None)
-    groups: list[Replicas] = []
-    for replica in replicas:
-        _add(groups, replica)
-    if len(groups) > 1:
-        result.findings.append(_conflict(groups))
-    for group in groups:
-        group.topic, group.number = topic, number
-        if len(group.replicas) > 1:
-            result.groups.append(group)
-        else:
-            result.single.append(group.name)
 
 
 def _add(groups: list[Replicas], replica: Replica) -> None:
