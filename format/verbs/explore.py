@@ -377,18 +377,20 @@ class ByteView(msgspec.Struct, frozen=True):
 
 def view_of(place: Place) -> ByteView:
     """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read."""
-    if place.kind is PlaceKind.BATCH:
-        return _batch_view(place)
-    if place.kind is PlaceKind.RECORD:
-        return _record_view(place)
-    if place.kind is PlaceKind.ENTRY:
-        return _entry_view(place)
-    if place.kind is PlaceKind.DAMAGE:
-        content = _content(place)
-        return ByteView(content, place.position, (Region(0, len(content), "damage", place.label),), note=_cut(place))
-    if place.kind is PlaceKind.FILE:
-        return _file_view(place)
-    return ByteView(decoded=(("path", str(place.path)),))
+    views = {
+        PlaceKind.BATCH: _batch_view,
+        PlaceKind.RECORD: _record_view,
+        PlaceKind.ENTRY: _entry_view,
+        PlaceKind.DAMAGE: _damage_view,
+        PlaceKind.FILE: _file_view,
+    }
+    view = views.get(place.kind)
+    return ByteView(decoded=(("path", str(place.path)),)) if view is None else view(place)
+
+
+def _damage_view(place: Place) -> ByteView:
+    content = _content(place)
+    return ByteView(content, place.position, (Region(0, len(content), "damage", place.label),), note=_cut(place))
 
 
 def _content(place: Place) -> bytes:
@@ -510,11 +512,9 @@ def _file_view(place: Place) -> ByteView:
                 note = "the first batch of the file"
                 return ByteView(view.content, 0, view.regions, (("size_bytes", place.size_bytes),), view.layouts, note)
     regions = tuple(_file_regions(content, kind))
-    layouts = tuple(ENTRY_LAYOUTS.values()) if kind in ENTRY_LAYOUTS else ()
+    layouts: tuple[Layout, ...] = (ENTRY_LAYOUTS[kind],) if kind in ENTRY_LAYOUTS else ()
     if kind is Kind.PRODUCER_SNAPSHOT:
         layouts = (layout.PRODUCER_SNAPSHOT_HEADER, layout.PRODUCER_SNAPSHOT_ENTRY)
-    elif kind in ENTRY_LAYOUTS:
-        layouts = (ENTRY_LAYOUTS[kind],)
     return ByteView(content, 0, regions, tuple(_rows_of(place)), layouts, _cut(place))
 
 

@@ -26,7 +26,7 @@ from format.scan.cost import size_of
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
-from format.scan.read_log import selected_chunks
+from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
 from format.scan.selection import Selection
 from format.scan.serial import SerialDriver
@@ -54,44 +54,13 @@ class SegmentTimes(msgspec.Struct, frozen=True):
         return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
 
 
-class _Headers(msgspec.Struct, frozen=True):
-    """A walk over headers, whose parts are the largest timestamp and the last offset of each chunk."""
+class _Chunks(msgspec.Struct, frozen=True):
+    """A walk whose parts are chunks, and findings about them."""
 
-    limits: Limits
+    needs: Needs
 
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.HEADERS, limits=self.limits)
-
-    def parts(self, opened: OpenedRange) -> Iterator[tuple[int, int] | Finding]:
-        for item in selected_chunks(opened, self.needs):
-            if isinstance(item, Finding):
-                yield item
-            elif len(item.chunk.table):
-                table = item.chunk.table
-                yield int(table.max_timestamp.max()), table.last_offset_of(len(table) - 1)
-
-
-class _TimestampSearch(msgspec.Struct, frozen=True):
-    """A walk that yields the offset of the first record with a timestamp, found through the time index."""
-
-    timestamp: int
-    limits: Limits
-
-    @property
-    def needs(self) -> Needs:
-        selection = Selection(from_timestamp=self.timestamp)
-        return Needs(Depth.RECORDS, selection, self.limits, chunk_bytes=MIB)
-
-    def parts(self, opened: OpenedRange) -> Iterator[int]:
-        for item in selected_chunks(opened, self.needs):
-            if isinstance(item, Finding):
-                continue
-            for table in record_tables(item.chunk, which=item.readable, limits=self.limits):
-                rows = np.flatnonzero(table.timestamp == self.timestamp)
-                if len(rows):
-                    yield int(table.offset[rows[0]])
-                    return
+    def parts(self, opened: OpenedRange) -> Iterator[LogChunk | Finding]:
+        return selected_chunks(opened, self.needs)
 
 
 def read_segment_times(
@@ -149,28 +118,37 @@ def _index_timestamp(log: LogUnit) -> int | None:
 
 
 def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tuple[int, int | None]:
+    """The largest timestamp and the end offset from the batch headers; adds findings about them."""
     largest, end_offset = -1, None
-    with SerialDriver(_Headers(limits)) as driver:
-        for part in with_last_finding(log, driver.parts(log)):
-            if isinstance(part, Finding):
-                findings.append(part)
-            else:
-                largest, end_offset = max(largest, part[0]), part[1] + 1
+    with SerialDriver(_Chunks(Needs(Depth.HEADERS, limits=limits))) as driver:
+        for item in with_last_finding(log, driver.parts(log)):
+            if isinstance(item, Finding):
+                findings.append(item)
+            elif len(item.chunk.table):
+                table = item.chunk.table
+                largest = max(largest, int(table.max_timestamp.max()))
+                end_offset = table.last_offset_of(len(table) - 1) + 1
     return largest, end_offset
 
 
 def _offset_of(log: LogUnit, timestamp: int, limits: Limits) -> int | None:
+    """The offset of the first record with a timestamp, which the time index leads to; None where it cannot be read."""
+    needs = Needs(Depth.RECORDS, Selection(from_timestamp=timestamp), limits, chunk_bytes=MIB)
     try:
         with FileSource(log.path) as source:
             if source.bundled is not None and source.bundled.has_only_headers:
                 return source.bundled.outlined_offset(timestamp)
     except KafkaLogError:
         return None
-    with SerialDriver(_TimestampSearch(timestamp, limits)) as driver:
-        try:
-            return next(driver.parts(log), None)
-        except KafkaLogError:
-            return None
+    with SerialDriver(_Chunks(needs)) as driver:
+        for item in with_last_finding(log, driver.parts(log)):
+            if isinstance(item, Finding):
+                continue
+            for table in record_tables(item.chunk, which=item.readable, limits=limits):
+                rows = np.flatnonzero(table.timestamp == timestamp)
+                if len(rows):
+                    return int(table.offset[rows[0]])
+    return None
 
 
 ResultT = TypeVar("ResultT")
@@ -266,22 +244,27 @@ class Verdict(msgspec.Struct, frozen=True):
 def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[Verdict]:
     """The verdict on each segment, by base offset, after the broker's checks until nothing more is deleted."""
     deleted = _deleted(segments, log, now_ms)
-    verdicts = [Verdict(deleted_by=by, deletable_at=_own_time(each, log, by, now_ms))
-                for each, by in zip(segments, deleted, strict=False)]  # fmt: skip
+    verdicts = [
+        Verdict(deleted_by=by, deletable_at=_end_of(each, log) if by == "time" else now_ms)
+        for each, by in zip(segments, deleted, strict=False)
+    ]
     rest = segments[len(deleted) :]
-    missing = _bytes_missing(rest, log)
+    excess = sum(segment.size_bytes for segment in rest) - log.retention_bytes
+    has_size = "delete" in log.policies and log.retention_bytes >= 0
+    through = 0
     held_by: int | None = None
     at: int | None = 0
-    for number, segment in enumerate(rest):
+    for segment in rest:
         reason, own_at = _reason(segment, log, now_ms)
         # A segment is deleted only after all segments before it.
         at = None if at is None or own_at is None else max(at, own_at)
+        through += segment.size_bytes
         verdicts.append(
             Verdict(
                 retained_by="preceding_segment" if reason is None else reason,
                 held_by=held_by if reason is None else None,
                 deletable_at=at,
-                bytes_until_deletable=None if missing is None else missing[number],
+                bytes_until_deletable=max(through - excess, 0) if has_size else None,
             )
         )
         if reason is not None and held_by is None:
@@ -290,48 +273,28 @@ def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[
 
 
 def _deleted(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[str]:
-    """The checks that delete the first segments, one for each deleted segment."""
+    """The checks that delete the first segments, one for each deleted segment; a broker runs them in this order."""
+    checks = ("log_start_offset", "size", "time") if "delete" in log.policies else ("log_start_offset",)
     deleted: list[str] = []
     while True:
         count = len(deleted)
-        for name, is_breached in _conditions(segments, log, now_ms):
-            check = is_breached(segments[len(deleted) :])
-            for segment in segments[len(deleted) :]:
+        for check in checks:
+            rest = segments[len(deleted) :]
+            excess = sum(segment.size_bytes for segment in rest) - log.retention_bytes
+            for segment in rest:
+                if check == "size":
+                    is_breached = log.retention_bytes >= 0 and max(segment.size_bytes, 0) <= excess
+                    excess -= segment.size_bytes
+                elif check == "time":
+                    is_breached = 0 <= log.retention_ms < now_ms - segment.counted_ms
+                else:
+                    is_breached = _is_below_log_start(segment, log)
                 is_empty_last = segment.is_last and segment.size_bytes == 0
-                if is_empty_last or not _is_below_high_watermark(segment, log) or not check(segment):
+                if is_empty_last or not is_breached or not _is_below_high_watermark(segment, log):
                     break
-                deleted.append(name)
+                deleted.append(check)
         if len(deleted) == count:
             return deleted
-
-
-Check = Callable[[SegmentFacts], bool]
-
-
-def _conditions(
-    segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int
-) -> list[tuple[str, Callable[[Sequence[SegmentFacts]], Check]]]:
-    """The checks in the broker's order; each is made anew for the segments that are left."""
-
-    def log_start(rest: Sequence[SegmentFacts]) -> Check:
-        return lambda segment: _is_below_log_start(segment, log)
-
-    def size(rest: Sequence[SegmentFacts]) -> Check:
-        excess = [sum(segment.size_bytes for segment in rest) - log.retention_bytes]
-
-        def takes(segment: SegmentFacts) -> bool:
-            if log.retention_bytes < 0 or excess[0] < segment.size_bytes or excess[0] < 0:
-                return False
-            excess[0] -= segment.size_bytes
-            return True
-
-        return takes
-
-    def time(rest: Sequence[SegmentFacts]) -> Check:
-        return lambda segment: log.retention_ms >= 0 and now_ms - segment.counted_ms > log.retention_ms
-
-    by_limits = [("size", size), ("time", time)] if "delete" in log.policies else []
-    return [("log_start_offset", log_start), *by_limits]
 
 
 def _is_below_high_watermark(segment: SegmentFacts, log: LogFacts) -> bool:
@@ -342,10 +305,6 @@ def _is_below_log_start(segment: SegmentFacts, log: LogFacts) -> bool:
     if segment.is_last or segment.upper_offset is None or log.log_start_offset is None:
         return False
     return segment.upper_offset <= log.log_start_offset
-
-
-def _own_time(segment: SegmentFacts, log: LogFacts, by: str, now_ms: int) -> int | None:
-    return _end_of(segment, log) if by == "time" else now_ms
 
 
 def _end_of(segment: SegmentFacts, log: LogFacts) -> int | None:
@@ -371,19 +330,6 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
     if at is not None and at <= now_ms:
         return None, at
     return "future_timestamp" if segment.counted_ms > now_ms else "time", at
-
-
-def _bytes_missing(rest: Sequence[SegmentFacts], log: LogFacts) -> list[int] | None:
-    """How many bytes the log must grow until each segment is deleted by size; None without a limit."""
-    if "delete" not in log.policies or log.retention_bytes < 0:
-        return None
-    excess = sum(segment.size_bytes for segment in rest) - log.retention_bytes
-    missing = []
-    through = 0
-    for segment in rest:
-        through += segment.size_bytes
-        missing.append(max(through - excess, 0))
-    return missing
 
 
 _SNAPSHOTS = "snapshots"
