@@ -15,8 +15,7 @@ from format.node.partition import read_partition
 from format.verbs.find.find import find_offset
 from format.verbs.find.lookup import Visibility
 from tests.building import BASE_TIMESTAMP, batch, write_segment
-from tests.format.verbs.find.lookup_logs import write_checkpoint
-from tests.format.verbs.find.lookups import by_max, by_offset, by_time, seen, three_segments
+from tests.format.verbs.find.lookups import by_max, by_offset, by_time, seen, three_segments, write_checkpoint
 from tests.format.verbs.txns.transaction_logs import data, marker
 
 WRONG_ENTRY = (6).to_bytes(4, "big") + (1).to_bytes(4, "big")

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.building import BASE_TIMESTAMP, batch
-from tests.format.verbs.find.lookup_logs import (
-    batch_of,
-    write_indexed,
-)
 from tests.format.verbs.find.lookups import (
     Seen,
+    batch_of,
     by_max,
     by_offset,
     by_time,
+    write_indexed,
 )
 
 pytestmark = pytest.mark.long
