@@ -389,5 +389,5 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         self.lookup.match = match
         unsure = self.bounds.unsure_words(offset)
         if unsure and self.bounds.replicated_end is not None and not past_high_watermark:
-            self.lookup.not_checked.append(f"whether a broker returns the record, as it does once replicated: {unsure}")
+            self.lookup.not_checked.append(f"whether the record is replicated, so that a broker returns it: {unsure}")
         return None
