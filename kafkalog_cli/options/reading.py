@@ -22,7 +22,7 @@ from kafkalog_cli.render.escape import printable
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.state.tiered.tiered_logs import TieredLogs
+    from format.state.tiered_logs import TieredLogs
     from kafkalog_cli.runner import Run
 
 
@@ -202,7 +202,7 @@ class Tiering(msgspec.Struct, frozen=True):
             yield None
             return
         from format.node.remote_tier import joined_with
-        from format.state.tiered.tiered_logs import tiered_logs
+        from format.state.tiered_logs import tiered_logs
 
         found = tiered_logs(targets, place_of(self.remote), limits)
         run.findings(found.findings)

@@ -20,15 +20,11 @@ from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
 from format.scan.serial import SerialDriver
-from format.state.transactional_ids import TransactionalIds
 from format.verbs.groups.log_ends import log_end_of
-from format.verbs.ls.ls import ls
-from format.verbs.ls.partition_listing import ListedPartition
-from format.verbs.ls.segment_listing import SegmentListing
-from format.verbs.ls.units import ListScan, ListUnit
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.ls.ls import ListScan, ListUnit, ls
+from format.verbs.ls.partition_listing import ListedPartition, SegmentListing
+from format.verbs.txns.replicas import TransactionalIds
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.compacted_topics import compacted_topics_at
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan

@@ -11,9 +11,7 @@ from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.verbs.find.find import find_offset
 from format.verbs.find.trace import Match, NotFound
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 
 #: So many offsets past each end are asked for as well.
 _BEYOND = 3

@@ -6,7 +6,8 @@ cleaner checks no CRCs, and neither does this: a batch counts as it is if its re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import first_control_records
+from format.log.control_records import ControlRecord, first_control_records
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable
 from format.scan.folding import with_last_finding
@@ -25,11 +26,183 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.verbs.compaction.cleaned_transactions import CleanedTransactions
-from format.verbs.compaction.key_map import KeyMap, key_hashes
-from format.verbs.compaction.rewritten_sizes import rebuilt_size
+
+
+class CleanedTransactions(msgspec.Struct):
+    """The transactions of batches in log order; ``add_aborted`` takes their transaction index entries beforehand."""
+
+    _aborted: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
+    _known: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    _ongoing_aborted: dict[int, bool] = msgspec.field(
+        default_factory=dict
+    )  # producer id -> whether a batch of it was seen
+    _ongoing_committed: set[int] = msgspec.field(default_factory=set)
+
+    def add_aborted(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Add aborted transactions: the first offset and the producer of each."""
+        for entry in entries:
+            if entry not in self._known:
+                self._known.add(entry)
+                heappush(self._aborted, entry)
+
+    def is_aborted(self, producer_id: int, last_offset: int, *, is_transactional: bool) -> bool:
+        """Whether a data batch belongs to an aborted transaction."""
+        self._begin_aborted_up_to(last_offset)
+        if not is_transactional:
+            return False
+        if producer_id in self._ongoing_aborted:
+            self._ongoing_aborted[producer_id] = True
+            return True
+        self._ongoing_committed.add(producer_id)
+        return False
+
+    def is_needless(self, producer_id: int, last_offset: int, marker: ControlRecord | None) -> bool:
+        """Whether a control batch may be removed: its transaction has no batch left, or it is empty already."""
+        self._begin_aborted_up_to(last_offset)
+        if marker is None:
+            return True
+        if marker.type_name == "ABORT":
+            return not self._ongoing_aborted.pop(producer_id, False)
+        if marker.type_name == "COMMIT":
+            was_seen = producer_id in self._ongoing_committed
+            self._ongoing_committed.discard(producer_id)
+            return not was_seen
+        return False
+
+    def _begin_aborted_up_to(self, offset: int) -> None:
+        while self._aborted and self._aborted[0][0] <= offset:
+            _, producer_id = heappop(self._aborted)
+            self._ongoing_aborted.setdefault(producer_id, False)
+
 
 Int64Column = NDArray[np.int64]
+
+
+def rebuilt_size(records: RecordTable, keep: NDArray[np.bool_], horizons: Int64Column, sizes: Int64Column) -> None:
+    """Add to ``sizes`` (by batch row) the sizes of the kept records, and of the header with a batch's first one.
+
+    ``horizons`` has the delete horizon that each batch has or gets, -1 for none.
+    """
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        return
+    batches = records.batches
+    batch = records.batch[rows]
+    is_first = np.append(True, batch[1:] != batch[:-1])
+    timestamps = records.timestamp[rows]
+    first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(rows)), 0))
+    base = np.where(horizons[batch] >= 0, horizons[batch], timestamps[first_of])
+    is_v2 = batches.magic[batch] == 2
+    old = records.size_bytes[rows]
+    body = old - _body_prefix(old)
+    body += _varlong_size(timestamps - base) - _varlong_size(timestamps - batches.base_timestamp[batch])
+    new = np.where(is_v2, body + _varlong_size(body), old)
+    np.add.at(sizes, batch, new)
+    starts = np.unique(batch[is_v2])
+    begun = starts if not records.is_continued else starts[starts != int(batch[0])]
+    sizes[begun] += layout.RECORD_BATCH.size_bytes
+
+
+def _varlong_size(values: Int64Column) -> Int64Column:
+    """The bytes of a zigzag varint of each value."""
+    zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
+    size = np.ones(len(values), np.int64)
+    for bits in range(7, 64, 7):
+        size += zigzag >= np.uint64(1 << bits)
+    return size
+
+
+def _body_prefix(sizes: Int64Column) -> Int64Column:
+    """The bytes of the length field of records whose sizes, with that field, are given."""
+    prefix = np.ones(len(sizes), np.int64)
+    for length in range(1, 6):
+        # A body of b bytes has a length of n bytes where zigzag(b) < 2**(7n).
+        prefix = np.where(sizes - length >= 1 << (7 * length - 1), length + 1, prefix)
+    return prefix
+
+
+#: The number of parts that keys are divided into by their hash, so that adding some copies only parts of the map.
+_PARTS = 64
+_PENDING_ROWS = 256 * 1024
+
+
+def key_hashes(table: RecordTable) -> Int64Column:
+    """The hash of each record's key; of records without one, any number."""
+    content = bytes(table.buffer)
+    starts, lengths = table.key_start.tolist(), table.key_length.tolist()
+    spans = zip(starts, lengths, strict=True)
+    return np.fromiter((hash(content[at : at + max(size, 0)]) for at, size in spans), np.int64, len(starts))
+
+
+def _no_column() -> Int64Column:
+    return np.empty(0, np.int64)
+
+
+class _Part(msgspec.Struct):
+    """The hashes of one part of the map, sorted, and their offsets."""
+
+    hashes: Int64Column = msgspec.field(default_factory=_no_column)
+    offsets: Int64Column = msgspec.field(default_factory=_no_column)
+
+    def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
+        """Add keys in log order; the last offset of each is kept."""
+        hashes = np.concatenate((self.hashes, hashes))
+        offsets = np.concatenate((self.offsets, offsets))
+        order = np.argsort(hashes, kind="stable")
+        hashes, offsets = hashes[order], offsets[order]
+        is_last = np.append(hashes[1:] != hashes[:-1], True) if len(hashes) else np.empty(0, np.bool_)
+        self.hashes, self.offsets = hashes[is_last], offsets[is_last]
+
+
+class KeyMap(msgspec.Struct):
+    """The map of keys, filled in log order; ``latest_offset`` is the last offset that it covers, -1 for none."""
+
+    latest_offset: int = -1
+    _parts: list[_Part] = msgspec.field(default_factory=lambda: [_Part() for _ in range(_PARTS)])
+    _pending: list[tuple[Int64Column, Int64Column]] = msgspec.field(default_factory=list)
+    _pending_rows: int = 0
+
+    def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
+        """Add some keys and their offsets."""
+        self._pending.append((hashes, offsets))
+        self._pending_rows += len(hashes)
+        if self._pending_rows >= _PENDING_ROWS:
+            self.settle()
+
+    def settle(self) -> None:
+        """Merge the keys that were added since the last call."""
+        if not self._pending:
+            return
+        hashes = np.concatenate([each[0] for each in self._pending])
+        offsets = np.concatenate([each[1] for each in self._pending])
+        self._pending, self._pending_rows = [], 0
+        parts = hashes & (_PARTS - 1)
+        for number, part in enumerate(self._parts):
+            rows = parts == number
+            if rows.any():
+                part.add(hashes[rows], offsets[rows])
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        self.settle()
+        return sum(len(part.hashes) for part in self._parts)
+
+    def offsets_of(self, hashes: Int64Column) -> Int64Column:
+        """The latest offset of each key, -1 for a key that is not in the map."""
+        self.settle()
+        found = np.full(len(hashes), -1, np.int64)
+        parts = hashes & (_PARTS - 1)
+        for number, part in enumerate(self._parts):
+            rows = np.flatnonzero(parts == number)
+            if not len(rows) or not len(part.hashes):
+                continue
+            wanted = hashes[rows]
+            at = np.minimum(np.searchsorted(part.hashes, wanted), len(part.hashes) - 1)
+            is_there = part.hashes[at] == wanted
+            found[rows[is_there]] = part.offsets[at[is_there]]
+        return found
+
+
 Bools = NDArray[np.bool_]
 
 

@@ -20,9 +20,7 @@ from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
-from format.state.producer_events import Transaction
-from format.state.producers import newest_sound_snapshot
-from format.state.transactions import TransactionState
+from format.state.producers import Transaction, TransactionState, newest_sound_snapshot
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.trace import Match, MatchedBatch, Visibility
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from format.checks.record_contents import reading_findings
+from format.checks.records import reading_findings
 from format.columns import IS_MATCH, RowSchema, record_schema
 from format.findings import Finding
 from format.log.read_records import record_tables

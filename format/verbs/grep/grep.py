@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.checks.record_contents import reading_findings
+from format.checks.records import reading_findings
 from format.errors import NotALogDir
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -30,7 +30,7 @@ from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB

@@ -1,30 +1,34 @@
-"""ls of one log as a scan: adds up its batch headers.
-
-The parts are totals of some chunks, with findings; the fold adds them up, and limits the number of findings about
-damage.
-"""
+"""The totals of logs, from their batch headers: one log as a scan, and many small sound ones in one call."""
 
 from __future__ import annotations
 
+import os
+from array import array
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, finding, finding_of
+from format.io import read_policy
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import wrapper_table
-from format.log.walker import batch_chunks
+from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
+from format.node.live_files import LiveFiles
+from format.node.partition import Partition
 from format.scan.folding import results_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
 from format.scan.serial import SerialDriver
-from format.state.totals import LogTotals, OffsetsImpossible
+from format.state.log_headers import HeaderSums, LogTotals, OffsetsImpossible
 
 #: The most places of damage in one log that are reported one by one; the others are counted.
 MAX_DAMAGE_FINDINGS = 20
@@ -173,3 +177,64 @@ def _open_first_wrapper(
     table.last_offset_delta[0] = last_offset - first_offset
     table.base_timestamp[0] = int(inner.timestamp[0])
     return True
+
+
+_room: memoryview | None = None  # for one log, and one more byte, which shows whether it has grown
+
+
+class SoundLogs:
+    """The small logs of one partition, added up one after another; a context manager.
+
+    No log is added where a read policy is set, or the partition is not on a disk. With ``scan`` False logs are passed
+    over, not read.
+    """
+
+    def __init__(self, partition: Partition, advance: Advance, *, scan: bool = True) -> None:
+        self._advance = advance
+        self._sums = HeaderSums()
+        self._files = partition.live_files
+        self._scan = scan
+        self._directory_fd = -1
+        if scan and read_policy.current is None and self._files:
+            with suppress(OSError):
+                self._directory_fd = os.open(partition.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def add(self, start: int, end: int) -> int:
+        """Add the logs of segments from ``start`` to before ``end``; returns the number of the next one.
+
+        It stops at a segment that needs a closer look: it lacks an index, or its log is large or not sound.
+        """
+        if self._files is None:
+            return start
+        if not self._scan:
+            return end if self._files.have_indexes else start
+        if self._directory_fd < 0:
+            return start
+        stop = self._sums.add_logs(self._directory_fd, self._files.table, start, end, _reading_room())
+        self._advance(self._files.log_size_bytes(start, stop))
+        return stop
+
+    def log(self, number: int) -> tuple[int, int]:
+        """The base offset of a segment that was added, and the size of its log."""
+        files = self._files or LiveFiles(array("q"))
+        return files.base_offset(number), files.log_bytes(number)
+
+    def taken(self) -> LogTotals:
+        """The totals of the logs that were added since the last call."""
+        return self._sums.taken()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._directory_fd >= 0:
+            os.close(self._directory_fd)
+
+
+def _reading_room() -> memoryview:
+    global _room
+    if _room is None or len(_room) != HEADER_CHUNK_BYTES + 1:
+        _room = memoryview(bytearray(HEADER_CHUNK_BYTES + 1))
+    return _room

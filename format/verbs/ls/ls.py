@@ -17,29 +17,137 @@ from format.errors import KafkaLogError, NotALogDir
 from format.files import meta_properties
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
+from format.io.live_broker import settled
+from format.io.remote_path import path_of
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.directory_sizes import DirectorySizes, size_of_files
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir
+from format.node.file_location import location_of_directory, location_of_file
+from format.node.log_dir import Kind, LogDir, directory_around
+from format.node.offsets import MARKS_OF_REPLICAS
 from format.node.partition import Partition, key_of_directory, read_partition
-from format.node.partition_surroundings import (
-    MAX_BASE_OFFSET,
-    interrupted_finding,
-    unexpected_finding,
-    unexpected_note,
-)
+from format.node.partition_surroundings import MAX_BASE_OFFSET, interrupted_finding, unexpected_finding, unexpected_note
 from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
 from format.scan.cluster import current_cluster
 from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Driver, LogUnit
 from format.state.cluster_context import ClusterContext
-from format.verbs.ls.known_topics import known_by
-from format.verbs.ls.partition_listing import ListedPartition, PartitionListing
-from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
-from format.verbs.ls.units import ListScan, ListUnit
+from format.verbs.ls.partition_listing import (
+    ListedPartition,
+    PartitionListing,
+    PartitionTerms,
+    SegmentListing,
+    joined_notes,
+    list_log,
+    list_partition,
+    list_segment,
+)
+
+
+class ListUnit(msgspec.Struct, frozen=True):
+    """A partition directory, and the checkpoints around it."""
+
+    path: Path
+    checkpoints: Checkpoints
+
+
+class ListScan(msgspec.Struct, frozen=True):
+    """The scan of partitions: the results are the findings about each, and then its listing."""
+
+    scan: bool = True
+    segments: bool = True
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def walk(self) -> None:
+        """None: logs are not cut into ranges, since headers are read fast."""
+        return
+
+    def place(self, unit: ListUnit) -> Path:
+        """The partition directory."""
+        return unit.path
+
+    def logs(self, unit: ListUnit) -> tuple[LogUnit, ...]:
+        """None: the listing opens them itself."""
+        return ()
+
+    def results(self, unit: ListUnit, driver: Driver[Any]) -> Iterator[Finding | ListedPartition]:
+        """The findings, and the listing."""
+        return self.listed(unit, None, no_progress)
+
+    def listed(
+        self, unit: ListUnit, listed: Callable[[], Partition] | None, advance: Advance
+    ) -> Iterator[Finding | ListedPartition]:
+        """The results of a unit; ``listed`` returns the partition where its directory was listed before.
+
+        Beside a running broker, what is wrong is looked at again.
+        """
+        terms = PartitionTerms(self.scan, self.segments, self.limits, advance)
+        first = list_partition(unit.path, unit.checkpoints, terms, listed=listed)
+        if unit.checkpoints.lock is None or not unit.checkpoints.lock.may_be_held:
+            yield (yield from first)
+            return
+
+        def again() -> tuple[list[Finding], ListedPartition]:
+            own = PartitionTerms(self.scan, self.segments, self.limits)
+            return _read(list_partition(unit.path, Target(unit.path).checkpoints_around(self.limits), own))
+
+        findings, partition = settled(_read(first), again, location_of_directory(unit.path))
+        yield from findings
+        yield partition
+
+
+def _read(listing: Generator[Finding, None, ListedPartition]) -> tuple[list[Finding], ListedPartition]:
+    """The findings about a partition, and its listing."""
+    findings: list[Finding] = []
+    while True:
+        try:
+            findings.append(next(listing))
+        except StopIteration as end:
+            return findings, end.value
+
+
+def known_by(context: ClusterContext | None, listed: ListedPartition, log_dir: Path | None = None) -> ListedPartition:
+    """The listing with the topic id, if the directory has none, the topic's configs, and notes.
+
+    ``log_dir`` is the directory of the partition's own, for callers that have it.
+    """
+    listing = listed.listing
+    image = None if context is None else context.image
+    if context is None or image is None or listing.topic is None or listing.mark not in MARKS_OF_REPLICAS:
+        return listed
+    log_dir = log_dir or directory_around(path_of(listing.path))
+    if context.is_at_another_cluster(log_dir):
+        return listed
+    topic_id = image.topic_id(listing.topic)
+    configs = image.topic_configs(listing.topic)
+    note = None if listing.topic == CLUSTER_METADATA_TOPIC else _note(context, log_dir, listing, topic_id)
+    notes = [each for each in (listing.notes, note) if each]
+    known = replace(listing, topic_id=listing.topic_id or topic_id, configs=dict(configs), notes=joined_notes(notes))
+    return ListedPartition(known, listed.segments)
+
+
+def _note(context: ClusterContext, log_dir: Path, listing: PartitionListing, topic_id: str | None) -> str | None:
+    """Why the directory is stray; None where it is not, or where the image may be incomplete."""
+    image = context.image
+    if image is None or image.problem is not None:
+        return None
+    if listing.topic_id is not None and listing.topic_id != topic_id:
+        if listing.topic_id in image.names:
+            return f"stray: its topic id is that of {image.names[listing.topic_id]}"
+        return "stray: the metadata log has no topic of its id"
+    if topic_id is None:
+        return "stray: the metadata log has no topic of its name"
+    node_id = context.node_id_at(log_dir)
+    state = image.partitions.get((topic_id, -1 if listing.partition is None else listing.partition))
+    if node_id is not None and (state is None or node_id not in state.replicas):
+        return f"stray: the metadata log does not assign it to node {node_id}"
+    return None
+
 
 #: Sort keys. Sizes, counts and times sort the largest first; ties and unknown values sort by name.
 SORT_KEYS = ("name", "size", "segments", "batches", "time")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from format import layout
 from format.columns import (
     ASSIGNMENT,
     BATCH,
@@ -31,27 +35,145 @@ from format.columns import (
     TOPIC,
     TRANSACTION,
     TRANSACTION_TOTAL,
+    Column,
     RowSchema,
 )
 from format.errors import UnreadableFile
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.location import Location
+from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.rows.finding_rows import finding_of_row
 from format.rows.record_rows import Row
 from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
-from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
+from format.verbs.report.filling import (
+    FoundPartition,
+    KeptFindings,
+    add_findings,
+    add_histograms,
+    add_overview,
+    add_partitions,
+    directory_of,
+)
 from format.verbs.report.histograms import BytesByOffset
-from format.verbs.report.kept_findings import KeptFindings, directory_of
-from format.verbs.report.survey import Survey, SurveyedPartition
-from format.verbs.report.table_events import TableEvents
+from format.verbs.report.survey import DamagedPlace, Survey, SurveyedPartition, Timeline
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.report.timeline import Timeline
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.terms import Coverage
+from format.verbs.verify.walk import sound_batches
 from format.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_READ = (
+    *("topic", "partition", "position", "codec", "size_bytes", "base_offset", "last_offset", "record_count", "magic"),
+    *("base_timestamp", "max_timestamp", "leader_epoch", "crc_valid"),
+)
+#: The columns of rows that are read.
+BATCH_ROWS = (Column("path", "string", "the file"), *(each for each in BATCH.columns if each.name in _READ))
+#: Columns with the same name and meaning in both; a null in a row becomes -1.
+_SAME = (
+    *("position", "size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp"),
+    "leader_epoch",
+)
+
+
+def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]:
+    """The path, topic and partition of each log, and its batches, from rows with the columns BATCH_ROWS."""
+    if not batch.num_rows or not {column.name for column in BATCH_ROWS} <= set(batch.schema.names):
+        return
+    columns = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
+    for name in _SAME:
+        columns[:, BATCH_COLUMN[name]] = _numbers(batch, name)
+    columns[:, BATCH_COLUMN["last_offset_delta"]] = (
+        _numbers(batch, "last_offset") - columns[:, BATCH_COLUMN["base_offset"]]
+    )
+    columns[:, BATCH_COLUMN["attributes"]] = _codecs(batch)
+    crc_valid = _numbers(batch, "crc_valid").astype(np.int8)
+    paths = batch.column("path").dictionary_encode()
+    numbers: NDArray[np.int32] = paths.indices.to_numpy(zero_copy_only=False)
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)])).tolist()
+    for start, end in pairwise(starts):
+        path = str(paths[start].as_py())
+        topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
+        yield Location(path, topic, partition), BatchTable(columns[start:end], crc_valid[start:end])
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Int64Column:
+    values: Int64Column = batch.column(name).cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codecs(batch: pa.RecordBatch) -> Int64Column:
+    """The number of each row's codec; 0 for one that is unknown."""
+    names = batch.column("codec").dictionary_encode()
+    known = {name: number for number, name in enumerate(layout.CODEC_BITS_NAMES)}
+    numbers = np.array([known.get(name, 0) for name in names.dictionary.to_pylist()] or [0], np.int64)
+    rows: NDArray[np.int64] = names.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers[rows]
+
+
+#: The most findings that wait for their batches.
+_MOST_FINDINGS = 100_000
+_MOST_EPOCHS = 100
+
+
+class _Placed(msgspec.Struct):
+    """A finding, its offsets, and the batch at or before it among those read so far."""
+
+    found: Finding
+    position: int
+    place: DamagedPlace | None
+    batch_position: int = -1
+    timestamp: int | None = None
+
+
+class TableEvents(msgspec.Struct):
+    """Collects findings and leader epochs from batches in any order of files; ``finish`` adds them to a time line."""
+
+    _findings: dict[str, list[_Placed]] = msgspec.field(default_factory=dict)
+    _count: int = 0
+    _epochs: dict[str, dict[int, tuple[int, int, Location]]] = msgspec.field(default_factory=dict)
+
+    def find(self, found: Finding, place: DamagedPlace | None) -> None:
+        """Add a finding, before any batches; findings below warning are not on a time line."""
+        position = found.location.position
+        if found.severity < Severity.WARNING or position is None or self._count >= _MOST_FINDINGS:
+            return
+        self._count += 1
+        self._findings.setdefault(found.location.path, []).append(_Placed(found, position, place))
+
+    def see(self, where: Location, table: BatchTable) -> None:
+        """Add batches of one log, in order of position; ``where`` has its path, topic and partition."""
+        for placed in self._findings.get(where.path, ()):
+            row = table.row_at(placed.position)
+            if row >= 0 and int(table.position[row]) > placed.batch_position:
+                placed.batch_position = int(table.position[row])
+                placed.timestamp = int(table.max_timestamp[row])
+        sound = sound_batches(table)
+        epochs = self._epochs.setdefault(where.path.rpartition("/")[0], {})
+        found, rows = np.unique(sound.leader_epoch, return_index=True)
+        for epoch, row in zip(found.tolist(), rows.tolist(), strict=True):
+            offset = int(sound.base_offset[row])
+            known = epochs.get(epoch)
+            if epoch >= 0 and (len(epochs) < _MOST_EPOCHS if known is None else offset < known[0]):
+                at = where.at(int(sound.position[row]), None, offset)
+                epochs[epoch] = offset, int(sound.max_timestamp[row]), at
+
+    def finish(self, timeline: Timeline) -> None:
+        """Put all events on the time line, and the times of findings at their places."""
+        for findings in self._findings.values():
+            for placed in findings:
+                timeline.damage(placed.found, placed.timestamp)
+                if placed.place is not None and placed.timestamp is not None and placed.timestamp >= 0:
+                    placed.place.timestamp = placed.timestamp
+        for epochs in self._epochs.values():
+            for epoch, (_, timestamp, at) in sorted(epochs.items()):
+                timeline.leader_epoch(at, timestamp, epoch)
+
 
 #: The tables that are shown unchanged, by the command that writes them.
 _SHOWN: dict[str, tuple[RowSchema, ...]] = {

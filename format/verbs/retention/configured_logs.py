@@ -17,8 +17,7 @@ from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, partitions_to_read
 from format.scan.whole_units import WholeUnits
-from format.state.cluster_context import ClusterContext
-from format.state.topic_configs import TopicConfigs
+from format.state.cluster_context import ClusterContext, TopicConfigs
 
 ResultT = TypeVar("ResultT")
 

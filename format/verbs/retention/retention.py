@@ -18,8 +18,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
 from format.scan.selected_logs import log_of_segment
 from format.scan.whole_units import scan_units
-from format.state.cluster_context import ClusterContext
-from format.state.topic_configs import TopicConfigs
+from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.timestamps import iso_time
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge

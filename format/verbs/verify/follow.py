@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from format.checks.batches import OffsetChain
 from format.checks.losses import CauseAccount
-from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
 from format.findings import Finding
 from format.limits import Limits
@@ -19,7 +19,7 @@ from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowT
 from format.scan.following.followed_partition import FollowedPartition, logs_before
 from format.scan.protocol import LogParts, LogUnit
 from format.scan.serial import SerialDriver
-from format.state.header_scan import HeaderScan
+from format.state.log_headers import HeaderScan
 from format.state.producers import ProducerState, newest_sound_snapshot
 from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification

@@ -10,16 +10,19 @@ from typing import TypeVar
 import numpy as np
 
 from format import layout
-from format.checks.leader_epochs import LeaderEpochCheck
-from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
+from format.checks.batches import OffsetChain
+from format.checks.directories import check_lost_log, check_partition_checkpoints, check_partition_files
 from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
-from format.checks.offset_chain import OffsetChain
-from format.checks.offset_index import OffsetIndexCheck
-from format.checks.partition_files import check_partition_files
-from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
-from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
+from format.checks.side_files import (
+    LeaderEpochCheck,
+    LogAround,
+    OffsetIndexCheck,
+    SegmentTransactions,
+    TimeIndexCheck,
+    check_producer_snapshot,
+    check_transaction_index,
+)
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex

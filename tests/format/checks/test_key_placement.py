@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.key_placement import Misplaced, misplaced_records
+from format.checks.records import Misplaced, misplaced_records
 from format.location import Location
 from format.log.partitioner import partition_for_key
 from format.log.read_records import record_tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.leader_epochs import LeaderEpochCheck
+from format.checks.side_files import LeaderEpochCheck
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS
 from format.location import Location

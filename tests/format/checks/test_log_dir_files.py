@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.checks.log_dir_files import check_partition_checkpoints
+from format.checks.directories import check_partition_checkpoints
 from format.findings import Certainty, Finding, Severity
 from format.location import Location
 from format.node.offsets import PartitionOffsets

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.partition_files import check_partition_files
+from format.checks.directories import check_partition_files
 from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
 from format.location import Location

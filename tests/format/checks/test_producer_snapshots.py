@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.producer_snapshots import check_producer_snapshot
+from format.checks.side_files import check_producer_snapshot
 from format.files import producer_snapshot
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.time_index import TimeIndexCheck
+from format.checks.side_files import TimeIndexCheck
 from format.files import time_index
 from format.location import Location
 from format.timestamps import iso_time

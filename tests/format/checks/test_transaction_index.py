@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
+from format.checks.side_files import LogAround, SegmentTransactions, check_transaction_index
 from format.files import transaction_index
 from format.layout import TRANSACTION_INDEX_SUFFIX
 from format.limits import DEFAULT_LIMITS

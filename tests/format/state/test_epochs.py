@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.state.epochs import EpochFell, LeaderEpochs
+from format.checks.batches import EpochFell, LeaderEpochs
 from tests.format.state.tables import row, table_of
 
 

@@ -13,7 +13,7 @@ from format.errors import KafkaLogError
 from format.internal_topics.decoder import Decoder, decoder_for
 from format.kernel.group_records import GROUP_RECORD_ERRORS, SHARE_STATE_TYPES, read_group_records
 from format.kernel.tables import GROUP_COLUMNS, RECORD_COLUMNS
-from format.state.distinct import DistinctRows, distinct_strings
+from format.state.groups import DistinctRows, distinct_strings
 from tests.format.internal_topics.known_messages import bytes_of, record_types, shipped
 from tests.format.internal_topics.message_encoder import encode, messages
 

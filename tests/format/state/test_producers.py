@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from format.files import producer_snapshot
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.log.control_records import ControlRecord
-from format.state.producer_events import (
+from format.state.producers import (
     BatchPlace,
     MarkerOrphaned,
     ProducerEpochFell,
     ProducerEvent,
+    ProducerState,
     SequenceBroke,
     TransactionBegan,
     TransactionEnded,
 )
-from format.state.producers import ProducerState
 from tests.format.state.tables import SIZE, row, table_of
 
 ABORT, COMMIT = ControlRecord(0, 0, "ABORT", 7), ControlRecord(0, 1, "COMMIT", 7)

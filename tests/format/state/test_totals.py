@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from format.state.totals import LogTotals, OffsetsImpossible
+from format.state.log_headers import LogTotals, OffsetsImpossible
 from tests.format.state.tables import SIZE, row, table_of
 
 

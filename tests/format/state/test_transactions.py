@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.log.control_records import ControlRecord
-from format.state.producer_events import (
+from format.state.producers import (
     MarkerOrphaned,
     NoEndMarker,
     ProducerEvent,
@@ -17,8 +17,8 @@ from format.state.producer_events import (
     TransactionBegan,
     TransactionEnded,
     TransactionLeft,
+    TransactionState,
 )
-from format.state.transactions import TransactionState
 from tests.format.state.tables import row, table_of
 
 ABORT, COMMIT = ControlRecord(0, 0, "ABORT", 7), ControlRecord(0, 1, "COMMIT", 7)

@@ -8,7 +8,7 @@ import pytest
 
 from format.limits import DEFAULT_LIMITS
 from format.node.partition import read_partition
-from format.state.tiered.remote_segments import TOPIC, read_remote_segments
+from format.state.tiered_logs import TOPIC, read_remote_segments
 from tests.building import batch, write_segment
 
 NEWER = {"a later frame": b"\2\0\0", "a later type": b"\1\x63\0", "a later version": b"\1\0\x63"}

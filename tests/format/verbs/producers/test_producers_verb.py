@@ -13,8 +13,7 @@ from format.io.source import FileSource
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.target import Target
-from format.verbs.producers.producer_totals import ranges_text
-from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
+from format.verbs.producers import Producers, ProducerTerms, producer_rows, ranges_text
 from tests.building import batch, write_segment
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 

@@ -1,25 +1,185 @@
-"""Checks of a log directory's own files: identity, checkpoints, clean-shutdown mark, and unexpected entries."""
+"""Files of log directories and partitions: identity, checkpoints, topic ids, snapshots, and what does not belong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from format import layout
 from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
-from format.files import clean_shutdown, meta_properties
-from format.files.side_file import problem_findings
+from format.files import clean_shutdown, meta_properties, partition_metadata, quorum_state
+from format.files.side_file import Problem, problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.io.remote_path import is_remote, is_there
 from format.limits import Limits
 from format.location import Location
+from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
-from format.node.partition import Partition
+from format.node.partition import Partition, parse_partition_dir
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
+from format.node.segment import missing_indexes, segment_file_name
 from format.wording import offsets_are
+
+
+class KraftSnapshotCheck:
+    """Checks the first and the last control record of a snapshot, which are fed in order."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._types: list[str] = []
+
+    def feed(self, markers: dict[int, ControlRecord]) -> None:
+        for row in sorted(markers):
+            self._types = [*self._types[:1], markers[row].type_name]
+
+    def findings(self, *, is_bootstrap: bool) -> Iterator[Finding]:
+        """Findings after the last record; ``bootstrap.checkpoint`` has the format of a snapshot."""
+        what = "bootstrap.checkpoint" if is_bootstrap else "snapshot"
+        if not self._types or self._types[0] != "SNAPSHOT_HEADER":
+            yield finding(
+                "data-corrupt", self._location, f"the {what} does not begin with a SNAPSHOT_HEADER record",
+                expected="SNAPSHOT_HEADER", actual=self._types[0] if self._types else None,
+            )  # fmt: skip
+        if not self._types or self._types[-1] != "SNAPSHOT_FOOTER":
+            yield finding(
+                "data-truncated", self._location,
+                f"the {what} does not end with a SNAPSHOT_FOOTER record: it was not finished",
+                expected="SNAPSHOT_FOOTER", actual=self._types[-1] if self._types else None,
+            )  # fmt: skip
+
+
+def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
+    """Findings for topics with the same id, and for partitions of one topic with different ids.
+
+    If the metadata log is in the same directory, its records decide, and the start of a broker is judged by them.
+    Remote stores are not checked: a request for each partition would be too slow.
+    """
+    if is_remote(log_dir.path) or any(topic == layout.CLUSTER_METADATA_TOPIC for topic, _ in log_dir.topic_partitions):
+        return
+    id_of_topic: dict[str, str] = {}
+    topic_of_id: dict[str, str] = {}
+    for directory in log_dir.partitions:
+        parsed = parse_partition_dir(directory.name)
+        path = directory / layout.PARTITION_METADATA
+        if parsed is None or parsed[2] is not None:
+            continue
+        topic, number, _ = parsed
+        topic_id = _topic_id(path, limits)
+        if topic_id is None:
+            continue
+        location = Location(str(path), topic, number)
+        first_id = id_of_topic.setdefault(topic, topic_id)
+        first_topic = topic_of_id.setdefault(topic_id, topic)
+        if first_topic != topic:
+            yield finding(
+                "topic-id-conflict",
+                location,
+                f"the topic id {topic_id} is also the topic id of {first_topic}",
+                actual=topic_id,
+            )
+        elif first_id != topic_id:
+            yield finding(
+                "topic-id-conflict",
+                location,
+                f"the topic id is {topic_id}, but another partition of the topic has {first_id}",
+                expected=first_id,
+                actual=topic_id,
+            )
+
+
+def _topic_id(path: Path, limits: Limits) -> str | None:
+    """The id in a partition.metadata; None for a file that is missing or cannot be decoded, which others report."""
+    try:
+        return partition_metadata.read(path, limits).topic_id if is_there(path) else None
+    except KafkaLogError:
+        return None
+
+
+class _HasProblems(Protocol):
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+_MARKS = {
+    "delete": "the partition was deleted or moved away; the broker removes the directory after file.delete.delay.ms",
+    "future": "a replica that is being moved into this log directory",
+    "stray": "the cluster's metadata does not place this partition here",
+}
+
+
+def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Finding]:
+    """Findings for the files of the directory except its logs."""
+    location = partition.location()
+    if partition.mark is not None:
+        yield finding("partition-dir-marked", location, _MARKS[partition.mark])
+    for leftover in partition.leftovers:
+        for suffix, path in sorted(leftover.files.items()):
+            yield finding(
+                "segment-leftover",
+                partition.location(path, leftover.base_offset),
+                f"a {suffix} file marked .{leftover.leftover}",
+                actual=leftover.leftover,
+            )
+    unread_logs = partition.unread_logs
+    for orphan in partition.orphans:
+        if orphan.base_offset in unread_logs:
+            continue
+        for suffix, path in sorted(orphan.files.items()):
+            if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                yield finding(
+                    "index-orphan",
+                    partition.location(path, orphan.base_offset),
+                    f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
+                )
+    for segment in partition.segments:
+        for suffix in missing_indexes(segment):
+            location = partition.location(segment.log, segment.base_offset)
+            yield finding("index-missing", location, f"the segment has no {suffix}")
+    for path in partition.interrupted_writes:
+        yield interrupted_finding(path, partition.location(path))
+    for path in partition.unexpected:
+        yield unexpected_finding(path, partition.location(path))
+    yield from _problems(partition, partition.metadata, partition.topic_id_file, limits)
+    yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+    yield from _leader_without_vote(partition, limits)
+
+
+def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Finding]:
+    """The finding for a quorum-state whose leader is not one of its voters: the node starts without a known leader."""
+    if partition.quorum_state is None:
+        return
+    with suppress(KafkaLogError):  # reported with the other problems of the file
+        state = quorum_state.read(partition.quorum_state, limits)
+        if state.leader_id >= 0 and state.current_voters and state.leader_id not in state.current_voters:
+            voters = ", ".join(map(str, state.current_voters))
+            yield finding(
+                "quorum-leader-unknown",
+                partition.location(partition.quorum_state),
+                f"the leader of the quorum is node {state.leader_id}, the voters are {voters}",
+                expected=voters,
+                actual=state.leader_id,
+            )
+
+
+def _problems(
+    partition: Partition, path: Path | None, read: Callable[[Path, Limits], _HasProblems], limits: Limits
+) -> Iterator[Finding]:
+    if path is None:
+        return
+    where = partition.location(path)
+    try:
+        # A broker reads the file all the same.
+        yield from problem_findings(read(path, limits).problems, where, severity=Severity.WARNING)
+    except KafkaLogError as error:
+        yield finding_of(error, where)
+
 
 #: Codes of problems in these files that a broker ignores.
 _READ_ALL_THE_SAME = Severity.WARNING

@@ -1,9 +1,9 @@
-"""What the batch headers of logs add up to: offsets, times, formats and codecs."""
+"""Batch headers of whole logs: their totals, and a scan of them with the control records among them."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import add
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.findings import Finding
 from format.kernel.headers import sum_logs
 from format.kernel.tables import (
     H_CODEC_BYTES,
@@ -24,7 +25,12 @@ from format.kernel.tables import (
     HEADER_SUMS,
 )
 from format.layout import CODEC_BITS_NAMES
+from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord, read_control_records
+from format.scan.folding import with_last_finding
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import tail_finding
 
 _MAX_INT64 = 2**63 - 1
 
@@ -210,3 +216,63 @@ def _impossible(table: BatchTable, is_sound: NDArray[np.bool_]) -> OffsetsImposs
     return OffsetsImpossible(
         int(table.position[row]), int(table.size_bytes[row]), base_offset, last_offset, len(rows) - 1
     )
+
+
+#: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
+_WINDOW_BYTES = 512 * 1024
+_TABLE_ROWS = 32 * 1024
+
+
+class Headers(msgspec.Struct, frozen=True):
+    """Some consecutive batches, and the control records among them by row."""
+
+    table: BatchTable
+    markers: dict[int, ControlRecord]
+
+    def up_to(self, at_ms: int | None) -> Headers:
+        """The same without batches that have a later timestamp (ms); None keeps all."""
+        if at_ms is None:
+            return self
+        is_before = self.table.max_timestamp <= at_ms
+        number = np.cumsum(is_before) - 1
+        markers = {int(number[row]): control for row, control in self.markers.items() if is_before[row]}
+        return Headers(self.table.rows(is_before), markers)
+
+    def since(self, offset: int) -> Headers:
+        """The same without batches that begin before an offset."""
+        before = int(np.searchsorted(self.table.base_offset, offset))
+        if not before:
+            return self
+        markers = {row - before: control for row, control in self.markers.items() if row >= before}
+        return Headers(self.table.rows(slice(before, None)), markers)
+
+
+class HeaderScan(msgspec.Struct, frozen=True):
+    """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
+
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.HEADERS, limits=self.limits, chunk_bytes=_WINDOW_BYTES)
+
+    def parts(self, opened: OpenedRange) -> Iterator[Headers | Finding]:
+        """Tables of up to a few ten thousand batches, and findings about damage between them."""
+        tables: list[BatchTable] = []
+        markers: dict[int, ControlRecord] = {}
+        row_count = 0
+        for chunk in opened.chunks:
+            controls = read_control_records(chunk, opened.source, self.limits)
+            markers.update((row_count + row, control) for row, control in controls.items())
+            tables.append(chunk.table)
+            row_count += len(chunk.table)
+            if row_count >= _TABLE_ROWS or chunk.damage is not None:
+                yield Headers(BatchTable.concatenated(tables), markers)
+                tables, markers, row_count = [], {}, 0
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, opened.log)
+        if row_count:
+            yield Headers(BatchTable.concatenated(tables), markers)
+
+    def fold(self, log: LogUnit, parts: LogParts[Headers | Finding]) -> Iterator[Headers | Finding]:
+        yield from with_last_finding(log, parts)
