@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -11,9 +11,6 @@ from stat import S_ISREG
 import msgspec
 
 from format import layout
-from format.findings import Finding, finding
-from format.io.source import os_reason
-from format.location import Location
 
 
 class DirectorySizes(msgspec.Struct):
@@ -60,14 +57,3 @@ def size_of_files(paths: Iterable[Path]) -> int:
             continue
         size_bytes += status.st_size if S_ISREG(status.st_mode) else 0
     return size_bytes
-
-
-def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
-    """The size of one file; yields a finding and returns None if it has none."""
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        yield finding("file-changed", location, "the file vanished after its directory was listed")
-    except OSError as error:
-        yield finding("file-unreadable", location, f"cannot access: {os_reason(error)}")
-    return None

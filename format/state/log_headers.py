@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from operator import add
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.findings import Finding
-from format.kernel.headers import sum_logs
 from format.kernel.tables import (
     H_CODEC_BYTES,
     H_CODEC_COUNTS,
@@ -22,15 +20,16 @@ from format.kernel.tables import (
     H_LAST_OFFSET,
     H_MAGICS,
     H_MAX_TIMESTAMP,
-    HEADER_SUMS,
 )
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, read_control_records
 from format.scan.folding import with_last_finding
-from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
 from format.scan.read_log import tail_finding
+from format.scan.serial import SerialDriver
 
 _MAX_INT64 = 2**63 - 1
 
@@ -66,47 +65,59 @@ class LogTotals(msgspec.Struct):
 
     def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
         """Add the next batches of a segment; returns an event if some have offsets that are impossible in it."""
-        is_sound = (
-            None if _all_offsets_can_be(table, segment_base_offset) else _offsets_can_be(table, segment_base_offset)
-        )
-        self._add(table, table if is_sound is None else table.rows(is_sound))
-        return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
-
-    def _add(self, table: BatchTable, sound: BatchTable) -> None:
+        is_sound = None
+        sound = table
+        if not _all_offsets_can_be(table, segment_base_offset):
+            is_sound = _offsets_can_be(table, segment_base_offset)
+            sound = table.rows(is_sound)
         sums = table.sums
         self.batch_count += len(table)
         self.magics.update(magic for magic in range(3) if sums.magics >> magic & 1)
         self.codec_counts = _added(self.codec_counts, sums.codec_counts)
         self.codec_bytes = _added(self.codec_bytes, sums.codec_bytes)
-        if not len(sound):
-            return
-        if not self._has_first:
-            self._has_first = True
-            self.first_offset = sound.value("base_offset", 0)
-            if not sound.has_delete_horizon_at(0):
-                self.first_timestamp = _timestamp(sound.value("base_timestamp", 0))
-        self.last_offset = sound.last_offset_of(len(sound) - 1)
-        latest = _timestamp(sound.sums.max_timestamp)
-        if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):
-            self.max_timestamp = latest
+        if len(sound):
+            started = None if sound.has_delete_horizon_at(0) else _timestamp(sound.value("base_timestamp", 0))
+            last_offset, latest = sound.last_offset_of(len(sound) - 1), _timestamp(sound.sums.max_timestamp)
+            self._extend(sound.value("base_offset", 0), started, last_offset, latest)
+        return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
 
     def merge(self, later: LogTotals) -> None:
         """Add the totals of the segment that follows."""
         self.is_whole = self.is_whole and later.is_whole
-        if later.batch_count == 0:
-            return
         self.batch_count += later.batch_count
         self.magics |= later.magics
         self.codec_counts = _added(self.codec_counts, later.codec_counts)
         self.codec_bytes = _added(self.codec_bytes, later.codec_bytes)
-        if not later._has_first:
-            return
+        if later._has_first:
+            self._extend(later.first_offset, later.first_timestamp, later.last_offset, later.max_timestamp)
+
+    def _extend(
+        self, first_offset: int | None, first_timestamp: int | None, last_offset: int | None, latest: int | None
+    ) -> None:
+        """Add the offsets and times of batches that follow."""
         if not self._has_first:
             self._has_first = True
-            self.first_offset, self.first_timestamp = later.first_offset, later.first_timestamp
-        self.last_offset = later.last_offset
-        if later.max_timestamp is not None and (self.max_timestamp is None or later.max_timestamp > self.max_timestamp):
-            self.max_timestamp = later.max_timestamp
+            self.first_offset, self.first_timestamp = first_offset, first_timestamp
+        self.last_offset = last_offset
+        if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):
+            self.max_timestamp = latest
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[int]) -> LogTotals:
+        """The totals of a row of HEADER_SUMS, which the kernel has added up from plainly sound logs."""
+        if not sums[H_COUNT]:
+            return cls()
+        return cls(
+            batch_count=sums[H_COUNT],
+            first_offset=sums[H_FIRST_OFFSET],
+            last_offset=sums[H_LAST_OFFSET],
+            first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
+            max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
+            magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
+            codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
+            codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
+            _has_first=True,
+        )
 
     @property
     def magics_text(self) -> str | None:
@@ -118,51 +129,6 @@ class LogTotals(msgspec.Struct):
         """The codecs by number with their batches, such as ``none:12,zstd:3``; None without batches."""
         pairs = zip(CODEC_BITS_NAMES, self.codec_counts, strict=True)
         return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
-
-
-_NOTHING = bytes(8 * len(HEADER_SUMS))
-
-
-class HeaderSums:
-    """The totals of plainly sound logs, which the kernel adds up from headers without tables of batches."""
-
-    def __init__(self) -> None:
-        self._sums = array("q", _NOTHING)
-        self._kept = array("q", _NOTHING)
-
-    def add_logs(self, directory_fd: int, segments: memoryview, start: int, end: int, room: memoryview) -> int:
-        """Add the logs of some rows of SEGMENT_COLUMNS in an open directory; returns the row of the next one.
-
-        ``room`` must hold a log and one byte more: a log that is larger is left out.
-        """
-        return sum_logs(directory_fd, segments, start, end, room, memoryview(self._sums), memoryview(self._kept))
-
-    @property
-    def are_empty(self) -> bool:
-        """Whether no batch was added."""
-        return self._sums[H_COUNT] == 0
-
-    def taken(self) -> LogTotals:
-        """The totals of the logs added since the last call."""
-        if self.are_empty:
-            return LogTotals()
-        sums = self._sums.tolist()
-        self._sums = array("q", _NOTHING)
-        return _totals_of(sums)
-
-
-def _totals_of(sums: Sequence[int]) -> LogTotals:
-    return LogTotals(
-        batch_count=sums[H_COUNT],
-        first_offset=sums[H_FIRST_OFFSET],
-        last_offset=sums[H_LAST_OFFSET],
-        first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
-        max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
-        magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
-        codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
-        codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
-        _has_first=True,
-    )
 
 
 def _added(mine: list[int], others: list[int]) -> list[int]:
@@ -248,7 +214,7 @@ class Headers(msgspec.Struct, frozen=True):
 
 
 class HeaderScan(msgspec.Struct, frozen=True):
-    """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
+    """A walk over headers and control batches."""
 
     limits: Limits = DEFAULT_LIMITS
 
@@ -274,5 +240,8 @@ class HeaderScan(msgspec.Struct, frozen=True):
         if row_count:
             yield Headers(BatchTable.concatenated(tables), markers)
 
-    def fold(self, log: LogUnit, parts: LogParts[Headers | Finding]) -> Iterator[Headers | Finding]:
-        yield from with_last_finding(log, parts)
+
+def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -> Iterator[PartT | Finding]:
+    """The parts of a log, read in this process, and a finding if it cannot be read to its end."""
+    with SerialDriver(walk, advance) as driver:
+        yield from with_last_finding(log, driver.parts(log))

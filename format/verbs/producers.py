@@ -18,18 +18,17 @@ from format.findings import Finding
 from format.layout import CODEC_BITS_NAMES, NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
+from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.node.target import Target
-from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
-from format.scan.serial import SerialDriver
 from format.sorted_values import distinct_values
-from format.state.log_headers import Headers, HeaderScan
+from format.state.log_headers import Headers, HeaderScan, log_parts
 from format.state.producers import ProducerState, SequenceBroke
 from format.verbs.find.find import find_offset
 from format.verbs.find.trace import Match
-from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
+from format.verbs.txns.replicas import Replicas, ReplicaScan
 from format.wording import counted, did_you_mean
 
 _SEQUENCE_MASK = 2**31 - 1
@@ -231,20 +230,18 @@ class PartitionProducers:
         )
 
 
-class ProducerScan(ReplicaScan[PartitionProducers], frozen=True):
-    """Reads the producers of partitions."""
-
-    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionProducers | Finding]:
-        """Findings about a partition, and its producers."""
-        found = PartitionProducers(unit.partition)
-        scan = HeaderScan(self.limits)
-        driver = SerialDriver(scan, advance)
-        for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(unit.partition)):
-            if isinstance(item, Finding):
-                yield item
-            else:
-                found.feed(item.up_to(self.at_ms))
-        yield found
+def _replica(
+    partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[PartitionProducers | Finding]:
+    """Findings about a partition, and its producers."""
+    found = PartitionProducers(partition)
+    scan = HeaderScan(limits)
+    for item in chain.from_iterable(log_parts(scan, log, advance) for log in every_log_of(partition)):
+        if isinstance(item, Finding):
+            yield item
+        else:
+            found.feed(item.up_to(at_ms))
+    yield found
 
 
 class Producers(Replicas[PartitionProducers]):
@@ -255,7 +252,7 @@ class Producers(Replicas[PartitionProducers]):
 
         Yields findings. Raises NotALogDir for a path without partitions.
         """
-        yield from self.read_by(ProducerScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
+        yield from self.read_by(ReplicaScan(_replica, terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
 
 def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:

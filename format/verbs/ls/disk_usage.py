@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
@@ -239,7 +239,9 @@ def disk_usage(
             if isinstance(files, Finding):
                 yield files
                 continue
-            totals = {} if by == "topic" else (yield from _totals(files, limits, advance))
+            found: list[Finding] = []
+            totals = {} if by == "topic" else _totals(files, found, limits, advance)
+            yield from found
             for each in files:
                 sums.add(each, totals)
     if estimate is not None:
@@ -325,14 +327,14 @@ def _allocated_bytes(status: os.stat_result) -> int:
     return status.st_size if blocks is None else blocks * _BLOCK_BYTES
 
 
-def _totals(files: list[_File], limits: Limits, advance: Advance) -> Generator[Finding, None, dict[int, LogTotals]]:
-    """The totals of each log of a directory, by base offset; yields findings."""
+def _totals(files: list[_File], found: list[Finding], limits: Limits, advance: Advance) -> dict[int, LogTotals]:
+    """The totals of each log of a directory, by base offset; findings are added to ``found``."""
     totals: dict[int, LogTotals] = {}
     logs = sorted((each for each in files if each.is_log), key=lambda each: each.base_offset or 0)
     for each, following in zip_longest(logs, logs[1:]):
         location = Location(str(each.path), each.topic, each.number, each.base_offset)
         log = LogUnit(each.path, location, None, None if following is None else following.base_offset)
-        totals[each.base_offset or 0] = yield from read_log_totals(log, limits=limits, advance=advance)
+        totals[each.base_offset or 0] = read_log_totals(log, found, limits=limits, advance=advance)
     return totals
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,17 +54,34 @@ class ListUnit(msgspec.Struct, frozen=True):
     path: Path
     checkpoints: Checkpoints
 
+    def listed(self, terms: PartitionTerms, listed: Callable[[], Partition] | None = None) -> ListedPartition:
+        """The listing; ``listed`` returns the partition where its directory was listed before.
+
+        Beside a running broker, what is wrong is looked at again.
+        """
+        first = list_partition(self.path, self.checkpoints, terms, listed=listed)
+        if self.checkpoints.lock is None or not self.checkpoints.lock.may_be_held:
+            return first
+
+        def again() -> tuple[list[Finding], ListedPartition]:
+            checkpoints = Target(self.path).checkpoints_around(terms.limits)
+            found = list_partition(self.path, checkpoints, replace(terms, advance=no_progress))
+            return found.findings, found
+
+        findings, found = settled((first.findings, first), again, location_of_directory(self.path))
+        return replace(found, findings=findings)
+
 
 class ListScan(msgspec.Struct, frozen=True):
-    """The scan of partitions: the results are the findings about each, and then its listing."""
+    """ls as a scan of units for a cluster: the partitions of a log directory, each listed by itself.
 
-    scan: bool = True
-    segments: bool = True
-    limits: Limits = DEFAULT_LIMITS
+    Logs are not cut into ranges, since headers are read fast.
+    """
+
+    terms: PartitionTerms
 
     @property
     def walk(self) -> None:
-        """None: logs are not cut into ranges, since headers are read fast."""
         return
 
     def place(self, unit: ListUnit) -> Path:
@@ -75,60 +92,28 @@ class ListScan(msgspec.Struct, frozen=True):
         """None: the listing opens them itself."""
         return ()
 
-    def results(self, unit: ListUnit, driver: Driver[Any]) -> Iterator[Finding | ListedPartition]:
-        """The findings, and the listing."""
-        return self.listed(unit, None, no_progress)
-
-    def listed(
-        self, unit: ListUnit, listed: Callable[[], Partition] | None, advance: Advance
-    ) -> Iterator[Finding | ListedPartition]:
-        """The results of a unit; ``listed`` returns the partition where its directory was listed before.
-
-        Beside a running broker, what is wrong is looked at again.
-        """
-        terms = PartitionTerms(self.scan, self.segments, self.limits, advance)
-        first = list_partition(unit.path, unit.checkpoints, terms, listed=listed)
-        if unit.checkpoints.lock is None or not unit.checkpoints.lock.may_be_held:
-            yield (yield from first)
-            return
-
-        def again() -> tuple[list[Finding], ListedPartition]:
-            own = PartitionTerms(self.scan, self.segments, self.limits)
-            return _read(list_partition(unit.path, Target(unit.path).checkpoints_around(self.limits), own))
-
-        findings, partition = settled(_read(first), again, location_of_directory(unit.path))
-        yield from findings
-        yield partition
+    def results(self, unit: ListUnit, driver: Driver[Any]) -> Iterator[ListedPartition]:
+        yield unit.listed(self.terms)
 
 
-def _read(listing: Generator[Finding, None, ListedPartition]) -> tuple[list[Finding], ListedPartition]:
-    """The findings about a partition, and its listing."""
-    findings: list[Finding] = []
-    while True:
-        try:
-            findings.append(next(listing))
-        except StopIteration as end:
-            return findings, end.value
-
-
-def known_by(context: ClusterContext | None, listed: ListedPartition, log_dir: Path | None = None) -> ListedPartition:
+def known_by(
+    context: ClusterContext | None, listing: PartitionListing, log_dir: Path | None = None
+) -> PartitionListing:
     """The listing with the topic id, if the directory has none, the topic's configs, and notes.
 
     ``log_dir`` is the directory of the partition's own, for callers that have it.
     """
-    listing = listed.listing
     image = None if context is None else context.image
     if context is None or image is None or listing.topic is None or listing.mark not in MARKS_OF_REPLICAS:
-        return listed
+        return listing
     log_dir = log_dir or directory_around(path_of(listing.path))
     if context.is_at_another_cluster(log_dir):
-        return listed
+        return listing
     topic_id = image.topic_id(listing.topic)
     configs = image.topic_configs(listing.topic)
     note = None if listing.topic == CLUSTER_METADATA_TOPIC else _note(context, log_dir, listing, topic_id)
     notes = [each for each in (listing.notes, note) if each]
-    known = replace(listing, topic_id=listing.topic_id or topic_id, configs=dict(configs), notes=joined_notes(notes))
-    return ListedPartition(known, listed.segments)
+    return replace(listing, topic_id=listing.topic_id or topic_id, configs=dict(configs), notes=joined_notes(notes))
 
 
 def _note(context: ClusterContext, log_dir: Path, listing: PartitionListing, topic_id: str | None) -> str | None:
@@ -153,6 +138,8 @@ def _note(context: ClusterContext, log_dir: Path, listing: PartitionListing, top
 SORT_KEYS = ("name", "size", "segments", "batches", "time")
 #: Keys that need only names and sizes, so that a listing need not wait for the others.
 _CHEAP_SORT_KEYS = ("size", "segments")
+#: Those that wait for all of them.
+_SCANNED_SORT_KEYS = {"batches": attrgetter("batch_count"), "time": attrgetter("max_timestamp")}
 _SEGMENT_KINDS = (
     Kind.LOG,
     Kind.OFFSET_INDEX,
@@ -200,6 +187,10 @@ class ListTerms(msgspec.Struct, frozen=True):
     advance: Advance = no_progress
     context: ClusterContext | None = None
 
+    def of_partitions(self, with_segments: bool) -> PartitionTerms:
+        """The options for single partitions."""
+        return PartitionTerms(self.scan, with_segments, self.limits, self.advance)
+
 
 PLAIN = ListTerms()
 
@@ -219,20 +210,14 @@ def ls(path: Path | Target, terms: ListTerms = PLAIN) -> Iterator[Listing | Find
     elif kind is Kind.PARTITION:
         checkpoints = target.checkpoints_around(terms.limits)
         yield from checkpoints.findings
-        listing = ListScan(terms.scan, terms.segments is not False, terms.limits)
-        for item in listing.listed(ListUnit(path, checkpoints), None, terms.advance):
-            if isinstance(item, ListedPartition):
-                yield from _with_segments(known_by(terms.context, item), terms)
-            else:
-                yield item
-    elif kind in _SEGMENT_KINDS:
-        yield (yield from _segment_of_file(path, terms))
-    elif kind is Kind.KRAFT_SNAPSHOT:
-        yield (
-            yield from list_log(
-                path, location_of_file(path), scan=terms.scan, limits=terms.limits, advance=terms.advance
-            )
-        )
+        listed = ListUnit(path, checkpoints).listed(terms.of_partitions(terms.segments is not False))
+        yield from listed.findings
+        yield from _with_segments(listed, terms)
+    elif kind in _SEGMENT_KINDS or kind is Kind.KRAFT_SNAPSHOT:
+        found: list[Finding] = []
+        listing = _segment_of_file(path, kind, terms, found)
+        yield from found
+        yield listing
     else:
         raise NotALogDir(
             "ls lists log directories, partitions and segments; dump shows what this file holds", Location(str(path))
@@ -244,7 +229,10 @@ def _log_dir(found: LogDir, with_segments: bool, terms: ListTerms) -> Iterator[L
     checkpoints = found.checkpoints(terms.limits)
     yield from checkpoints.findings
     sizes = {each: sizes_of(found, each) for each in found.partitions}
-    yield (yield from log_dir_listing(found, checkpoints, sizes.values(), terms.limits))
+    findings: list[Finding] = []
+    listing = log_dir_listing(found, checkpoints, sizes.values(), terms.limits, findings)
+    yield from findings
+    yield listing
 
     partitions = found.partitions
     if terms.sort in _CHEAP_SORT_KEYS:
@@ -252,39 +240,34 @@ def _log_dir(found: LogDir, with_segments: bool, terms: ListTerms) -> Iterator[L
         partitions = _sorted(partitions, by_size[terms.sort], terms.reverse)
     elif terms.sort == "name":
         partitions = _sorted(partitions, None, terms.reverse)
-    else:
-        every: list[ListedPartition] = []
-        for item in _listed(found, partitions, checkpoints, with_segments, terms):
-            if isinstance(item, ListedPartition):
-                every.append(item)
-            else:
-                yield item
-        key = _scanned_key(terms.sort)
-        for each in _sorted(every, lambda one: key(one.listing), terms.reverse):
-            yield from _with_segments(each, terms)
-        return
+    waiting: list[ListedPartition] = []
     for item in _listed(found, partitions, checkpoints, with_segments, terms):
-        if isinstance(item, ListedPartition):
-            yield from _with_segments(item, terms)
-        else:
+        if isinstance(item, Finding):
             yield item
+            continue
+        yield from item.findings
+        if terms.sort in _SCANNED_SORT_KEYS:
+            waiting.append(item)
+        else:
+            yield from _with_segments(item, terms)
+    key = _SCANNED_SORT_KEYS.get(terms.sort)
+    for each in [] if key is None else _sorted(waiting, lambda one: key(one.listing), terms.reverse):
+        yield from _with_segments(each, terms)
 
 
 def _listed(
     found: LogDir, partitions: Sequence[Path], checkpoints: Checkpoints, with_segments: bool, terms: ListTerms
 ) -> Iterator[Finding | ListedPartition]:
-    """The partitions in this order, each after its findings."""
-    scan = ListScan(terms.scan, with_segments, terms.limits)
+    """The partitions in this order."""
     units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
+    own_terms = terms.of_partitions(with_segments)
     cluster = current_cluster()
     if cluster is not None:
-        items = cluster.results(scan, units, terms.advance)
+        scan = ListScan(replace(own_terms, advance=no_progress))
+        yield from cluster.results(scan, units, terms.advance)
     else:
-        items = chain.from_iterable(
-            scan.listed(unit, partial(found.partition, unit.path), terms.advance) for unit in units
-        )
-    for item in items:
-        yield known_by(terms.context, item) if isinstance(item, ListedPartition) else item
+        for unit in units:
+            yield unit.listed(own_terms, partial(found.partition, unit.path))
 
 
 def sizes_of(log_dir: LogDir, path: Path) -> DirectorySizes:
@@ -296,17 +279,11 @@ def sizes_of(log_dir: LogDir, path: Path) -> DirectorySizes:
 
 
 def _with_segments(listed: ListedPartition, terms: ListTerms) -> Iterator[Listing]:
-    yield listed.listing
-    keys: dict[str, Callable[[SegmentListing], int | None]] = {
-        "size": lambda each: each.size_bytes,
-        "batches": _scanned_key("batches"),
-        "time": _scanned_key("time"),
-    }
-    yield from _sorted(list(listed.segments), keys.get(terms.sort), terms.reverse)
-
-
-def _scanned_key(sort: str) -> Callable[[Any], int | None]:
-    return (lambda each: each.batch_count) if sort == "batches" else (lambda each: each.max_timestamp)
+    yield known_by(terms.context, listed.listing)
+    key = _SCANNED_SORT_KEYS.get(terms.sort)
+    if terms.sort == "size":
+        key = attrgetter("size_bytes")
+    yield from _sorted(listed.segments, key, terms.reverse)
 
 
 def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, reverse: bool) -> list[_Item]:
@@ -319,72 +296,62 @@ def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, r
 
 
 def log_dir_listing(
-    found: LogDir, checkpoints: Checkpoints, sizes: Iterable[DirectorySizes], limits: Limits
-) -> Generator[Finding, None, LogDirListing]:
-    """List a log directory itself, with the sizes of its partitions: yields findings, returns the listing."""
-    location = Location(str(found.path))
+    log_dir: LogDir,
+    checkpoints: Checkpoints,
+    sizes: Iterable[DirectorySizes],
+    limits: Limits,
+    found: list[Finding],
+) -> LogDirListing:
+    """The listing of a log directory itself, with the sizes of its partitions; findings are added to ``found``."""
+    location = Location(str(log_dir.path))
     notes: list[str] = []
     cluster_id = node_id = directory_id = None
-    if found.meta_properties is None:
+    if log_dir.meta_properties is None:
         notes.append(f"no {layout.META_PROPERTIES}")
     else:
-        where = Location(str(found.meta_properties))
+        where = Location(str(log_dir.meta_properties))
         try:
-            properties = meta_properties.read(found.meta_properties, limits)
+            properties = meta_properties.read(log_dir.meta_properties, limits)
         except KafkaLogError as error:
             notes.append(f"{layout.META_PROPERTIES}: {error.code}")
-            yield finding_of(error, where)
+            found.append(finding_of(error, where))
         else:
             cluster_id, node_id, directory_id = properties.cluster_id, properties.node_id, properties.directory_id
-            yield from problem_findings(properties.problems, where)
-    lock = found.broker_lock
+            found += problem_findings(properties.problems, where)
+    lock = log_dir.broker_lock
     if lock.is_held:
         notes.append("in use by a running broker" + (f", process {lock.pid}" if lock.pid else ""))
-    notes += yield from _shutdown(found, location)
-    notes += yield from _checkpointed_but_absent(found, checkpoints)
-    for entry in found.interrupted_writes:
-        yield interrupted_finding(entry, Location(str(entry)))
-    for entry in found.unexpected:
-        yield unexpected_finding(entry, Location(str(entry)))
-    if found.unexpected:
-        notes.append(unexpected_note(found.unexpected))
+    if log_dir.clean_shutdown is None and log_dir.is_marked_at_shutdown:  # not where only the metadata log is
+        words = f"there is no {layout.CLEAN_SHUTDOWN}: the broker runs, or was killed"
+        found.append(finding("unclean-shutdown", location, words))
+        notes.append("no clean shutdown")
+    notes += _checkpointed_but_absent(log_dir, checkpoints, found)
+    found += [interrupted_finding(entry, Location(str(entry))) for entry in log_dir.interrupted_writes]
+    found += [unexpected_finding(entry, Location(str(entry))) for entry in log_dir.unexpected]
+    if log_dir.unexpected:
+        notes.append(unexpected_note(log_dir.unexpected))
     return LogDirListing(
-        path=str(found.path),
+        path=str(log_dir.path),
         cluster_id=cluster_id,
         node_id=node_id,
         directory_id=directory_id,
-        partition_count=len(found.partitions),
-        size_bytes=size_of_files(found.files) + sum(each.size_bytes for each in sizes),
-        clean_shutdown=found.clean_shutdown is not None,
+        partition_count=len(log_dir.partitions),
+        size_bytes=size_of_files(log_dir.files) + sum(each.size_bytes for each in sizes),
+        clean_shutdown=log_dir.clean_shutdown is not None,
         lock_held=lock.is_held,
         notes=joined_notes(notes),
     )
 
 
-def _shutdown(found: LogDir, location: Location) -> Generator[Finding, None, list[str]]:
-    """The finding about a missing clean-shutdown file; a directory with only the metadata log never has one."""
-    if found.clean_shutdown is not None:
-        return []
-    if not found.is_marked_at_shutdown:
-        return []
-    yield finding("unclean-shutdown", location, f"there is no {layout.CLEAN_SHUTDOWN}: the broker runs, or was killed")
-    return ["no clean shutdown"]
-
-
-def _checkpointed_but_absent(found: LogDir, checkpoints: Checkpoints) -> Generator[Finding, None, list[str]]:
+def _checkpointed_but_absent(log_dir: LogDir, checkpoints: Checkpoints, found: list[Finding]) -> list[str]:
     """One finding for each checkpoint that names partitions without a directory here; returns a note on all of them."""
-    present = found.topic_partitions
     absent: set[tuple[str, int]] = set()
     for name, offsets in checkpoints.by_name.items():
-        missing = sorted(offsets.keys() - present)
-        if not missing:
-            continue
-        absent.update(missing)
-        yield finding(
-            "checkpoint-stale-entry",
-            Location(str(found.checkpoint_paths[name])),
-            f"names {_partition_names(missing)}, for which there is no directory here",
-        )
+        missing = sorted(offsets.keys() - log_dir.topic_partitions)
+        if missing:
+            absent.update(missing)
+            words = f"names {_partition_names(missing)}, for which there is no directory here"
+            found.append(finding("checkpoint-stale-entry", Location(str(log_dir.checkpoint_paths[name])), words))
     return [f"checkpoints name {_partition_names(sorted(absent))}, not here"] if absent else []
 
 
@@ -394,28 +361,25 @@ def _partition_names(partitions: list[tuple[str, int]]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _segment_of_file(path: Path, terms: ListTerms) -> Generator[Finding, None, SegmentListing]:
+def _segment_of_file(path: Path, kind: Kind, terms: ListTerms, found: list[Finding]) -> SegmentListing:
     """The segment that a file belongs to, with its side files; a log with another name is listed by itself."""
-    location = location_of_file(path)
-    match = layout.SEGMENT_FILE.match(path.name)
+    location, own_terms = location_of_file(path), terms.of_partitions(True)
+    match = None if kind is Kind.KRAFT_SNAPSHOT else layout.SEGMENT_FILE.match(path.name)
     if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:
-        return (yield from list_log(path, location, scan=terms.scan, limits=terms.limits, advance=terms.advance))
+        return list_log(path, location, own_terms, found)
     partition = read_partition(path.parent)
     live = [each.base_offset for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
     following = [each for each in live if each > location.base_offset]
     segment = _segment_with(partition, path) or Segment(
         path.parent, location.base_offset, None, {match["suffix"]: path}
     )
-    next_base_offset = min(following) if following and segment.leftover is None else None
-    listed = yield from list_segment(
+    return list_segment(
         segment,
         replace(location, path=str(segment.log or path)),
-        next_base_offset=next_base_offset,
-        scan=terms.scan,
-        limits=terms.limits,
-        advance=terms.advance,
-    )
-    return listed.listing
+        own_terms,
+        found,
+        next_base_offset=min(following) if following and segment.leftover is None else None,
+    )[0]
 
 
 def _segment_with(partition: Partition, path: Path) -> Segment | None:

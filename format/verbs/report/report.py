@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -389,7 +389,6 @@ def answer_compaction(inputs: Inputs) -> None:
 
 _SHOWN_BYTES = 64
 _MOST_SHOWN_PLACES = 200
-_Listing = TypeVar("_Listing")
 
 
 @dataclass(slots=True)
@@ -556,16 +555,14 @@ class ReportRun:
         last_base = partition.segment(partition.segment_count - 1).base_offset if partition.segment_count else None
         log_end = None if totals.last_offset is None else totals.last_offset + 1
         ends = [each for each in (last_base, log_end) if each is not None]
-        listed = _returned(
-            list_partition(
-                partition.path,
-                checkpoints,
-                PartitionTerms(scan=False, segments=False, limits=self.terms.limits),
-                listed=lambda: partition,
-                known=KnownLog(totals, max(ends, default=None)),
-            )
-        )
-        listing = known_by(inputs.context, listed, log_dir).listing
+        listed = list_partition(
+            partition.path,
+            checkpoints,
+            PartitionTerms(scan=False, segments=False, limits=self.terms.limits),
+            listed=lambda: partition,
+            known=KnownLog(totals, max(ends, default=None)),
+        )  # verify reports its findings
+        listing = known_by(inputs.context, listed.listing, log_dir)
         return listing, inputs.context.node_id_at(log_dir), seen
 
 
@@ -590,17 +587,7 @@ def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Parti
 def _listing(log_dir: LogDir, terms: ReportTerms) -> LogDirListing:
     checkpoints = log_dir.checkpoints(terms.limits)
     sizes = [sizes_of(log_dir, each) for each in log_dir.partitions]
-    return _returned(log_dir_listing(log_dir, checkpoints, sizes, terms.limits))
-
-
-def _returned(listing: Generator[Finding, None, _Listing]) -> _Listing:
-    """The return value of a listing; its findings are dropped, since verify reports them."""
-    while True:
-        try:
-            next(listing)
-        except StopIteration as end:
-            returned: _Listing = end.value
-            return returned
+    return log_dir_listing(log_dir, checkpoints, sizes, terms.limits, [])  # verify reports its findings
 
 
 def _has_replicas(partitions: Sequence[FoundPartition]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -22,13 +22,11 @@ from format.node.checkpoints import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, read_partition
 from format.node.target import Target
-from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import log_of_segment, selected_logs
 from format.scan.selection import CommittedView, Selection
-from format.scan.serial import SerialDriver
-from format.state.log_headers import Headers, HeaderScan
+from format.state.log_headers import Headers, HeaderScan, log_parts
 from format.state.producers import (
     MarkerOrphaned,
     ProducerEvent,
@@ -159,14 +157,12 @@ def read_partition_transactions(
     """Read the headers of the partition into ``result``; yields findings."""
     partition = result.partition
     yield from take_snapshot(result, limits)
-    scan = HeaderScan(limits)
     for segment in partition.segments:
         log = log_of_segment(partition, segment)
         if log is None:
             continue
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)
-        found: Iterable[Headers | Finding] = results_of(scan, log, SerialDriver(scan, advance))
-        for item in found:
+        for item in log_parts(HeaderScan(limits), log, advance):
             if isinstance(item, Finding):
                 result.is_damaged = True
                 yield item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -23,14 +23,13 @@ from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import NOT_A_SEGMENT_NAME
 from format.node.target import Target
-from format.scan.folding import results_of, with_last_finding
 from format.scan.progress import Advance
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of, partitions_to_read
 from format.scan.selection import Selection
-from format.scan.serial import SerialDriver
 from format.scan.whole_units import WholeUnits, scan_units
+from format.state.log_headers import log_parts
 from format.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -202,20 +201,14 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
                     ]
                 )
 
-    def fold(
-        self, log: LogUnit, parts: LogParts[CoordinatorRecords | Finding]
-    ) -> Iterator[CoordinatorRecords | Finding]:
-        yield from with_last_finding(log, parts)
-
 
 def coordinator_records(
     partition: Partition, at_ms: int | None, limits: Limits, advance: Advance
 ) -> Iterator[CoordinatorRecords | Finding]:
     """The records of one partition in log order, and findings."""
     scan = CoordinatorScan(at_ms, limits)
-    driver = SerialDriver(scan, advance)
     for log in every_log_of(partition):
-        yield from results_of(scan, log, driver)
+        yield from log_parts(scan, log, advance)
 
 
 class Replica(Protocol):
@@ -233,31 +226,22 @@ ReplicaT = TypeVar("ReplicaT", bound=Replica)
 _COST = Cost(batch_s=1.6e-6, byte_s=0.3e-9, compressed_byte_s=0.3e-9)
 
 
-class Coordinator(msgspec.Struct, frozen=True):
-    """A partition of __transaction_state whose records are read."""
-
-    partition: Partition
-
-
 class ReplicaUnit(msgspec.Struct, frozen=True):
-    """A partition whose headers are read, and the checkpoints around it."""
+    """A partition whose headers are read, with the checkpoints around it; None for one whose records are read."""
 
     partition: Partition
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | None
 
 
-Unit = Coordinator | ReplicaUnit | Finding
+Unit = ReplicaUnit | Finding
 
 
 class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding], frozen=True):
-    """Reads partitions up to a time. Subclasses define ``replica``."""
+    """Reads partitions up to a time: ``replica`` yields findings about one, and then its content."""
 
+    replica: Callable[[Partition, Checkpoints, int | None, Limits, Advance], Iterator[ReplicaT | Finding]]
     at_ms: int | None
     limits: Limits
-
-    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[ReplicaT | Finding]:
-        """Findings about a partition, and then its content."""
-        raise NotImplementedError
 
     @property
     def cost(self) -> Cost:
@@ -271,10 +255,10 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
         """Findings about a unit, and then its records or its replica."""
         if isinstance(unit, Finding):
             yield unit
-        elif isinstance(unit, Coordinator):
+        elif unit.checkpoints is None:
             yield from coordinator_records(unit.partition, self.at_ms, self.limits, advance)
         else:
-            yield from self.replica(unit, advance)
+            yield from self.replica(unit.partition, unit.checkpoints, self.at_ms, self.limits, advance)
 
 
 class Replicas(msgspec.Struct, Generic[ReplicaT]):
@@ -338,7 +322,7 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
                 if partition.topic == TRANSACTION_STATE_TOPIC:
                     if partition.number is not None:
                         self.ids.partitions.add(partition.number)
-                    yield Coordinator(partition)
+                    yield ReplicaUnit(partition, None)
                 if partition.topic is not None:
                     self.topics.add(partition.topic)
                 if not topics or partition.topic in topics:

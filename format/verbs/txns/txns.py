@@ -23,6 +23,7 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
+from format.node.partition import Partition
 from format.node.target import Target
 from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
 from format.scan.following.followed_partition import FollowedPartition
@@ -42,7 +43,6 @@ from format.verbs.txns.replicas import (
     CoordinatorScan,
     Replicas,
     ReplicaScan,
-    ReplicaUnit,
     TransactionalIds,
 )
 from format.wording import counted
@@ -94,15 +94,14 @@ class TransactionTerms(msgspec.Struct, frozen=True):
         )
 
 
-class TransactionScan(ReplicaScan[PartitionTransactions], frozen=True):
-    """Reads the transactions of partitions."""
-
-    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionTransactions | Finding]:
-        """Findings about a partition, and its transactions; __transaction_state itself has none."""
-        if unit.partition.topic != TRANSACTION_STATE_TOPIC:
-            found = PartitionTransactions.of_partition(unit.partition, unit.checkpoints)
-            yield from read_partition_transactions(found, self.at_ms, self.limits, advance)
-            yield found
+def _replica(
+    partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[PartitionTransactions | Finding]:
+    """Findings about a partition, and its transactions; __transaction_state itself has none."""
+    if partition.topic != TRANSACTION_STATE_TOPIC:
+        found = PartitionTransactions.of_partition(partition, checkpoints)
+        yield from read_partition_transactions(found, at_ms, limits, advance)
+        yield found
 
 
 class Transactions(Replicas[PartitionTransactions]):
@@ -118,7 +117,7 @@ class Transactions(Replicas[PartitionTransactions]):
 
         Yields findings. Raises NotALogDir for a path without partitions.
         """
-        yield from self.read_by(TransactionScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
+        yield from self.read_by(ReplicaScan(_replica, terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
     def has_all_coordinators(self, limits: Limits) -> bool:
         """Whether every partition of __transaction_state was read: a producer in none of them has no coordinator.
