@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from format.columns import (
     DAMAGED_PLACE,
     FINDING,
     FINDING_SUMMARY,
+    GROUP_OFFSET,
     REPORT_PARTITION,
     RETENTION_TOTAL,
     TIMELINE_EVENT,
@@ -26,7 +28,6 @@ from format.node.file_location import location_of_directory
 from format.node.partition import parse_partition_dir
 from format.rows.finding_rows import finding_row
 from format.rows.record_rows import Row
-from format.state.log_headers import LogTotals
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import MOST_PARTITIONS, MOST_ROWS, Report
@@ -159,112 +160,29 @@ def _loss_words(losses: Sequence[tuple[int, int]], *, is_whole: bool) -> str:
     return f" ({'offset' if is_one else 'offsets'} {listed(ranges)} lost)"
 
 
-class _Topic(msgspec.Struct):
-    """The sums over the partitions of one topic."""
+class FoundPartition(msgspec.Struct, frozen=True):
+    """A partition as ls lists it, its node id, and its facts from the survey."""
 
-    numbers: set[int | None] = msgspec.field(default_factory=set)
-    replica_count: int = 0
-    size_bytes: int = 0
-    log_size_bytes: int = 0
-    record_count: int = 0
-    batch_count: int = 0
-    batch_bytes: int = 0
-    finding_count: int = 0
-    totals: LogTotals = msgspec.field(default_factory=LogTotals)
-    first_timestamp: int | None = None
-    max_timestamp: int | None = None
-    records_of: dict[int | None, int] = msgspec.field(default_factory=dict)  # of the fullest replica of each partition
-
-
-class TopicTotals(msgspec.Struct):
-    """The topics of a report, by name."""
-
-    now_ms: int
-    has_records: bool = True  # the records were counted
-    topics: dict[str, _Topic] = msgspec.field(default_factory=dict)
-
-    def add(self, listing: PartitionListing, seen: SurveyedPartition) -> None:
-        """Add a partition to its topic."""
-        found = self.topics.setdefault(listing.topic or listing.path, _Topic())
-        found.numbers.add(listing.partition)
-        found.replica_count += 1
-        found.size_bytes += listing.size_bytes or 0
-        found.log_size_bytes += listing.log_size_bytes or 0
-        found.record_count += seen.record_count
-        found.batch_bytes += seen.log_bytes
-        found.finding_count += seen.finding_count
-        found.totals.merge(seen.totals)
-        found.batch_count += listing.batch_count or 0
-        first, latest = listing.first_timestamp, listing.max_timestamp
-        found.first_timestamp = min((each for each in (found.first_timestamp, first) if each is not None), default=None)
-        found.max_timestamp = max((each for each in (found.max_timestamp, latest) if each is not None), default=None)
-        if listing.mark is None:
-            records = found.records_of.get(listing.partition, 0)
-            found.records_of[listing.partition] = max(records, seen.record_count)
-
-    def rows(self, report: Report) -> Iterator[Row]:
-        """Rows of columns.TOPIC_USAGE, the largest first; the columns of retention come from the report."""
-        retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
-        for name, each in sorted(self.topics.items(), key=lambda item: (-item[1].size_bytes, item[0])):
-            latest = each.max_timestamp
-            largest, skew = _skew(each.records_of)
-            waits = retention.get(name, {})
-            yield (
-                name,
-                len(each.numbers),
-                each.replica_count,
-                each.size_bytes,
-                each.log_size_bytes,
-                each.record_count if self.has_records else None,
-                each.batch_count,
-                each.batch_bytes // each.batch_count if each.batch_count and self.has_records else None,
-                _codecs(each.totals),
-                each.first_timestamp,
-                latest,
-                None if latest is None else self.now_ms - latest,
-                largest,
-                skew,
-                each.finding_count,
-                waits.get("next_deletable_at"),
-                waits.get("deletable_bytes"),
-            )
-
-
-def _codecs(totals: LogTotals) -> str | None:
-    pairs = zip(CODEC_BITS_NAMES, totals.codec_bytes, strict=True)
-    return ",".join(f"{name}:{size_bytes}" for name, size_bytes in pairs if size_bytes) or None
-
-
-def _skew(records_of: dict[int | None, int]) -> tuple[int | None, float | None]:
-    """The partition with most records, and the ratio of its records to the mean."""
-    total = sum(records_of.values())
-    if len(records_of) < 2 or not total:
-        return None, None
-    largest = max(records_of, key=lambda number: (records_of[number], -(number or 0)))
-    return largest, round(records_of[largest] * len(records_of) / total, 3)
-
-
-#: A partition as ls lists it, its node id, and its facts from the survey.
-FoundPartition = tuple[PartitionListing, int | None, SurveyedPartition]
+    listing: PartitionListing
+    node_id: int | None
+    seen: SurveyedPartition
 
 
 def add_partitions(
     report: Report, now_ms: int, partitions: Sequence[FoundPartition], *, has_records: bool = True
 ) -> None:
     """Add the partitions, damaged ones first, and their topics. ``has_records``: their records were counted."""
-    topics = TopicTotals(now_ms, has_records)
     table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
-    for listing, node_id, seen in sorted(partitions, key=_by_damage):
-        topics.add(listing, seen)
+    topics: dict[str, list[FoundPartition]] = {}
+    for each in sorted(partitions, key=lambda one: -(one.seen.worst or 0)):
+        listing, seen = each.listing, each.seen
+        topics.setdefault(listing.topic or listing.path, []).append(each)
         record_count = seen.record_count if has_records else None
-        table.add((*listing.row(), node_id, record_count, _state(listing, seen, report), seen.finding_count))
-    report.table(TOPIC_USAGE).extend(topics.rows(report))
-
-
-def _by_damage(found: FoundPartition) -> int:
-    """The sort key that puts damaged partitions first, the worst before others, and keeps the order of sound ones."""
-    worst = found[2].worst
-    return 0 if worst is None else -worst
+        table.add((*listing.row(), each.node_id, record_count, _state(listing, seen, report), seen.finding_count))
+    retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
+    rows = [_topic_row(name, found, retention.get(name, {}), now_ms, has_records) for name, found in topics.items()]
+    size = TOPIC_USAGE.names.index("size_bytes")
+    report.table(TOPIC_USAGE).extend(sorted(rows, key=lambda row: (-row[size], row[0])))
 
 
 def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -> str:
@@ -276,6 +194,57 @@ def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -
         return "differs"
     batch_count = listing.log_size_bytes if listing.batch_count is None else listing.batch_count
     return "sound" if batch_count else "empty"
+
+
+def _topic_row(
+    name: str, partitions: Sequence[FoundPartition], retention: dict[str, Any], now_ms: int, has_records: bool
+) -> Row:
+    """A row of columns.TOPIC_USAGE; the columns of retention come from its row for the topic."""
+    listings, seen = [each.listing for each in partitions], [each.seen for each in partitions]
+    batch_count = sum(each.batch_count or 0 for each in listings)
+    codec_bytes = [sum(column) for column in zip(*(each.totals.codec_bytes for each in seen), strict=True)]
+    codecs = [f"{codec}:{count}" for codec, count in zip(CODEC_BITS_NAMES, codec_bytes, strict=True) if count]
+    latest = max((each.max_timestamp for each in listings if each.max_timestamp is not None), default=None)
+    records_of: dict[int | None, int] = {}  # of the fullest replica of each partition
+    for each in partitions:
+        number = each.listing.partition
+        if each.listing.mark is None:
+            records_of[number] = max(records_of.get(number, 0), each.seen.record_count)
+    largest, skew = _skew(records_of)
+    return (
+        name,
+        len({each.partition for each in listings}),
+        len(partitions),
+        sum(each.size_bytes or 0 for each in listings),
+        sum(each.log_size_bytes or 0 for each in listings),
+        sum(each.record_count for each in seen) if has_records else None,
+        batch_count,
+        sum(each.log_bytes for each in seen) // batch_count if batch_count and has_records else None,
+        ",".join(codecs) or None,
+        min((each.first_timestamp for each in listings if each.first_timestamp is not None), default=None),
+        latest,
+        None if latest is None else now_ms - latest,
+        largest,
+        skew,
+        sum(each.finding_count for each in seen),
+        retention.get("next_deletable_at"),
+        retention.get("deletable_bytes"),
+    )
+
+
+def _skew(records_of: dict[int | None, int]) -> tuple[int | None, float | None]:
+    """The partition with most records, and the ratio of its records to the mean."""
+    total = sum(records_of.values())
+    if len(records_of) < 2 or not total:
+        return None, None
+    largest = max(records_of, key=lambda number: (records_of[number], -(number or 0)))
+    return largest, round(records_of[largest] * len(records_of) / total, 3)
+
+
+def without_metadata(row: Row) -> Row:
+    """A row of columns.GROUP_OFFSET without the metadata of a commit, which is free text of an application."""
+    at = GROUP_OFFSET.names.index("metadata")
+    return (*row[:at], None, *row[at + 1 :])
 
 
 def add_histograms(report: Report, survey: Survey) -> None:
@@ -303,16 +272,13 @@ def add_histograms(report: Report, survey: Survey) -> None:
 
 
 def add_findings(report: Report, kept: KeptFindings) -> None:
-    """Add the findings, and their counts by code."""
+    """Add the findings, their counts by code, and the sentences about what was read and what is damaged."""
+    report.counts["lost_offsets"] = kept.lost_offsets
     report.severities = kept.severities()
     report.table(FINDING_SUMMARY).extend(kept.summary_rows())
     table = report.table(FINDING)
     table.extend(finding_row(each) for each in kept.shown())
     table.total = kept.total
-
-
-def add_overview(report: Report, kept: KeptFindings) -> None:
-    """Put the sentences about what was read and what is damaged before all others."""
     damage = kept.sentence()
     report.sentences[:0] = [_overview(report), *([] if damage is None else [damage])]
 

@@ -9,7 +9,6 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ from format.columns import (
     RowSchema,
 )
 from format.errors import UnreadableFile
-from format.findings import Finding, Severity
+from format.findings import Finding
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.rows.finding_rows import finding_of_row
@@ -52,16 +51,14 @@ from format.verbs.report.filling import (
     KeptFindings,
     add_findings,
     add_histograms,
-    add_overview,
     add_partitions,
     directory_of,
+    without_metadata,
 )
 from format.verbs.report.histograms import BytesByOffset
-from format.verbs.report.survey import DamagedPlace, Survey, SurveyedPartition, Timeline
+from format.verbs.report.survey import LARGEST, MOST_DAMAGED, Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.txns.txns import Transactions
 from format.verbs.verify.terms import Coverage
-from format.verbs.verify.walk import sound_batches
 from format.wording import counted
 
 if TYPE_CHECKING:
@@ -121,60 +118,6 @@ _MOST_FINDINGS = 100_000
 _MOST_EPOCHS = 100
 
 
-class _Placed(msgspec.Struct):
-    """A finding, its offsets, and the batch at or before it among those read so far."""
-
-    found: Finding
-    position: int
-    place: DamagedPlace | None
-    batch_position: int = -1
-    timestamp: int | None = None
-
-
-class TableEvents(msgspec.Struct):
-    """Collects findings and leader epochs from batches in any order of files; ``finish`` adds them to a time line."""
-
-    _findings: dict[str, list[_Placed]] = msgspec.field(default_factory=dict)
-    _count: int = 0
-    _epochs: dict[str, dict[int, tuple[int, int, Location]]] = msgspec.field(default_factory=dict)
-
-    def find(self, found: Finding, place: DamagedPlace | None) -> None:
-        """Add a finding, before any batches; findings below warning are not on a time line."""
-        position = found.location.position
-        if found.severity < Severity.WARNING or position is None or self._count >= _MOST_FINDINGS:
-            return
-        self._count += 1
-        self._findings.setdefault(found.location.path, []).append(_Placed(found, position, place))
-
-    def see(self, where: Location, table: BatchTable) -> None:
-        """Add batches of one log, in order of position; ``where`` has its path, topic and partition."""
-        for placed in self._findings.get(where.path, ()):
-            row = table.row_at(placed.position)
-            if row >= 0 and int(table.position[row]) > placed.batch_position:
-                placed.batch_position = int(table.position[row])
-                placed.timestamp = int(table.max_timestamp[row])
-        sound = sound_batches(table)
-        epochs = self._epochs.setdefault(where.path.rpartition("/")[0], {})
-        found, rows = np.unique(sound.leader_epoch, return_index=True)
-        for epoch, row in zip(found.tolist(), rows.tolist(), strict=True):
-            offset = int(sound.base_offset[row])
-            known = epochs.get(epoch)
-            if epoch >= 0 and (len(epochs) < _MOST_EPOCHS if known is None else offset < known[0]):
-                at = where.at(int(sound.position[row]), None, offset)
-                epochs[epoch] = offset, int(sound.max_timestamp[row]), at
-
-    def finish(self, timeline: Timeline) -> None:
-        """Put all events on the time line, and the times of findings at their places."""
-        for findings in self._findings.values():
-            for placed in findings:
-                timeline.damage(placed.found, placed.timestamp)
-                if placed.place is not None and placed.timestamp is not None and placed.timestamp >= 0:
-                    placed.place.timestamp = placed.timestamp
-        for epochs in self._epochs.values():
-            for epoch, (_, timestamp, at) in sorted(epochs.items()):
-                timeline.leader_epoch(at, timestamp, epoch)
-
-
 #: The tables that are shown unchanged, by the command that writes them.
 _SHOWN: dict[str, tuple[RowSchema, ...]] = {
     "ls": (LOG_DIR,),
@@ -187,8 +130,6 @@ _SHOWN: dict[str, tuple[RowSchema, ...]] = {
 }
 #: Tables below another table of the same verb, which already has the note that the verb was not run.
 _SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
-#: The most undamaged partitions (the largest) and damaged ones whose bytes are shown by offset.
-_LARGEST, _MOST_DAMAGED = 4, 60
 
 
 @dataclass(slots=True)
@@ -203,13 +144,12 @@ class TableReport:
     kept: KeptFindings = field(default_factory=KeptFindings)
     _sets: list[TableSet] = field(init=False)
     _survey: Survey = field(init=False)
-    _events: TableEvents = field(default_factory=TableEvents)
     _commands: set[str] = field(default_factory=set)
     _has_brokers: bool = False
 
     def __post_init__(self) -> None:
         self._sets = [TableSet(each) for each in self.places]
-        self._survey = Survey(self.terms.limits, Timeline(), Transactions(()))
+        self._survey = Survey(self.terms.limits)
         self._has_brokers = len({file.broker_id for _, file in self._files(WRITTEN_RUN)}) > 1
 
     def _files(self, schema: RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
@@ -258,7 +198,7 @@ class TableReport:
                         self.kept.add(found)
                         if self._has_brokers:
                             self.kept.owners[directory_of(found)] = _broker_name(file.broker_id)
-                        self._events.find(found, self._survey.find(found))
+                        self._survey.find(found)
                         yield found
 
     # -- the report ------------------------------------------------------------------------------------------
@@ -279,9 +219,8 @@ class TableReport:
             report.note(["records, codecs by bytes, bytes by time, offset and size: kafkalog scan ls --batches"])
         add_partitions(report, self.terms.now_ms, partitions, has_records=has_batches)
         add_histograms(report, self._survey)
-        add_findings(report, self.kept)
         self._fill_counts(report, partitions)
-        add_overview(report, self.kept)
+        add_findings(report, self.kept)
         return report
 
     def _add_runs(self, report: Report) -> None:
@@ -337,9 +276,8 @@ class TableReport:
             values = dict(zip(schema.names, row, strict=True))
             if schema is TRANSACTION and values["state"] == "committed":
                 continue
-            if schema is GROUP_OFFSET:  # free text of applications
-                at = schema.names.index("metadata")
-                row = (*row[:at], None, *row[at + 1 :])
+            if schema is GROUP_OFFSET:
+                row = without_metadata(row)
             table = report.table(schema)
             if len(table.rows) < table.most:
                 key = repr(_without_place(schema, row))
@@ -348,32 +286,21 @@ class TableReport:
                 seen.add(key)
             table.add(row)
             if schema is TRANSACTION:
-                self._note_transaction(values)
+                self._survey.timeline.transaction(values)
             elif schema is DIVERGENCE and values["kind"] != "identical":
                 differing.add((values["topic"], values["partition"]))
             elif schema is REPLICA and (values["topic"], values["partition"]) in differing:
                 report.differing.add(str(values["path"]))
             elif schema is METADATA_CHANGE:
-                where = Location(str(values.get("path") or ""), "__cluster_metadata", 0, offset=values["offset"])
-                words = f"{values['record_type']}: {values['subject']}"
-                self._survey.timeline.metadata(where, values["timestamp"], words)
-
-    def _note_transaction(self, values: dict[str, Any]) -> None:
-        where = Location(values["path"], values["topic"], values["partition"], offset=values["first_offset"])
-        name = values["transactional_id"] or f"producer {values['producer_id']}"
-        is_open = values["state"] == "open"
-        words = f"{name} begins a transaction that is open" if is_open else f"a transaction of {name} is aborted"
-        timestamp = values["start_timestamp" if is_open else "last_timestamp"]
-        self._survey.timeline.transaction(where, timestamp, words)
+                self._survey.timeline.metadata(str(values.get("path") or ""), values)
 
     def _partitions(self) -> list[FoundPartition]:
         found: list[FoundPartition] = []
         for file, row in self._rows(PARTITION):
             listing = PartitionListing(**dict(zip(PARTITION.names, row, strict=True)))
-            path = Path(listing.path)
-            seen = self._survey.partitions.setdefault(path, SurveyedPartition(path))
+            seen = self._survey.partition(Path(listing.path))
             seen.by_offset = None
-            found.append((listing, file.broker_id, seen))
+            found.append(FoundPartition(listing, file.broker_id, seen))
         return found
 
     def _see_segments(self) -> None:
@@ -387,7 +314,6 @@ class TableReport:
 
     def _see_batches(self, partitions: list[FoundPartition]) -> bool:
         """Add up the batches; returns whether there are any."""
-        survey = self._survey
         for seen, start in _by_offset(partitions):
             seen.by_offset = BytesByOffset(start)
         has_any = False
@@ -395,30 +321,20 @@ class TableReport:
             for batch in tables.batches(file, BATCH_ROWS):
                 for log, table in batch_tables(batch):
                     has_any = True
-                    where = replace(log, path=self._path(log.path, file.broker_id))
-                    self._events.see(where, table)
-                    directory = Path(where.path).parent
-                    seen = survey.partitions.setdefault(directory, SurveyedPartition(directory, by_offset=None))
-                    seen.totals.add(table, None)
-                    seen.record_count += int(table.record_count.clip(0).sum())
-                    if seen.by_offset is not None:
-                        seen.by_offset.add(table, 0)
-                    survey.by_time.add(survey.topics.setdefault(log.topic or log.path, len(survey.topics)), table)
-                    survey.sizes.add(table)
-        self._events.finish(survey.timeline)
+                    self._survey.add(replace(log, path=self._path(log.path, file.broker_id)), table)
+        self._survey.finish()
         return has_any
 
     def _fill_counts(self, report: Report, partitions: list[FoundPartition]) -> None:
         """Fill the counts that no run of verify has given."""
         if "verify" not in self._commands:
-            listings = [listing for listing, _, _ in partitions]
+            listings = [each.listing for each in partitions]
             report.counts["partitions"] = len(listings)
             report.counts["segments"] = sum(each.segment_count or 0 for each in listings)
             report.counts["batches"] = sum(each.batch_count or 0 for each in listings)
             report.counts["bytes"] = sum(each.log_size_bytes or 0 for each in listings)
-            report.counts["records"] = sum(seen.record_count for _, _, seen in partitions)
+            report.counts["records"] = sum(each.seen.record_count for each in partitions)
         report.counts["log_dirs"] = report.table(LOG_DIR).total
-        report.counts["lost_offsets"] = self.kept.lost_offsets
 
 
 def _broker_of(file: TableFile) -> int:
@@ -439,8 +355,9 @@ def _without_place(schema: RowSchema, row: Row) -> Row:
 
 def _by_offset(partitions: list[FoundPartition]) -> Iterator[tuple[SurveyedPartition, int]]:
     """The partitions whose bytes are added up by offset, damaged and large ones, with their first offsets."""
-    known = [(listing, seen) for listing, _, seen in partitions if listing.first_offset is not None]
-    damaged = sorted((each for each in known if each[1].places), key=lambda each: -len(each[1].places))
-    sound = sorted((each for each in known if not each[1].places), key=lambda each: -(each[0].log_size_bytes or 0))
-    for listing, seen in (*damaged[:_MOST_DAMAGED], *sound[:_LARGEST]):
-        yield seen, listing.first_offset or 0
+    known = [each for each in partitions if each.listing.first_offset is not None]
+    damaged = sorted((each for each in known if each.seen.places), key=lambda each: -len(each.seen.places))
+    sound = [each for each in known if not each.seen.places]
+    sound.sort(key=lambda each: -(each.listing.log_size_bytes or 0))
+    for each in (*damaged[:MOST_DAMAGED], *sound[:LARGEST]):
+        yield each.seen, each.listing.first_offset or 0
