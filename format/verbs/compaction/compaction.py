@@ -18,7 +18,6 @@ from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
@@ -28,8 +27,9 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import log_of_segment
 from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
+from format.state.log_headers import Headers, HeaderScan, log_parts
 from format.state.producers import ProducerState, newest_sound_snapshot
-from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean, whole_chunks
+from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
 from format.wording import counted, listed
@@ -87,31 +87,34 @@ class Cleanable(msgspec.Struct, frozen=True):
 
 def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: CleanerLimits, now_ms: int) -> Cleanable:
     """The cleanable range of a log at a time; ``segments`` by base offset, at least one."""
-    first_dirty = _first_dirty_offset(log)
+    first_dirty = log.log_start_offset
+    if log.checkpoint is not None and log.log_start_offset <= log.checkpoint <= log.log_end_offset:
+        first_dirty = log.checkpoint
+    is_watermark = log.high_watermark is not None and log.last_stable_offset >= log.high_watermark
     bounds = [
         (segments[-1].base_offset, "active_segment"),
-        (log.last_stable_offset, _stable_bound(log)),
+        (log.last_stable_offset, "high_watermark" if is_watermark else "last_stable_offset"),
     ]
+    dirty_segments = _not_active_from(segments, first_dirty)
     if limits.min_compaction_lag_ms > 0:
-        bounds += [
-            (segment.base_offset, "min_compaction_lag")
-            for segment in _not_active_from(segments, first_dirty)
-            if segment.largest_timestamp > now_ms - limits.min_compaction_lag_ms
-        ][:1]
+        youngest = now_ms - limits.min_compaction_lag_ms
+        young = [each.base_offset for each in dirty_segments if each.largest_timestamp > youngest]
+        bounds += [(offset, "min_compaction_lag") for offset in young[:1]]
     bound, bound_by = min(bounds, key=lambda each: each[0])
     first_uncleanable = max(first_dirty, bound)
-    edge = next(
-        (segment.base_offset for segment in _not_active_from(segments, first_uncleanable)), segments[-1].base_offset
-    )
+    uncleanable = _not_active_from(segments, first_uncleanable)
+    edge = uncleanable[0].base_offset if uncleanable else segments[-1].base_offset
     clean = _bytes_between(segments, -1, first_dirty)
     dirty = _bytes_between(segments, min(first_dirty, edge), edge)
     total = clean + dirty
-    ratio = dirty / total if total else 0.0
+    times = [each.first_timestamp for each in dirty_segments if each.first_timestamp is not None]
+    oldest = min((each for each in times if each > 0), default=None)
+    is_overdue = oldest is not None and oldest < now_ms - max(limits.max_compaction_lag_ms, 0)
     if not log.is_compacted:
         blocked = "cleanup_policy"
     elif not dirty:
         blocked = bound_by
-    elif _delay_ms(segments, first_dirty, limits, now_ms) > 0 or ratio > limits.min_dirty_ratio:
+    elif is_overdue or dirty / total > limits.min_dirty_ratio:
         blocked = None
     else:
         blocked = "dirty_ratio"
@@ -119,44 +122,19 @@ def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: Clean
     return Cleanable(first_dirty, edge, clean, dirty, everything - total, bound_by, blocked)
 
 
-def _first_dirty_offset(log: CleanerLog) -> int:
-    """The checkpoint, or the log start offset where the checkpoint is missing or outside the log."""
-    if log.checkpoint is None or not log.log_start_offset <= log.checkpoint <= log.log_end_offset:
-        return log.log_start_offset
-    return log.checkpoint
-
-
-def _stable_bound(log: CleanerLog) -> str:
-    is_watermark = log.high_watermark is not None and log.last_stable_offset >= log.high_watermark
-    return "high_watermark" if is_watermark else "last_stable_offset"
-
-
 def _not_active_from(segments: Sequence[CleanerSegment], offset: int) -> Sequence[CleanerSegment]:
     """The segments from the one with an offset on, without the active one (LocalLog.nonActiveLogSegmentsFrom)."""
-    if offset > segments[-1].base_offset:
-        return ()
-    return [segment for segment in _segments_between(segments, offset, None) if segment is not segments[-1]]
+    return _segments_between(segments, offset, None)[:-1] if offset <= segments[-1].base_offset else ()
 
 
 def _segments_between(segments: Sequence[CleanerSegment], start: int, end: int | None) -> Sequence[CleanerSegment]:
     """The segments with the offsets from ``start`` to before ``end`` (LogSegments.values)."""
-    first = 0
-    for number, segment in enumerate(segments):
-        if segment.base_offset <= start:
-            first = number
+    first = max((number for number, each in enumerate(segments) if each.base_offset <= start), default=0)
     return [segment for segment in segments[first:] if end is None or segment.base_offset < end]
 
 
 def _bytes_between(segments: Sequence[CleanerSegment], start: int, end: int) -> int:
     return sum(segment.size_bytes for segment in _segments_between(segments, start, end)) if start < end else 0
-
-
-def _delay_ms(segments: Sequence[CleanerSegment], first_dirty: int, limits: CleanerLimits, now_ms: int) -> int:
-    """By how much the oldest dirty segment exceeds max.compaction.lag.ms."""
-    times = [each.first_timestamp for each in _not_active_from(segments, first_dirty)]
-    known = [each for each in times if each is not None and each > 0]
-    until = now_ms - max(limits.max_compaction_lag_ms, 0)
-    return max(until - min(known), 0) if known else 0
 
 
 class KnownProducers(msgspec.Struct, frozen=True):
@@ -178,12 +156,11 @@ def known_producers(partition: Partition, now_ms: int, expiration_ms: int, limit
         if log is None or (next_base is not None and next_base <= start):
             continue
         end = max(end, segment.base_offset)
-        for chunk in whole_chunks(log, limits):
-            if isinstance(chunk, Finding) or not len(chunk.table):
-                continue
-            wanted = chunk.table.base_offset >= start
-            state.feed(chunk.table.rows(wanted), first_control_records(chunk, wanted, limits))
-            end = max(end, chunk.table.last_offset_of(len(chunk.table) - 1) + 1)
+        for item in log_parts(HeaderScan(limits), log):
+            if isinstance(item, Headers) and len(item.table):
+                end = max(end, item.table.last_offset_of(len(item.table) - 1) + 1)
+                later = item.since(start)
+                state.feed(later.table, later.markers)
     open_transactions = state.open_transactions
     last_records: dict[int, tuple[int | None, int]] = {}
     for producer_id, entry in state.entries.items():
