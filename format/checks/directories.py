@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from format import layout
 from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
-from format.files import clean_shutdown, meta_properties, partition_metadata, quorum_state
+from format.files import clean_shutdown, meta_properties, quorum_state
 from format.files.side_file import Problem, problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.remote_path import is_remote, is_there
@@ -25,6 +25,7 @@ from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
 from format.node.partition import Partition, parse_partition_dir
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
 from format.node.segment import missing_indexes, segment_file_name
+from format.state.cluster_context import topic_id_in
 from format.wording import offsets_are
 
 
@@ -71,7 +72,7 @@ def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
         if parsed is None or parsed[2] is not None:
             continue
         topic, number, _ = parsed
-        topic_id = _topic_id(path, limits)
+        topic_id = topic_id_in(path if is_there(path) else None, limits)
         if topic_id is None:
             continue
         location = Location(str(path), topic, number)
@@ -92,14 +93,6 @@ def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
                 expected=first_id,
                 actual=topic_id,
             )
-
-
-def _topic_id(path: Path, limits: Limits) -> str | None:
-    """The id in a partition.metadata; None for a file that is missing or cannot be decoded, which others report."""
-    try:
-        return partition_metadata.read(path, limits).topic_id if is_there(path) else None
-    except KafkaLogError:
-        return None
 
 
 class _HasProblems(Protocol):
@@ -146,8 +139,8 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
         yield interrupted_finding(path, partition.location(path))
     for path in partition.unexpected:
         yield unexpected_finding(path, partition.location(path))
-    yield from _problems(partition, partition.metadata, partition.topic_id_file, limits)
-    yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+    for file, read in ((partition.metadata, partition.topic_id_file), (partition.quorum_state, quorum_state.read)):
+        yield from _problems(file, partition.location(file), read, limits)
     yield from _leader_without_vote(partition, limits)
 
 
@@ -169,39 +162,21 @@ def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Findi
 
 
 def _problems(
-    partition: Partition, path: Path | None, read: Callable[[Path, Limits], _HasProblems], limits: Limits
+    path: Path | None, location: Location, read: Callable[[Path, Limits], _HasProblems], limits: Limits
 ) -> Iterator[Finding]:
-    if path is None:
-        return
-    where = partition.location(path)
-    try:
-        # A broker reads the file all the same.
-        yield from problem_findings(read(path, limits).problems, where, severity=Severity.WARNING)
-    except KafkaLogError as error:
-        yield finding_of(error, where)
-
-
-#: Codes of problems in these files that a broker ignores.
-_READ_ALL_THE_SAME = Severity.WARNING
+    """Findings for a file that a broker reads all the same, whatever its problems; None where there is no file."""
+    if path is not None:
+        try:
+            yield from problem_findings(read(path, limits).problems, location, severity=Severity.WARNING)
+        except KafkaLogError as error:
+            yield finding_of(error, location)
 
 
 def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
     """Findings for the directory's own files; the checkpoints have already been read."""
-    if log_dir.meta_properties is not None:
-        location = Location(str(log_dir.meta_properties))
-        try:
-            found = meta_properties.read(log_dir.meta_properties, limits)
-            yield from problem_findings(found.problems, location, severity=_READ_ALL_THE_SAME)
-        except KafkaLogError as error:
-            yield finding_of(error, location)
-    if log_dir.clean_shutdown is not None:
-        location = Location(str(log_dir.clean_shutdown))
-        try:
-            mark = clean_shutdown.read(log_dir.clean_shutdown, limits)
-            yield from problem_findings(mark.problems, location, severity=_READ_ALL_THE_SAME)
-        except KafkaLogError as error:
-            yield finding_of(error, location)
-    elif log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:
+    for file, read in ((log_dir.meta_properties, meta_properties.read), (log_dir.clean_shutdown, clean_shutdown.read)):
+        yield from _problems(file, Location(str(file)), read, limits)
+    if log_dir.clean_shutdown is None and log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:
         yield _unclean(log_dir, checkpoints)
     for path in log_dir.interrupted_writes:
         yield interrupted_finding(path, Location(str(path)))

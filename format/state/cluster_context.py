@@ -291,7 +291,7 @@ class ClusterContext(msgspec.Struct):
         image, key = self.image, partition.key
         if unknown or image is None or key is None:
             return Assignment(unknown=unknown or "this is no directory of a topic's partition")
-        topic_id = topic_id or _topic_id_of(partition, self.terms.limits)
+        topic_id = topic_id or topic_id_in(partition.metadata, self.terms.limits)
         if topic_id is not None:
             state = image.partitions.get((topic_id, key[1]))
         else:
@@ -430,11 +430,12 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
     return context
 
 
-def _topic_id_of(partition: Partition, limits: Limits) -> str | None:
+def topic_id_in(path: Path | None, limits: Limits) -> str | None:
+    """The topic id in a partition.metadata; None where it is missing or cannot be read, which others report."""
     try:
-        return None if partition.metadata is None else partition_metadata.read(partition.metadata, limits).topic_id
+        return None if path is None else partition_metadata.read(path, limits).topic_id
     except KafkaLogError:
-        return None  # verify reports it
+        return None
 
 
 def _latest_epoch_of(partition: Partition, limits: Limits) -> int | None:

@@ -29,13 +29,12 @@ from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
+from format.state.log_headers import log_parts
 
 if TYPE_CHECKING:
     from format.internal_topics.decoded import Problem
@@ -176,7 +175,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                 else:
                     yield from (each.finding(place) for each in odd)
                     if found is not None:
-                        yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
+                        yield found
 
 
 @cache
@@ -204,7 +203,10 @@ def _decoded(
         decoded = decode_control_value(control.type_number, value)
         if decoded.data is None:
             return decoded.newer(place)
-        return MetadataRecord(offset, timestamp, control.type_name, decoded.data, is_control=True)
+        data = decoded.data
+        if control.type_name == "LEADER_CHANGE":
+            data = {**data, "leaderEpoch": int(records.batches.leader_epoch[records.batch[row]])}
+        return MetadataRecord(offset, timestamp, control.type_name, data, is_control=True)
     decoder = _decoder()
     if decoder is None:
         return None
@@ -221,20 +223,11 @@ def _decoded(
     return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
 
 
-def _with_leader_epoch(found: MetadataRecord | Finding, epoch: int) -> MetadataRecord | Finding:
-    if isinstance(found, MetadataRecord) and found.record_type == "LEADER_CHANGE":
-        return MetadataRecord(
-            found.offset, found.timestamp, found.record_type, {**found.data, "leaderEpoch": epoch}, is_control=True
-        )
-    return found
-
-
 def metadata_records(
     log: LogUnit, from_offset: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[MetadataRecord | Finding]:
     """The records of one file, and findings; one that cannot be read to its end ends with a finding."""
-    with SerialDriver(MetadataRecords(from_offset, limits)) as driver:
-        yield from with_last_finding(log, driver.parts(log))
+    return log_parts(MetadataRecords(from_offset, limits), log)
 
 
 class Until(msgspec.Struct, frozen=True):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
-from format.files import partition_metadata
 from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
@@ -25,12 +24,12 @@ from format.node.remote_objects import RemoteObjects, remote_objects
 from format.node.remote_tier import RemoteTier, remote_segment
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
+from format.state.cluster_context import topic_id_in
+from format.state.log_headers import log_parts
 
 TOPIC = "__remote_log_metadata"
 _DECODER = decoder_for(TOPIC)
@@ -135,15 +134,12 @@ class _Records(msgspec.Struct, frozen=True):
 def read_remote_segments(partitions: Iterable[Partition], limits: Limits) -> RemoteSegments:
     """The remote segments in the records of these partitions of the topic."""
     found = RemoteSegments()
-    walk = _Records(limits)
-    for partition in partitions:
-        for log in every_log_of(partition):
-            with SerialDriver(walk) as driver:
-                for part in with_last_finding(log, driver.parts(log)):
-                    if isinstance(part, Finding):
-                        found.findings.append(part)
-                    else:
-                        found.take(*part)
+    for log in (log for partition in partitions for log in every_log_of(partition)):
+        for part in log_parts(_Records(limits), log):
+            if isinstance(part, Finding):
+                found.findings.append(part)
+            else:
+                found.take(*part)
     return found
 
 
@@ -173,7 +169,7 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
         found.not_checked.append(f"the states of remote segments: no record of {TOPIC} was found")
     segments: dict[Key, Sequence[Segment]] = {}
     for key, partition in partitions.items():
-        topic_id = _topic_id(partition, limits)
+        topic_id = topic_id_in(partition.metadata, limits)
         there = [each for each in objects.values() if (each.topic, each.partition) == key]
         there = [each for each in there if topic_id in (None, each.topic_id)]
         named = [each for each in known.by_id.values() if (each.topic, each.partition) == key]
@@ -229,15 +225,6 @@ def _partitions(log_dir: LogDir) -> Iterator[tuple[Key, Partition]]:
             yield parsed[:2], read_partition(path)
         except KafkaLogError:
             continue  # its reader reports it
-
-
-def _topic_id(partition: Partition, limits: Limits) -> str | None:
-    if partition.metadata is None:
-        return None
-    try:
-        return partition_metadata.read(partition.metadata, limits).topic_id
-    except KafkaLogError:
-        return None
 
 
 def _missing(

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -50,17 +49,10 @@ class EstimateTerms(msgspec.Struct):
     largest_topic_bytes: int = 0
 
 
-class Savings(Protocol):
-    """A row of a listing to which savings are added."""
-
-    estimated_bytes: int | None
-    saved_bytes: int | None
-
-
 class LogShare(msgspec.Struct, frozen=True):
     """The bytes of one log that count in one row: those of one codec, or of all codecs (None)."""
 
-    row: Savings
+    row: DiskUsage
     path: Path
     location: Location
     codec: int | None

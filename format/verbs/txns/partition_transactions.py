@@ -29,7 +29,6 @@ from format.scan.selection import CommittedView, Selection
 from format.state.log_headers import Headers, HeaderScan, log_parts
 from format.state.producers import (
     MarkerOrphaned,
-    ProducerEvent,
     Transaction,
     TransactionEnded,
     TransactionState,
@@ -103,10 +102,10 @@ class PartitionTransactions(msgspec.Struct):
         self.log_end_offset = max(self.log_end_offset, table.last_offset_of(len(table) - 1) + 1)
         self._note_last_batches(table, markers)
         events = self.state.feed(table, markers)
-        ended = [_ended_row(each, segment_base_offset) for each in events if isinstance(each, _ENDS)]
-        if ended:
-            columns = np.array(ended, np.int64)
-            rows = np.searchsorted(table.position, [each.place.position for each in events if isinstance(each, _ENDS)])
+        ends = [each for each in events if isinstance(each, TransactionEnded | MarkerOrphaned)]
+        if ends:
+            columns = np.array([_ended_row(each, segment_base_offset) for each in ends], np.int64)
+            rows = np.searchsorted(table.position, [each.place.position for each in ends])
             columns[:, ENDED_COLUMNS.index("last_timestamp")] = table.max_timestamp[rows]
             self.ended.append(columns)
         for producer_id in self.state.open:
@@ -128,27 +127,17 @@ class PartitionTransactions(msgspec.Struct):
                 self.last_of_producer[producer_id] = (self.last_of_producer[producer_id][0], marker.coordinator_epoch)
 
 
-_ENDS = (TransactionEnded, MarkerOrphaned)
-
-
-def _ended_row(event: ProducerEvent, segment_base_offset: int) -> tuple[int, ...]:
+def _ended_row(event: TransactionEnded | MarkerOrphaned, segment_base_offset: int) -> tuple[int, ...]:
     """An event as a row of ENDED_COLUMNS; the marker's timestamp is filled in for all at once."""
-    if isinstance(event, TransactionEnded) and event.transaction is not None:
-        known = event.transaction
-        position = NONE if known.position is None else known.position
-        epoch = event.coordinator_epoch
-        return (
-            known.producer_id, known.producer_epoch, known.first_offset, event.last_offset, position,
-            known.start_timestamp, 0, known.record_count, known.size_bytes, NONE if epoch is None else epoch,
-            event.is_aborted, segment_base_offset,
-        )  # fmt: skip
-    if isinstance(event, MarkerOrphaned):
-        epoch = event.coordinator_epoch
-        return (
-            event.producer_id, event.producer_epoch, NONE, event.place.offset, event.place.position, NONE, 0, 0, 0,
-            NONE if epoch is None else epoch, event.is_aborted, segment_base_offset,
-        )  # fmt: skip
-    raise ValueError("no transaction ends here")
+    known = event.transaction if isinstance(event, TransactionEnded) else None
+    if known is None:
+        known = Transaction(event.producer_id, event.producer_epoch, NONE, event.place.position, start_timestamp=NONE)
+    return (
+        known.producer_id, known.producer_epoch, known.first_offset, event.place.offset,
+        NONE if known.position is None else known.position, known.start_timestamp, 0, known.record_count,
+        known.size_bytes, NONE if event.coordinator_epoch is None else event.coordinator_epoch, event.is_aborted,
+        segment_base_offset,
+    )  # fmt: skip
 
 
 def read_partition_transactions(
