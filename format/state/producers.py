@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -396,6 +396,22 @@ class ProducerEntry:
 _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 
+def rows_by_producer(table: BatchTable, rows: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
+    """The producer ids of some batches, each with its rows in log order."""
+    if not len(rows):
+        return []
+    order = rows[np.argsort(table.producer_id[rows], kind="stable")]
+    ids = table.producer_id[order]
+    edges = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1], [True]))).tolist()
+    return [(int(ids[first]), order[first:last]) for first, last in pairwise(edges)]
+
+
+def last_sequence_of(table: BatchTable, row: int) -> int:
+    """The sequence of the last record of a batch, which wraps; negative for none."""
+    base = int(table.base_sequence[row])
+    return base if base < 0 else (base + int(table.last_offset_delta[row])) & _SEQUENCE_MASK
+
+
 class ProducerState(msgspec.Struct):
     """The producers and transactions of a log after the batches fed so far.
 
@@ -467,19 +483,13 @@ class ProducerState(msgspec.Struct):
         events = self.transactions.feed(table, markers)
         if not table.sums.with_producer:
             return events
-        with_producer = np.flatnonzero(table.producer_id >= 0)
-        ids = table.producer_id[with_producer]
-        # Rows by producer, in log order within each: a stable sort keeps them so.
-        order = with_producer[np.argsort(ids, kind="stable")]
-        ordered_ids = table.producer_id[order]
-        edges = np.flatnonzero(np.concatenate(([True], ordered_ids[1:] != ordered_ids[:-1], [True])))
-        for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            producer_id = int(ordered_ids[first])
-            rows = order[first:last]
+        groups = rows_by_producer(table, np.flatnonzero(table.producer_id >= 0))
+        for producer_id, rows in groups:
             events += self._epochs_fallen(table, rows, producer_id)
             if self.checks_sequences:
                 events += self._sequences_broken(table, rows, producer_id)
-        self._update(table, order, edges, markers)
+        for producer_id, rows in groups:
+            self._update(table, rows, producer_id, markers)
         events.sort(key=lambda event: event.place.position)
         return events
 
@@ -536,45 +546,36 @@ class ProducerState(msgspec.Struct):
         ]
 
     def _update(
-        self,
-        table: BatchTable,
-        order: NDArray[np.intp],
-        edges: NDArray[np.intp],
-        markers: dict[int, ControlRecord],
+        self, table: BatchTable, rows: NDArray[np.intp], producer_id: int, markers: dict[int, ControlRecord]
     ) -> None:
-        """The entries after this table: each producer's last data batch and the markers after it decide."""
-        for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            rows = order[first:last]
-            producer_id = int(table.producer_id[rows[0]])
-            entry = self.entries.setdefault(producer_id, ProducerEntry(-1))
-            is_control = table.is_control[rows]
-            data, control = rows[~is_control], rows[is_control]
-            if len(data):
-                row = int(data[-1])
-                delta = int(table.last_offset_delta[row])
-                base_sequence = int(table.base_sequence[row])
-                entry.producer_epoch = int(table.producer_epoch[row])
-                entry.last_sequence = base_sequence if base_sequence < 0 else (base_sequence + delta) & _SEQUENCE_MASK
-                entry.last_offset = int(table.last_offset[row])
-                entry.offset_delta = delta
-                entry.timestamp = entry.data_timestamp = int(table.max_timestamp[row])
-                entry.marker_offset = -1
-            for row in reversed(control.tolist()):
-                marker = markers.get(row)
-                if marker is not None and marker.coordinator_epoch is not None:
-                    entry.coordinator_epoch = marker.coordinator_epoch
-                    break
-            after_data = control[control > data[-1]] if len(data) else control
-            if len(after_data):
-                epochs = table.producer_epoch[after_data]
-                if (epochs != entry.producer_epoch).any():
-                    # A marker that bumps the epoch (KIP-890) forgets the batches.
-                    entry.producer_epoch = int(epochs[-1])
-                    entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
-                entry.timestamp = int(table.max_timestamp[after_data[-1]])
-                entry.marker_offset = int(table.last_offset[after_data[-1]])
-            known = self.transactions.open.get(producer_id)
-            entry.current_txn_first_offset = None if known is None else known.first_offset
+        """Bring an entry up to date: the producer's last data batch and the markers after it decide."""
+        entry = self.entries.setdefault(producer_id, ProducerEntry(-1))
+        is_control = table.is_control[rows]
+        data, control = rows[~is_control], rows[is_control]
+        if len(data):
+            row = int(data[-1])
+            entry.producer_epoch = int(table.producer_epoch[row])
+            entry.last_sequence = last_sequence_of(table, row)
+            entry.last_offset = int(table.last_offset[row])
+            entry.offset_delta = int(table.last_offset_delta[row])
+            entry.timestamp = entry.data_timestamp = int(table.max_timestamp[row])
+            entry.marker_offset = -1
+        for row in reversed(control.tolist()):
+            marker = markers.get(row)
+            if marker is not None and marker.coordinator_epoch is not None:
+                entry.coordinator_epoch = marker.coordinator_epoch
+                break
+        after_data = control[control > data[-1]] if len(data) else control
+        if len(after_data):
+            epochs = table.producer_epoch[after_data]
+            if (epochs != entry.producer_epoch).any():
+                # A marker that bumps the epoch (KIP-890) forgets the batches.
+                entry.producer_epoch = int(epochs[-1])
+                entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
+            entry.timestamp = int(table.max_timestamp[after_data[-1]])
+            entry.marker_offset = int(table.last_offset[after_data[-1]])
+        known = self.transactions.open.get(producer_id)
+        entry.current_txn_first_offset = None if known is None else known.first_offset
 
 
 def newest_sound_snapshot(

@@ -15,7 +15,7 @@ from format import layout
 from format.columns import PRODUCER
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding
-from format.layout import CODEC_BITS_NAMES, NO_PRODUCER_ID
+from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.node.checkpoints import Checkpoints
@@ -24,21 +24,18 @@ from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
 from format.sorted_values import distinct_values
-from format.state.log_headers import Headers, HeaderScan, log_parts
-from format.state.producers import ProducerState, SequenceBroke
-from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match
+from format.state.log_headers import Headers, HeaderScan, LogTotals, log_parts
+from format.state.producers import ProducerState, SequenceBroke, last_sequence_of, rows_by_producer
 from format.verbs.txns.replicas import Replicas, ReplicaScan
 from format.wording import counted, did_you_mean
 
-_SEQUENCE_MASK = 2**31 - 1
 #: Among how many batches before it a repeated batch is looked for: a client sends it again within seconds.
 _REMEMBERED = 4096
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ProducerTotals(msgspec.Struct):
-    """The totals of one producer; ``codec_counts`` are batches by the codec's number.
+    """The totals of one producer.
 
     ``repeated_batch_count``: batches with the CRC, size, times and record count of one of the few thousand before them.
     It is counted for batches without a producer id, which sequences do not tell apart.
@@ -50,34 +47,25 @@ class ProducerTotals(msgspec.Struct):
     last_offset: int = -1
     last_sequence: int = layout.NO_SEQUENCE
     last_timestamp: int = layout.NO_TIMESTAMP
-    batch_count: int = 0
+    totals: LogTotals = msgspec.field(default_factory=LogTotals)
     transactional_batch_count: int = 0
     record_count: int = 0
-    size_bytes: int = 0
     gap_count: int = 0
     duplicate_count: int = 0
     repeated_batch_count: int = 0
     epochs: set[int] = msgspec.field(default_factory=set)
-    magics: set[int] = msgspec.field(default_factory=set)
-    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
     _remembered: NDArray[np.uint64] = msgspec.field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def add(self, table: BatchTable) -> None:
         """Add batches of this producer, in log order."""
-        last = slice(len(table) - 1, len(table))
-        delta = int(table.last_offset_delta[-1])
-        base_sequence = int(table.base_sequence[-1])
-        self.last_offset = int(table.last_offset[last][0])
-        self.last_sequence = base_sequence if base_sequence < 0 else (base_sequence + delta) & _SEQUENCE_MASK
+        row = len(table) - 1
+        self.last_offset = table.last_offset_of(row)
+        self.last_sequence = last_sequence_of(table, row)
         self.last_timestamp = int(table.max_timestamp[-1])
-        self.batch_count += len(table)
+        self.totals.add(table, None)
         self.transactional_batch_count += int(np.count_nonzero(table.is_transactional))
-        self.record_count += int(np.maximum(table.record_count, 0).sum())
-        self.size_bytes += int(table.size_bytes.sum())
+        self.record_count += table.sums.record_count
         self.epochs.update(distinct_values(table.producer_epoch).tolist())
-        self.magics.update(distinct_values(table.magic).tolist())
-        counts = np.bincount(table.codec, minlength=len(self.codec_counts)).tolist()
-        self.codec_counts = [known + new for known, new in zip(self.codec_counts, counts, strict=True)]
 
     def count_repeated(self, table: BatchTable) -> None:
         """Count the batches that repeat one of those before them, in log order."""
@@ -92,10 +80,8 @@ class ProducerTotals(msgspec.Struct):
         self._remembered = known
 
     @property
-    def codecs_text(self) -> str:
-        """The codecs with their batches, such as ``none:12,zstd:3``."""
-        pairs = zip(CODEC_BITS_NAMES, self.codec_counts, strict=True)
-        return ",".join(f"{name}:{count}" for name, count in pairs if count)
+    def size_bytes(self) -> int:
+        return sum(self.totals.codec_bytes)
 
     @property
     def epochs_text(self) -> str | None:
@@ -125,22 +111,15 @@ def ranges_text(numbers: list[int]) -> str:
 
 def add_batches(totals: dict[int, ProducerTotals], table: BatchTable) -> None:
     """Add the next batches of a log to the totals by producer id; NO_PRODUCER_ID stands for none."""
-    data: NDArray[np.intp] = np.flatnonzero(~table.is_control)
-    if not len(data):
-        return
-    data = data[np.argsort(table.producer_id[data], kind="stable")]
-    ids = table.producer_id[data]
-    edges = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1], [True])))
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        own = table.rows(data[first:last])
-        producer_id = int(ids[first])
+    for producer_id, rows in rows_by_producer(table, np.flatnonzero(~table.is_control)):
+        own = table.rows(rows)
         known = totals.get(producer_id)
         if known is None:
             started = own.max_timestamp[0] if own.has_delete_horizon_at(0) else own.base_timestamp[0]
             known = ProducerTotals(int(own.base_offset[0]), int(own.base_sequence[0]), int(started))
             totals[producer_id] = known
         known.add(own)
-        if producer_id == layout.NO_PRODUCER_ID:
+        if producer_id == NO_PRODUCER_ID:
             known.count_repeated(own)
 
 
@@ -169,6 +148,9 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
 
     Raises InputError where no partition of this name is at the targets, and where none of its replicas has the offset.
     """
+    from format.verbs.find.find import find_offset  # few runs need it
+    from format.verbs.find.trace import Match
+
     is_there = False
     names = set()
     for target in targets:
@@ -277,15 +259,15 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
                 known.last_sequence,
                 known.gap_count if has_id else None,
                 known.duplicate_count if has_id else None,
-                known.batch_count,
+                known.totals.batch_count,
                 known.record_count,
-                known.size_bytes // known.batch_count,
-                known.codecs_text,
+                known.size_bytes // known.totals.batch_count,
+                known.totals.codecs_text,
                 None if known.first_timestamp < 0 else known.first_timestamp,
                 None if known.last_timestamp < 0 else known.last_timestamp,
                 known.size_bytes,
                 known.transactional_batch_count,
-                ",".join(map(str, sorted(known.magics))),
+                known.totals.magics_text,
                 str(found.partition.path),
                 None if has_id else known.repeated_batch_count,
             )
