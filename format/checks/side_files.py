@@ -80,13 +80,13 @@ class OffsetIndexCheck:
         cause: Cause | None = None,
         *,
         is_active: bool = False,
-        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+        offsets: PartitionOffsets | None = None,
     ) -> Iterator[Finding]:
         """The findings after all intact batches of the segment; ``cause`` is the damage, if any.
 
         After ``damaged_from`` an entry may point to a damaged batch, and have its offset. It is wrong if it points into
-        the middle of an intact batch, or to a batch that starts after its offset. ``judged_at_end`` judges entries past
-        the last batch of the active segment.
+        the middle of an intact batch, or to a batch that starts after its offset. ``offsets`` judge entries past the
+        last batch of the active segment.
         """
         past_end = self._end_position if is_active and damaged_from is None else 2**63
         first_astray: int | None = None  # of a run of entries that point to no batch
@@ -99,7 +99,7 @@ class OffsetIndexCheck:
                 begins_past = bool(self._positions[first_astray] >= past_end)
                 if not is_astray or begins_past != bool(self._positions[number] >= past_end):
                     found = self._astray(first_astray, number - 1, cause)
-                    yield judged_at_end(found) if begins_past else found
+                    yield judged_at_end(found, offsets) if begins_past else found
                     first_astray = None
             if is_astray:
                 first_astray = number if first_astray is None else first_astray
@@ -198,13 +198,13 @@ class TimeIndexCheck:
         damaged_after_offset: int | None,
         *,
         is_closed: bool,
-        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+        offsets: PartitionOffsets | None = None,
     ) -> Iterator[Finding]:
         """The findings after all intact batches of the segment.
 
         After damage an entry may be that of a damaged batch. It is wrong if an intact batch up to its offset has a
         larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
-        ``judged_at_end`` judges entries past the end of the active segment.
+        ``offsets`` judge entries past the end of the active segment.
         """
         for number in np.flatnonzero(~self._is_plain()).tolist():
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
@@ -218,7 +218,7 @@ class TimeIndexCheck:
                 found = finding(
                     "time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch"
                 )
-                yield found if is_closed or offset <= self._last_offset else judged_at_end(found)
+                yield found if is_closed or offset <= self._last_offset else judged_at_end(found, offsets)
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
             if is_past_damage and timestamp >= upto:
@@ -333,10 +333,6 @@ class LogAround(msgspec.Struct, frozen=True):
         """Whether an offset is past the end of the log."""
         return self.ends is not None and offset >= (self.ends.log_end_offset or 0)
 
-    def judged(self, found: Finding) -> Finding:
-        """A finding about what is missing at the end of the log, or of the index."""
-        return found if self.ends is None else judged_at_end(found, self.ends)
-
 
 def check_transaction_index(
     segment: Segment, transactions: SegmentTransactions, location: Location, log: LogAround, limits: Limits
@@ -348,15 +344,14 @@ def check_transaction_index(
     if path is None:
         if aborted:
             first = min(aborted.values(), key=lambda each: each.last_offset)
-            yield log.judged(
-                finding(
-                    "transaction-index-mismatch",
-                    location.at(offset=first.first_offset),
-                    f"the segment has {counted_plainly(len(aborted), 'aborted transaction')} and no .txnindex",
-                    expected=len(aborted),
-                    actual=0,
-                )
+            found = finding(
+                "transaction-index-mismatch",
+                location.at(offset=first.first_offset),
+                f"the segment has {counted_plainly(len(aborted), 'aborted transaction')} and no .txnindex",
+                expected=len(aborted),
+                actual=0,
             )
+            yield judged_at_end(found, log.ends)
         return
     where = Location(str(path), location.topic, location.partition, segment.base_offset)
     try:
@@ -393,7 +388,7 @@ def check_transaction_index(
             if not log.is_at_end(last):
                 yield found
             elif log.ends is not None and not log.ends.is_broker_running:  # it writes the marker, then the entry
-                yield log.judged(found)
+                yield judged_at_end(found, log.ends)
         elif known.first_offset != first and not (
             log.is_compacted or began_before or (not log.is_whole and first < known.first_offset)
         ):
@@ -425,7 +420,7 @@ def check_transaction_index(
             f"the aborted transaction of producer {missing.producer_id}, "
             f"{offset_range(missing.first_offset, missing.last_offset)}, is not in the index",
         )
-        yield log.judged(found) if missing.last_offset > index_end else found
+        yield judged_at_end(found, log.ends) if missing.last_offset > index_end else found
 
 
 _NEVER_OF_LEADER_EPOCHS = 2**63
@@ -447,33 +442,25 @@ class LeaderEpochCheck:
 
         ``read`` reads the checkpoint.
         """
-        self._starts = np.empty(0, np.int64)
-        self._epochs = np.empty(0, np.int64)
-        self._opening: list[Finding] = []
-        self._name = "leader-epoch-checkpoint" if path is None else str(path)
+        self._starts = self._epochs = np.empty(0, np.int64)
+        self.opening: list[Finding] = []  # about the checkpoint itself
         self._location = location
         self._first_offset = first_offset
         self._early: Finding | None = None
-        if path is not None:
-            self._take(lambda: read(path, limits))
-
-    def _take(self, read: Callable[[], LeaderEpochCheckpoint]) -> None:
+        if path is None:
+            return
         try:
-            checkpoint = read()
+            checkpoint = read(path, limits)
         except KafkaLogError as error:
-            self._opening.append(finding_of(error, self._location))
+            self.opening.append(finding_of(error, location))
             self._first_offset = None
             return
-        self._opening.extend(problem_findings(checkpoint.problems, self._location))
+        self.opening.extend(problem_findings(checkpoint.problems, location))
         if checkpoint.problems:
             self._first_offset = None
         else:
             self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)
             self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
-
-    def opening_findings(self) -> list[Finding]:
-        """Findings for the checkpoint itself."""
-        return self._opening
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         """Findings for one table of batches; batches before the first entry cannot be judged."""
@@ -543,7 +530,7 @@ class LeaderEpochCheck:
         self,
         log_end_offset: int | None,
         torn_end: Cause | None = None,
-        judged_at_end: Callable[[Finding], Finding] = lambda found: found,
+        offsets: PartitionOffsets | None = None,
     ) -> Iterator[Finding]:
         """Findings for entries that start past the end of the log; the damage at the end, if any, is their cause."""
         yield from self._settled_early()
@@ -559,7 +546,7 @@ class LeaderEpochCheck:
                 actual=int(self._starts[number]),
                 judgement=Judgement(caused_by=torn_end),
             )
-            yield judged_at_end(found)
+            yield judged_at_end(found, offsets)
 
 
 _OF_THE_LAST_BATCH = ("last_sequence", "last_offset", "offset_delta")

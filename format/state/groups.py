@@ -229,7 +229,6 @@ class _Reduction:
     def __init__(self, table: RecordTable, topic: str, markers: _Markers) -> None:
         first_type = COORDINATOR_TOPICS[topic]
         self._markers = markers
-        self._source = table
         facts = np.empty((len(table), len(GROUP_COLUMNS)), np.int64)
         read_group_records(table.buffer, memoryview(np.ascontiguousarray(table.columns)), first_type, memoryview(facts))
         is_known = facts[:, _FACT["type"]] >= 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add
 
 import msgspec
@@ -25,11 +25,13 @@ from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, read_control_records
+from format.node.partition import Partition
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
 from format.scan.read_log import tail_finding
 from format.scan.serial import SerialDriver
+from format.state.producers import ProducerState, newest_sound_snapshot
 
 _MAX_INT64 = 2**63 - 1
 
@@ -245,3 +247,26 @@ def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -
     """The parts of a log, read in this process, and a finding if it cannot be read to its end."""
     with SerialDriver(walk, advance) as driver:
         yield from with_last_finding(log, driver.parts(log))
+
+
+def producers_after(
+    partition: Partition, logs: Iterable[LogUnit], limits: Limits, most_offset: int | None = None
+) -> tuple[ProducerState, int]:
+    """The producers' state after some logs of a partition, and the end offset of these logs.
+
+    They are replayed from the newest sound producer snapshot on; ``most_offset`` passes over snapshots past it.
+    """
+    found = newest_sound_snapshot(partition, limits, most_offset)
+    start, state = (0, ProducerState()) if found is None else (found[0], ProducerState.of_snapshot(found[1]))
+    end = start
+    for log in logs:
+        following = None if log.segment is None else partition.next_base_offset(log.segment)
+        if following is not None and following <= start:
+            continue
+        end = max(end, log.location.base_offset or 0)
+        for item in log_parts(HeaderScan(limits), log):
+            if isinstance(item, Headers) and len(item.table):
+                end = max(end, item.table.last_offset_of(len(item.table) - 1) + 1)
+                later = item.since(start)
+                state.feed(later.table, later.markers)
+    return state, end

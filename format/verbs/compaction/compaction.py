@@ -24,11 +24,10 @@ from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
-from format.scan.selected_logs import log_of_segment
+from format.scan.selected_logs import every_log_of, log_of_segment
 from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
-from format.state.log_headers import Headers, HeaderScan, log_parts
-from format.state.producers import ProducerState, newest_sound_snapshot
+from format.state.log_headers import producers_after
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
@@ -147,20 +146,7 @@ class KnownProducers(msgspec.Struct, frozen=True):
 
 def known_producers(partition: Partition, now_ms: int, expiration_ms: int, limits: Limits) -> KnownProducers:
     """The producers from the newest sound producer snapshot, and the log after it."""
-    snapshot = newest_sound_snapshot(partition, limits)
-    start, state = (0, ProducerState()) if snapshot is None else (snapshot[0], ProducerState.of_snapshot(snapshot[1]))
-    end = start
-    for segment in partition.segments:
-        next_base = partition.next_base_offset(segment)
-        log = log_of_segment(partition, segment)
-        if log is None or (next_base is not None and next_base <= start):
-            continue
-        end = max(end, segment.base_offset)
-        for item in log_parts(HeaderScan(limits), log):
-            if isinstance(item, Headers) and len(item.table):
-                end = max(end, item.table.last_offset_of(len(item.table) - 1) + 1)
-                later = item.since(start)
-                state.feed(later.table, later.markers)
+    state, end = producers_after(partition, every_log_of(partition), limits)
     open_transactions = state.open_transactions
     last_records: dict[int, tuple[int | None, int]] = {}
     for producer_id, entry in state.entries.items():

@@ -113,11 +113,6 @@ def _codecs(batch: pa.RecordBatch) -> Int64Column:
     return numbers[rows]
 
 
-#: The most findings that wait for their batches.
-_MOST_FINDINGS = 100_000
-_MOST_EPOCHS = 100
-
-
 #: The tables that are shown unchanged, by the command that writes them.
 _SHOWN: dict[str, tuple[RowSchema, ...]] = {
     "ls": (LOG_DIR,),
