@@ -54,6 +54,7 @@ def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
 
 def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick checks look at rows once, in the kernel; the closer look at everything, in numpy."""
+
     def found(log: bytes, quick: bool) -> list[Any]:
         monkeypatch.setattr(batches, "KERNEL_IS_COMPILED", quick)
         monkeypatch.setattr(records, "KERNEL_IS_COMPILED", quick)
