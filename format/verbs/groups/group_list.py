@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
 from format.sorted_values import distinct_values
-from format.state.group_records import TOTAL_COLUMNS
+from format.state.groups import TOTAL_COLUMNS
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts
 from format.verbs.groups.offset_list import OUT_OF_RANGE, OffsetList, text_of
 from format.verbs.groups.terms import Narrowing, Read

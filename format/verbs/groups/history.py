@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from format.state.group_records import VALUE, Outcome, Values
+from format.state.groups import VALUE, Outcome, Values
 from format.verbs.groups.scan import LogRecords
 from format.verbs.groups.terms import Narrowing
 

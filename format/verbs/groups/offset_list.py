@@ -15,9 +15,7 @@ from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
 from format.node.log_dir import TopicPartition
 from format.sorted_values import distinct_values
-from format.state.distinct import DistinctRows
-from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
-from format.state.groups import LATEST, PendingCommit
+from format.state.groups import LATEST, OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START, DistinctRows, PendingCommit
 from format.verbs.groups.group_facts import Keys
 from format.verbs.groups.terms import Narrowing, Read
 

@@ -19,7 +19,7 @@ from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING
-from format.state.group_records import COORDINATOR_TOPICS
+from format.state.groups import COORDINATOR_TOPICS
 from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 

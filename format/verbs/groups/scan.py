@@ -16,7 +16,7 @@ from format.scan.folding import with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
-from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, read_groups
+from format.state.groups import COORDINATOR_TOPICS, GroupRecords, read_groups
 
 # Measured: seconds for each batch, each byte, and each byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)

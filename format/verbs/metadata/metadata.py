@@ -22,8 +22,7 @@ from format.errors import KafkaLogError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
-from format.state.metadata_log import MetadataState, Until, read_metadata
-from format.state.metadata_source import MetadataSource, metadata_source
+from format.state.metadata_log import MetadataSource, MetadataState, Until, metadata_source, read_metadata
 from format.timestamps import iso_time
 from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (

@@ -15,9 +15,8 @@ import msgspec
 import numpy as np
 
 from format import layout
-from format.checks.batch_headers import check_batch_headers, check_wrapper_offsets
-from format.checks.key_placement import Misplaced, is_placed_by_key, misplaced_records
-from format.checks.record_contents import RecordCheck
+from format.checks.batches import check_batch_headers, check_wrapper_offsets
+from format.checks.records import Misplaced, RecordCheck, is_placed_by_key, misplaced_records
 from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
