@@ -21,10 +21,9 @@ import numpy as np
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoded import INVALID
 from format.internal_topics.decoder import read_message
-from format.internal_topics.schemas.classic_groups import GROUP_METADATA_VALUE
+from format.internal_topics.reader import INVALID, Cursor
+from format.internal_topics.schema import schema_of
 from format.location import Location
 from format.log.record_table import RecordTable
 
@@ -135,10 +134,11 @@ def _change(table: RecordTable, row: int, offset: int, position: int, length: in
 
 def _classic_kind(value: bytes | None) -> int:
     version = int.from_bytes(value[:2]) if value is not None else -1
-    if value is None or version not in GROUP_METADATA_VALUE.versions or _has_one_member(value, version):
+    message = schema_of(layout.CONSUMER_OFFSETS_TOPIC).messages["GroupMetadataValue"]
+    if value is None or version not in message.versions or _has_one_member(value, version):
         return _PLAIN
     try:
-        fields = read_message(Cursor(value[2:], "value"), GROUP_METADATA_VALUE, version)
+        fields = read_message(Cursor(value[2:], "value"), message, version)
     except KafkaLogError:
         return _PLAIN  # reported by the check of each record by itself
     members = fields["members"]

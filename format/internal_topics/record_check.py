@@ -8,6 +8,7 @@ an unknown type. At any other record that it cannot read, the load of the partit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -16,16 +17,117 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.decoded import INVALID, Decoded, Problem
-from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, FramedDecoder, decoder_for
-from format.internal_topics.programs import LAST_CLIENT_VERSION, odd_rows
-from format.internal_topics.schemas.share_group_state import SHARE_UPDATE_VALUE
-from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VALUE, TRANSACTION_STATUSES
+from format.internal_topics.decoder import INTERNAL_TOPICS, TRANSACTION_STATUSES, Decoder, decoder_for
+from format.internal_topics.reader import INVALID, Decoded, Problem
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
+from format.kernel import messages as kernel
+from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
 from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
 from format.log.record_table import RecordTable
 from format.wording import counted
+
+#: The last feature level of transaction.version (server-common TransactionVersion).
+LAST_CLIENT_VERSION = 2
+#: The largest value that a broker accepts in fields that are numbers of something.
+_LARGEST = {"transactionStatus": len(TRANSACTION_STATUSES) - 1, "clientTransactionVersion": LAST_CLIENT_VERSION}
+
+
+class Programs(msgspec.Struct, frozen=True):
+    """The programs of a topic: ``messages`` has a row for each record type, ``steps`` the steps of all of them."""
+
+    messages: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+
+@cache
+def programs_of(topic: str) -> Programs:
+    """The programs of an internal topic. Raises ValueError for other topics."""
+    types = decoder_for(topic).record_types
+    versions = max(each.value.versions.highest for each in types.values()) + 1
+    table = np.full((max(types) + 1, versions + 1), -1, np.int64)
+    compiler = _Compiler()
+    for number, record_type in types.items():
+        if record_type.key is not None:
+            table[number, 0] = compiler.message(record_type.key, 0)
+        value = record_type.value
+        for version in value.versions:
+            table[number, version + 1] = compiler.message(value, version)
+    return Programs(table, np.array(compiler.steps, np.int64))
+
+
+def odd_rows(table: RecordTable, topic: str) -> set[int]:
+    """The rows of a table whose key or value does not plainly follow the schemas of an internal topic."""
+    programs = programs_of(topic)
+    find = find_odd_framed_record if decoder_for(topic).is_framed else find_odd_coordinator_record
+    records, messages, steps = (
+        memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
+    )
+    versions = programs.messages.shape[1] - 1
+    rows: set[int] = set()
+    row = find(table.buffer, records, messages, versions, steps, 0)
+    while row >= 0:
+        rows.add(row)
+        row = find(table.buffer, records, messages, versions, steps, row + 1)
+    return rows
+
+
+class _Compiler:
+    """Collects the steps of programs."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int, int]] = []
+
+    def message(self, message: Message, version: int) -> int:
+        """Add the program of a message in a version; the number of its first step."""
+        return self._struct(message.fields, version, version in message.flexible)
+
+    def _struct(self, fields: tuple[Field, ...], version: int, flexible: bool) -> int:
+        present = [each for each in fields if version in each.versions]
+        steps = [self._step(each, version, flexible) for each in present if each.tag is None]
+        if flexible:
+            tagged = [(each.tag, self._value(each, version)) for each in present if each.tag is not None]
+            steps.append((kernel.STEP_TAGS, len(tagged), 0))
+            steps += [(kernel.STEP_TAGS, tag, program) for tag, program in tagged]
+        return self._added(steps)
+
+    def _added(self, steps: list[tuple[int, int, int]]) -> int:
+        start = len(self.steps)
+        self.steps += [*steps, (kernel.STEP_END, 0, 0)]
+        return start
+
+    def _value(self, field: Field, version: int) -> int:
+        """The program of the value of a tagged field."""
+        return self._added([self._step(field, version, flexible=True)])
+
+    def _step(self, field: Field, version: int, flexible: bool) -> tuple[int, int, int]:
+        nullable = int(version in field.nullable)
+        element_type = field.element_type
+        if element_type is not None:
+            if element_type == "struct":
+                program = self._struct(field.fields, version, flexible)
+            else:
+                program = self._added([_plain_step(element_type, field.name, flexible, 0)])
+            return (kernel.STEP_COMPACT_ARRAY if flexible else kernel.STEP_ARRAY, nullable, program)
+        if field.type != "struct":
+            return _plain_step(field.type, field.name, flexible, nullable)
+        program = self._struct(field.fields, version, flexible)
+        if not nullable:  # as a nullable one would be walked, without its first byte
+            return (kernel.STEP_STRUCT, 0, program)
+        return (kernel.STEP_NULLABLE if field.tag is None else kernel.STEP_NULLABLE_TAGGED, 0, program)
+
+
+def _plain_step(type: str, name: str, flexible: bool, nullable: int) -> tuple[int, int, int]:
+    width = FIXED_WIDTH_TYPES.get(type)
+    if width is not None:
+        if name in _LARGEST:
+            return (kernel.STEP_SMALL, width, _LARGEST[name])
+        return (kernel.STEP_SKIP, width, 0)
+    if type == "string":
+        return (kernel.STEP_COMPACT_STRING if flexible else kernel.STEP_STRING, nullable, 0)
+    return (kernel.STEP_COMPACT_BYTES if flexible else kernel.STEP_BYTES, nullable, 0)
+
 
 #: What follows where a broker cannot read a record of a topic.
 _GROUPS_LOST = (
@@ -69,10 +171,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
     @classmethod
     def of_topic(cls, topic: str, location: Location) -> InternalRecordCheck:
         """The check for a log that has records of an internal topic. Raises ValueError for another topic."""
-        decoder = decoder_for(topic)
-        if decoder is None:
-            raise ValueError(f"there is no decoder of {topic}")
-        return cls(topic, location, decoder)
+        return cls(topic, location, decoder_for(topic))
 
     def findings(self, table: RecordTable) -> Iterator[Finding]:
         """Findings for each record that a broker does not read, or that is not as a broker writes it."""
@@ -95,7 +194,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
             decoded = self.decoder.decode_value(decoded_key, value)
         except KafkaLogError:
             return False
-        has_type = decoded_key.data is not None or isinstance(self.decoder, FramedDecoder)
+        has_type = decoded_key.data is not None or self.decoder.is_framed
         has_content = decoded.data is not None or decoded.is_tombstone
         return has_type and has_content and not any(self._contradictions(decoded))
 
@@ -117,7 +216,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
     def _odd_rows(self, table: RecordTable) -> list[int]:
         """The rows that are not plainly sound."""
-        rows = odd_rows(table, self.topic, is_framed=isinstance(self.decoder, FramedDecoder))
+        rows = odd_rows(table, self.topic)
         if self.topic == layout.TRANSACTION_STATE_TOPIC:
             rows |= set(np.flatnonzero(_lacks_partitions(table)).tolist())
         elif self.topic == layout.SHARE_GROUP_STATE_TOPIC:
@@ -142,7 +241,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
     def _judged(self, problem: Problem, value: Decoded) -> Problem:
         """A problem with the severity that it has for a broker."""
         severity = problem.severity
-        if value.name == TRANSACTION_LOG_VALUE.name and problem.code == "version-unknown" and value.data is None:
+        if value.name == "TransactionLogValue" and problem.code == "version-unknown" and value.data is None:
             message = f"{problem.message}: a 4.3 broker skips the record, a 3.9 broker loads none after it"
             return Problem(problem.code, severity, message, problem.part, problem.position)
         if problem.code == "version-unknown" and value.data is None and problem.part == "value":
@@ -159,9 +258,9 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
     def _contradictions(self, value: Decoded) -> Iterator[Problem]:
         """What a broker refuses in a value that it can decode."""
         data = value.data
-        if value.is_tombstone and value.name == SHARE_UPDATE_VALUE.name:
+        if value.is_tombstone and value.name == "ShareUpdateValue":
             yield Problem(INVALID, Severity.ERROR, "a tombstone, which updates do not have", "value", 0)
-        if data is None or value.name != TRANSACTION_LOG_VALUE.name:
+        if data is None or value.name != "TransactionLogValue":
             return
         status = data["transactionStatus"]
         if not 0 <= status < len(TRANSACTION_STATUSES):
@@ -197,7 +296,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
 def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[Problem]:
     """What is wrong with a control record of the raft log: newer than this program, or against its schema."""
-    from format.internal_topics.control_values import decode_control_value
+    from format.internal_topics.decoder import decode_control_value
 
     try:
         decoded = decode_control_value(decode_control_record(key, value).type_number, value)

@@ -6,7 +6,6 @@ Records of a metadata transaction take effect at its end (KIP-868); one that has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,7 @@ from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
 
 if TYPE_CHECKING:
-    from format.internal_topics.decoded import Problem
-    from format.internal_topics.decoder import Decoder
+    from format.internal_topics.reader import Problem
 
 _NEVER = 2**63 - 1
 
@@ -87,13 +85,6 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                         yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
 
 
-@cache
-def _decoder() -> Decoder | None:
-    from format.internal_topics.decoder import decoder_for  # imported only if there is a metadata log
-
-    return decoder_for(CLUSTER_METADATA_TOPIC)
-
-
 def _decoded(
     records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
 ) -> MetadataRecord | Finding | None:
@@ -101,24 +92,21 @@ def _decoded(
 
     ``odd`` takes what a node does not read in a record that can be decoded.
     """
+    from format.internal_topics.decoder import decode_control_value, decoder_for  # only if there is a metadata log
+
     offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
     value = records.value(row)
     if is_control:
         control = decode_control_record(records.key(row), value)
         if control.is_end_transaction:
             return None
-        from format.internal_topics.control_values import decode_control_value
-
         decoded = decode_control_value(control.type_number, value)
         if decoded.data is None:
             return decoded.newer(place)
         return MetadataRecord(offset, timestamp, control.type_name, decoded.data, is_control=True)
-    decoder = _decoder()
-    if decoder is None:
-        return None
     if value is None:
         raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
-    decoded = decoder.decode_value(None, value)
+    decoded = decoder_for(CLUSTER_METADATA_TOPIC).decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
         return decoded.newer(place)
     if decoded.problems or records.key_length[row] >= 0:

@@ -16,9 +16,8 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
-    from format.verbs.groups.group_list import GroupList
+    from format.verbs.groups.group_list import GroupList, Narrowing
     from format.verbs.groups.groups import GroupsReading
-    from format.verbs.groups.terms import Narrowing
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -107,7 +106,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     @property
     def narrowing(self) -> Narrowing:
-        from format.verbs.groups.terms import Narrowing
+        from format.verbs.groups.group_list import Narrowing
 
         return Narrowing(frozenset(self.group or ()), frozenset(self.topic or ()))
 
@@ -130,9 +129,8 @@ def groups(
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import targets_at
-    from format.verbs.groups.groups import GroupsReading, GroupTerms
-    from format.verbs.groups.history import CommitHistory
-    from format.verbs.groups.scan import LogRecords
+    from format.verbs.groups.answers import CommitHistory
+    from format.verbs.groups.groups import GroupsReading, GroupTerms, LogRecords
     from kafkalog_cli.runner import Run
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
@@ -169,7 +167,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
     from format.columns import GROUP, GROUP_OFFSET
 
     if len(found):
-        from format.verbs.groups.sentence import sentences
+        from format.verbs.groups.answers import sentences
 
         run.say_now(sentences(found.overview()))
     else:
@@ -185,7 +183,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
 
 def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> None:
     """Print that there is no such group, or that its partition was not read, which proves nothing."""
-    from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, none_of_topics, sentences
+    from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics, sentences
     from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
@@ -209,7 +207,7 @@ def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narro
 
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
-    from format.verbs.groups.reset_csv import ResetCsv
+    from format.verbs.groups.answers import ResetCsv
     from kafkalog_cli.output import open_output
 
     output = open_output(path, sources)

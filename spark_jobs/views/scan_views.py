@@ -21,7 +21,7 @@ from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
 from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import ListedPartition
 from format.verbs.ls.segment_listing import SegmentListing

@@ -22,9 +22,8 @@ from format import layout
 from format.codecs.checksums import crc32c_of
 from format.errors import KafkaLogError
 from format.files.side_file import lines
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.decoder import Decoder, decode_control_value, decoder_for
+from format.internal_topics.reader import Cursor
 from format.io.bundles.header_columns import LAYOUTS
 from format.io.source import FileSource
 from format.limits import Limits
@@ -88,8 +87,6 @@ def secrets_of(source: FileSource, limits: Limits) -> list[Overwritten]:
     if _has_properties(Path(source.path).name):
         return _in_properties(source, limits)
     decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
-    if decoder is None:
-        raise ValueError("the metadata log has no decoder")
     found: list[Overwritten] = []
     for chunk in batch_chunks(source, limits=limits):
         for row, spans in enumerate(_spans_of(chunk, decoder, limits)):

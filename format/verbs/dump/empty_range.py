@@ -13,7 +13,7 @@ from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_max_timestamp
 from format.verbs.find.trace import Match
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 
 _MOST_NAMED = 4
 

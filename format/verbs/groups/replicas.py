@@ -5,24 +5,91 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from format import layout
 from format.errors import KafkaLogError, NotALogDir
-from format.files import partition_metadata
+from format.files import partition_metadata, time_index
 from format.findings import Finding
+from format.io.source import FileSource
+from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.batch_ranges import BatchRange
+from format.log.walker import batch_chunks
 from format.node.checkpoints import Checkpoints, TopicPartition
 from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
+from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
-from format.scan.selection import EVERYTHING
+from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.group_records import COORDINATOR_TOPICS
-from format.verbs.groups.log_ends import log_end_at, log_end_of
+from format.wording import counted, listed
+
+_LAST = Selection(from_offset=2**63 - 1)
+
+
+def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """The offset after the last batch of a partition; None where there is no segment, or none that can be read.
+
+    CRCs are not computed: what verify finds damaged counts here as long as its header is plausible.
+    """
+    logs = [(segment, segment.log) for segment in partition.segments if segment.log is not None]
+    if not logs:
+        return None
+    last, path = logs[-1]
+    log_end = last.base_offset
+    try:
+        with FileSource(path) as source:
+            start = start_position(last, source, _LAST)
+            for chunk in batch_chunks(
+                source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
+            ):
+                if len(chunk.table):
+                    log_end = max(log_end, int(chunk.table.last_offset[-1]) + 1)
+    except KafkaLogError:
+        return None
+    return log_end
+
+
+def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """The log end offset at a time: that of the first batch with a later timestamp. None as for ``log_end_of``.
+
+    A batch is appended as a whole after its last record was made. The clocks of producers are trusted.
+    """
+    wanted = Selection(from_timestamp=at_ms + 1)
+    for segment in partition.segments:
+        is_closed = partition.next_base_offset(segment) is not None
+        if segment.log is None or (is_closed and _is_before(segment, at_ms)):
+            continue
+        try:
+            with FileSource(segment.log) as source:
+                start = start_position(segment, source, wanted)
+                for chunk in batch_chunks(
+                    source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
+                ):
+                    later = np.flatnonzero(chunk.table.max_timestamp > at_ms)
+                    if len(later):
+                        return int(chunk.table.base_offset[later[0]])
+        except KafkaLogError:
+            return None
+    return log_end_of(partition, limits)
+
+
+def _is_before(segment: Segment, at_ms: int) -> bool:
+    """Whether a closed segment has no timestamp after ``at_ms`` by its time index."""
+    if segment.time_index is None:
+        return False
+    try:
+        with FileSource(segment.time_index) as source:
+            last = time_index.last_entry(source, segment.base_offset)
+    except KafkaLogError:
+        return False
+    return last is not None and 0 <= last.timestamp <= at_ms
 
 
 class LogBounds(msgspec.Struct, frozen=True):
@@ -130,3 +197,56 @@ def _chosen(
 
 def _largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+OFFSETS_TOPIC = CONSUMER_OFFSETS_TOPIC
+_MOST_NAMED = 5
+_SIGN = 1 << 31
+
+
+class Coordinators(msgspec.Struct, frozen=True):
+    """The partitions that were read, and ``count``, how many the topic has; None where no metadata log was found."""
+
+    read: frozenset[int]
+    count: int | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """The partitions that were not read, as far as their number is known."""
+        return [] if self.count is None else [each for each in range(self.count) if each not in self.read]
+
+    def partition_of(self, group: str) -> int | None:
+        """The partition that holds a group, None where the number of partitions is not known."""
+        return partition_of_group(group, self.count) if self.count else None
+
+    def unread(self, groups: Iterable[str]) -> dict[str, int]:
+        """The groups whose partition was not read, each with that partition."""
+        places = {group: self.partition_of(group) for group in sorted(groups)}
+        return {group: place for group, place in places.items() if place is not None and place not in self.read}
+
+    def words(self) -> str:
+        """What was read, such as "partition 0 of the 4 of __consumer_offsets"; empty where nothing is missing."""
+        if not self.missing or not self.read:
+            return ""
+        names = [str(each) for each in sorted(self.read)]
+        more = len(names) - _MOST_NAMED
+        shown = listed([*names[:_MOST_NAMED], f"{more:,} more"] if more > 0 else names)
+        return f"{'partition' if len(names) == 1 else 'partitions'} {shown} of the {self.count} of {OFFSETS_TOPIC}"
+
+    def not_read(self) -> str:
+        """A note about the groups that the answer cannot have."""
+        return f"groups in {counted(len(self.missing), 'partition')} of {OFFSETS_TOPIC}: not at the paths"
+
+
+def partition_of_group(group: str, partition_count: int) -> int:
+    """The partition of __consumer_offsets that holds a group (GroupMetadataManager.partitionFor).
+
+    It is the absolute value of the hash of the group's name as a Java string, over UTF-16 code units; the smallest
+    number, whose absolute value does not fit, counts as 0 (clients Utils.abs).
+    """
+    digest = 0
+    units = group.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        digest = (31 * digest + int.from_bytes(units[position : position + 2])) & 0xFFFFFFFF
+    absolute = digest if digest < _SIGN else (1 << 32) - digest
+    return absolute % _SIGN % partition_count

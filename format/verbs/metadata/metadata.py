@@ -25,8 +25,8 @@ from format.node.target import Target
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
 from format.timestamps import iso_time
-from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (
+    History,
     Row,
     acl_rows,
     assignment_rows,

@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from format.errors import KafkaLogError
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import decoder_for
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, NO_VERSIONS, Field, Message
-from format.internal_topics.schemas.consumer_protocol import (
-    CONSUMER_PROTOCOL_ASSIGNMENT,
-    CONSUMER_PROTOCOL_SUBSCRIPTION,
-)
+from format.internal_topics.decoder import CONSUMER_BLOBS, decoder_for
+from format.internal_topics.reader import Cursor
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, NO_VERSIONS, Field, Message, schema_of
 from format.layout import COORDINATOR_TOPICS
 from format.verbs.redact.records import ReplaceRecord
 from format.verbs.redact.replacements import Redactor
@@ -29,8 +25,6 @@ _WORDS = frozenset(
     b"consumer connect share streams eager compatible sessioned "
     b"range roundrobin sticky cooperative-sticky uniform".split()
 )
-#: The messages that members of a classic group of consumers exchange.
-_BLOBS = {"subscription": CONSUMER_PROTOCOL_SUBSCRIPTION, "assignment": CONSUMER_PROTOCOL_ASSIGNMENT}
 
 _Span = tuple[int, int, bool]  # start, length, whether it is text
 
@@ -39,10 +33,7 @@ def coordinator_redaction(topic: str | None, redactor: Redactor) -> ReplaceRecor
     """The function that replaces the records of a coordinator's topic; None for any other topic."""
     if topic not in COORDINATOR_TOPICS:
         return None
-    decoder = decoder_for(topic)
-    if decoder is None:
-        return None
-    types = decoder.record_types
+    types = decoder_for(topic).record_types
 
     def replace_record(key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
         known = None if key is None or len(key) < 2 else types.get(int.from_bytes(key[:2], "big", signed=True))
@@ -139,10 +130,10 @@ def _leaf_spans(cursor: Cursor, field: Field, start: int, length: int) -> Iterat
         return
     if is_text and field.name in _WORD_FIELDS and cursor.buffer[start : start + length] in _WORDS:
         return
-    blob = None if is_text else _BLOBS.get(field.name)
-    if blob is None:
+    if is_text or field.name not in CONSUMER_BLOBS:
         yield start, length, is_text
         return
+    blob = schema_of("consumer_protocol").messages[CONSUMER_BLOBS[field.name]]
     inner = Cursor(cursor.buffer, cursor.part, cursor.values_left)
     inner.position, inner.end = start, start + length
     try:

@@ -46,8 +46,8 @@ from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 from format.verbs.compaction.producers import KnownProducers
+from format.verbs.groups.answers import sentences as group_sentences
 from format.verbs.groups.groups import GroupsReading, GroupTerms
-from format.verbs.groups.sentence import sentences as group_sentences
 from format.verbs.report.metadata_reading import MetadataReading
 from format.verbs.report.survey import Survey, ended_counts
 from format.verbs.report.terms import Report, ReportTerms

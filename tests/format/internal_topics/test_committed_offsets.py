@@ -14,7 +14,6 @@ TOPIC = "__consumer_offsets"
 def committed_offsets(partitions: list[Path]) -> dict[str, dict[str, int]]:
     """The last commit of each group and partition, without those that a tombstone took back."""
     decoder = decoder_for(TOPIC)
-    assert decoder is not None
     found: dict[str, dict[str, int]] = {}
     for partition in partitions:
         for segment in sorted(partition.glob("*.log")):

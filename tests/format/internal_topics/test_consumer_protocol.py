@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from format.internal_topics.decoded import INVALID
 from format.internal_topics.decoder import decoder_for
-from format.internal_topics.schemas.classic_groups import GROUP_METADATA_VALUE
-from format.internal_topics.schemas.consumer_protocol import (
-    CONSUMER_PROTOCOL_ASSIGNMENT,
-    CONSUMER_PROTOCOL_SUBSCRIPTION,
-)
+from format.internal_topics.reader import INVALID
+from tests.format.internal_topics.known_messages import MESSAGES
 from tests.format.internal_topics.message_encoder import encode
 
 TOPICS = {"topics": ["orders"], "userData": None}
@@ -41,9 +37,8 @@ def decode(protocol_type: str, subscription: bytes, assignment: bytes) -> tuple[
         "members": [member],
     }
     decoder = decoder_for("__consumer_offsets")
-    assert decoder is not None
     key = decoder.decode_key(bytes.fromhex("0002 0001 67"))
-    decoded = decoder.decode_value(key, b"\x00\x03" + encode(GROUP_METADATA_VALUE, 3, group))
+    decoded = decoder.decode_value(key, b"\x00\x03" + encode(MESSAGES["GroupMetadataValue"], 3, group))
     assert decoded.data is not None
     found = decoded.data["members"][0]
     assert list(found) == list(member)
@@ -51,10 +46,10 @@ def decode(protocol_type: str, subscription: bytes, assignment: bytes) -> tuple[
 
 
 def subscription(version: int, content: dict[str, Any]) -> bytes:
-    return version.to_bytes(2, "big") + encode(CONSUMER_PROTOCOL_SUBSCRIPTION, min(version, 3), content)
+    return version.to_bytes(2, "big") + encode(MESSAGES["ConsumerProtocolSubscription"], min(version, 3), content)
 
 
-ASSIGNMENT = b"\x00\x01" + encode(CONSUMER_PROTOCOL_ASSIGNMENT, 1, ASSIGNED)
+ASSIGNMENT = b"\x00\x01" + encode(MESSAGES["ConsumerProtocolAssignment"], 1, ASSIGNED)
 
 
 @pytest.mark.parametrize(

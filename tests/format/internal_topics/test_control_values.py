@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from format.errors import CorruptDataError, TruncatedData
-from format.internal_topics.control_values import CONTROL_MESSAGES, decode_control_value
+from format.internal_topics.decoder import decode_control_value
 from format.internal_topics.dump_log import dump_log_json
+from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_TYPES
 from tests.format.internal_topics.known_messages import shipped
 
@@ -17,7 +18,7 @@ RECORDS = shipped("broker_control_records.json")
 
 
 def test_every_control_type_has_a_message() -> None:
-    assert set(CONTROL_MESSAGES) == set(CONTROL_TYPES)
+    assert [each.name for each in schema_of("control_records").types.values()] == list(CONTROL_TYPES)
     assert {row["type"] for row in RECORDS} == set(range(2, len(CONTROL_TYPES)))
 
 

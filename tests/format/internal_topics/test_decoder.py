@@ -10,8 +10,8 @@ import pytest
 
 from format.errors import CorruptDataError, TruncatedData
 from format.findings import FINDING_CODES, Severity
-from format.internal_topics.decoded import INVALID, Decoded
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.decoder import decoder_for
+from format.internal_topics.reader import INVALID, Decoded
 from format.location import Location
 from tests.format.internal_topics.known_messages import bytes_of, record_types, shipped
 from tests.format.internal_topics.message_encoder import encode
@@ -20,21 +20,15 @@ from tests.record_encoder import encode_unsigned_varint
 RECORDS = shipped("broker_records.json")
 
 
-def of(topic: str) -> Decoder:
-    decoder = decoder_for(topic)
-    assert decoder is not None
-    return decoder
-
-
-OFFSETS = of("__consumer_offsets")
-METADATA = of("__cluster_metadata")
+OFFSETS = decoder_for("__consumer_offsets")
+METADATA = decoder_for("__cluster_metadata")
 KEY = bytes.fromhex("0001 0001 67 0001 74 00000003")
 VALUE = bytes.fromhex("0003 0000000000000007 00000002 0001 6d 0000000000000005")
 
 
 @pytest.mark.parametrize("row", RECORDS, ids=lambda row: f"{row['file']}@{row['offset']}")
 def test_what_brokers_wrote(row: dict[str, Any]) -> None:
-    decoder = of(row["topic"])
+    decoder = decoder_for(row["topic"])
     key, value = bytes_of(row, "key"), bytes_of(row, "value")
     decoded_key = decoder.decode_key(key)
     decoded = decoder.decode_value(decoded_key, value)
@@ -73,7 +67,7 @@ def test_a_committed_offset() -> None:
 
 @pytest.mark.parametrize(("topic", "record_type"), list(record_types()), ids=lambda each: getattr(each, "name", each))
 def test_every_record_type(topic: str, record_type: Any) -> None:
-    decoder = of(topic)
+    decoder = decoder_for(topic)
     message = record_type.value
     version = message.versions.highest
     content = {each.name: each.default for each in message.fields if each.tag is None and version in each.versions}

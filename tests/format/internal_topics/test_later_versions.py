@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from format.internal_topics.control_values import CONTROL_MESSAGES, decode_control_value
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import FramedDecoder, decoder_for, read_message
-from format.internal_topics.reader import TAGGED_FIELDS
+from format.internal_topics.decoder import decode_control_value, decoder_for, read_message
+from format.internal_topics.reader import TAGGED_FIELDS, Cursor
+from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_TYPES
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types
 from tests.format.internal_topics.message_encoder import encode
@@ -34,9 +33,8 @@ def test_a_later_version_is_unknown_whatever_follows(rest: bytes) -> None:
     """No byte after the version is read: its layout is not known."""
     for topic, each in record_types():
         decoder = decoder_for(topic)
-        assert decoder is not None
         later = each.value.versions.highest + 1
-        if isinstance(decoder, FramedDecoder):
+        if decoder.is_framed:
             raw = b"\x01" + encode_unsigned_varint(each.id) + encode_unsigned_varint(later) + rest
             decoded = decoder.decode_value(None, raw)
         else:
@@ -51,7 +49,8 @@ def test_a_later_version_is_unknown_whatever_follows(rest: bytes) -> None:
 @pytest.mark.parametrize("name", [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")])
 @pytest.mark.parametrize("rest", [b"", bytes(40), b"\xff" * 40], ids=["cut-off", "zeros", "ones"])
 def test_a_later_control_value_is_unknown_whatever_follows(name: str, rest: bytes) -> None:
-    raw = (CONTROL_MESSAGES[name].versions.highest + 1).to_bytes(2, "big") + rest
-    decoded = decode_control_value(CONTROL_TYPES.index(name), raw)
+    number = CONTROL_TYPES.index(name)
+    raw = (schema_of("control_records").types[number].value.versions.highest + 1).to_bytes(2, "big") + rest
+    decoded = decode_control_value(number, raw)
     assert (decoded.data, decoded.raw) == (None, raw)
     assert [problem.code for problem in decoded.problems] == ["version-unknown"]

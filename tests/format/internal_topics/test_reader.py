@@ -12,11 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
-from format.internal_topics.cursor import MAX_PROBLEMS, Cursor
-from format.internal_topics.decoded import INVALID
 from format.internal_topics.dump_log import to_json_text
-from format.internal_topics.reader import reader_for
-from format.internal_topics.schema import field, message
+from format.internal_topics.reader import INVALID, MAX_PROBLEMS, Cursor, reader_for
+from format.internal_topics.schema import read_schema
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, shipped
 from tests.format.internal_topics.message_encoder import encode, messages
 from tests.record_encoder import encode_unsigned_varint
@@ -103,19 +101,18 @@ def test_random_bytes(which: tuple[str, int], raw: bytes) -> None:
 
 # -- one rule each -------------------------------------------------------------------------------------------
 
-EVERYTHING = message(
-    "Everything",
-    field("text", "string", nullable="1+"),
-    field("blob", "bytes"),
-    field("numbers", "[]int32", nullable="0+"),
-    field("names", "[]string"),
-    field("inner", "struct", field("flag", "bool"), nullable="1+"),
-    field("later", "int8", versions="1+"),
-    field("tail", "int16", versions="2+", tag=0, default=-1),
-    field("part", "struct", field("id", "uuid"), versions="2+", nullable="2+", tag=5),
-    valid="0-2",
-    flexible="2+",
-)
+EVERYTHING = read_schema("""
+message Everything 0-2 flexible 2+
+  text string?1+, blob bytes
+  numbers []int32?
+  names []string
+  inner struct?1+
+    flag bool
+  later int8 1+
+  tail int16 2+ @0 = -1
+  part struct? 2+ @5
+    id uuid
+""").messages["Everything"]
 
 
 def read_everything(raw: bytes, version: int) -> tuple[dict[str, Any], Cursor]:

@@ -96,7 +96,7 @@ def test_unknown_tagged_fields_are_read_over_by_every_release(tmp_path: Path) ->
     values = [
         _framed(1, number, 0, encode(each.value, 0, zero_message(each.value, 0, tags=UNKNOWN_TAGS)))
         for number, each in types.items()
-        if 0 in each.value.flexible and not each.gone_in
+        if 0 in each.value.flexible and not each.until
     ]
     log = _node(tmp_path, _data(*values)) / "__cluster_metadata-0" / f"{0:020d}.log"
     check_records(log, log.stat().st_size, 0, RecordTerms((4, 4), DEFAULT_LIMITS))

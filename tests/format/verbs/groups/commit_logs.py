@@ -10,10 +10,8 @@ from typing import Any
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.findings import Finding
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
-from format.verbs.groups.history import CommitHistory
-from format.verbs.groups.scan import LogRecords
-from format.verbs.groups.sentence import sentences
+from format.verbs.groups.answers import CommitHistory, sentences
+from format.verbs.groups.groups import GroupsReading, GroupTerms, LogRecords
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 
 Row = dict[str, Any]

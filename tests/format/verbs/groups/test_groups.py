@@ -16,13 +16,10 @@ from format.errors import NotALogDir
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
-from format.verbs.groups.coordinators import Coordinators, partition_of_group
-from format.verbs.groups.group_list import Overview
+from format.verbs.groups.answers import ResetCsv, none_of, sentences
+from format.verbs.groups.group_list import Narrowing, Overview
 from format.verbs.groups.groups import GroupTerms
-from format.verbs.groups.log_ends import log_end_at
-from format.verbs.groups.reset_csv import ResetCsv
-from format.verbs.groups.sentence import none_of, sentences
-from format.verbs.groups.terms import Narrowing
+from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.verbs.groups.commit_logs import Answer, Row, batches_of, commit, log_of
