@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.schema import Field, Versions, read_schema
+from tests.corpora import REPOSITORY
 from tests.format.internal_topics.known_messages import MESSAGES, record_types
 
 EXAMPLE = """
@@ -128,3 +130,8 @@ def test_record_types_are_unique() -> None:
     assert sorted(decoder_for("__consumer_offsets").record_types) == [*range(18), *range(19, 24)]
     with pytest.raises(ValueError, match="orders"):
         decoder_for("orders")
+
+
+def test_the_files_are_packaged() -> None:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        assert "*.schema" in tomllib.load(file)["tool"]["setuptools"]["package-data"]["*"]
