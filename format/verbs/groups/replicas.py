@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,10 +14,11 @@ from format.errors import KafkaLogError, NotALogDir
 from format.files import partition_metadata, time_index
 from format.findings import Finding
 from format.io.source import FileSource
-from format.layout import CONSUMER_OFFSETS_TOPIC
+from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_ranges import BatchRange
+from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
 from format.node.checkpoints import Checkpoints, TopicPartition
 from format.node.file_location import proven_topic_of_file
@@ -28,6 +31,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.group_records import COORDINATOR_TOPICS
+from format.verbs.dump_log.java_text import string_hash
 from format.wording import counted, listed
 
 _LAST = Selection(from_offset=2**63 - 1)
@@ -38,22 +42,14 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
 
     CRCs are not computed: what verify finds damaged counts here as long as its header is plausible.
     """
-    logs = [(segment, segment.log) for segment in partition.segments if segment.log is not None]
-    if not logs:
+    last = next((each for each in reversed(partition.segments) if each.log is not None), None)
+    if last is None:
         return None
-    last, path = logs[-1]
-    log_end = last.base_offset
     try:
-        with FileSource(path) as source:
-            start = start_position(last, source, _LAST)
-            for chunk in batch_chunks(
-                source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
-            ):
-                if len(chunk.table):
-                    log_end = max(log_end, int(chunk.table.last_offset[-1]) + 1)
+        ends = [int(table.last_offset[-1]) + 1 for table in _headers(last, _LAST, limits) if len(table)]
     except KafkaLogError:
         return None
-    return log_end
+    return max([last.base_offset, *ends])
 
 
 def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
@@ -61,23 +57,28 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
 
     A batch is appended as a whole after its last record was made. The clocks of producers are trusted.
     """
-    wanted = Selection(from_timestamp=at_ms + 1)
     for segment in partition.segments:
         is_closed = partition.next_base_offset(segment) is not None
         if segment.log is None or (is_closed and _is_before(segment, at_ms)):
             continue
         try:
-            with FileSource(segment.log) as source:
-                start = start_position(segment, source, wanted)
-                for chunk in batch_chunks(
-                    source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
-                ):
-                    later = np.flatnonzero(chunk.table.max_timestamp > at_ms)
-                    if len(later):
-                        return int(chunk.table.base_offset[later[0]])
+            for table in _headers(segment, Selection(from_timestamp=at_ms + 1), limits):
+                later = np.flatnonzero(table.max_timestamp > at_ms)
+                if len(later):
+                    return int(table.base_offset[later[0]])
         except KafkaLogError:
             return None
     return log_end_of(partition, limits)
+
+
+def _headers(segment: Segment, wanted: Selection, limits: Limits) -> Iterator[BatchTable]:
+    """The headers of a segment from where its index has the selection. Raises KafkaLogError."""
+    if segment.log is None:
+        return
+    with FileSource(segment.log) as source:
+        start = start_position(segment, source, wanted)
+        for chunk in batch_chunks(source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits):
+            yield chunk.table
 
 
 def _is_before(segment: Segment, at_ms: int) -> bool:
@@ -92,7 +93,7 @@ def _is_before(segment: Segment, at_ms: int) -> bool:
     return last is not None and 0 <= last.timestamp <= at_ms
 
 
-class LogBounds(msgspec.Struct, frozen=True):
+class LogBounds(NamedTuple):
     """The log end, high watermark and log start of a partition over all replicas at the paths; None where unknown."""
 
     log_end_offset: int | None = None
@@ -111,7 +112,6 @@ class Replicas(msgspec.Struct):
     logs: list[LogUnit | Finding] = msgspec.field(default_factory=list)
     left_out: list[tuple[Partition, Partition]] = msgspec.field(default_factory=list)
     _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = msgspec.field(default_factory=dict)
-    _topic_names: dict[str, str] | None = None
 
     @property
     def has_coordinators(self) -> bool:
@@ -139,18 +139,15 @@ class Replicas(msgspec.Struct):
 
     def topic_names(self) -> dict[str, str]:
         """The names of the topics at the paths by their ids."""
-        if self._topic_names is None:
-            self._topic_names = {}
-            seen: set[str] = set()
-            for (topic, _), replicas in self._others.items():
-                for partition, _ in replicas:
-                    if topic not in seen and partition.metadata is not None:
-                        try:
-                            self._topic_names[partition_metadata.read(partition.metadata).topic_id] = topic
-                        except KafkaLogError:
-                            continue
+        found: dict[str, str] = {}
+        seen: set[str] = set()
+        for (topic, _), replicas in self._others.items():
+            for partition, _ in replicas:
+                if topic not in seen and partition.metadata is not None:
+                    with suppress(KafkaLogError):
+                        found[partition_metadata.read(partition.metadata).topic_id] = topic
                         seen.add(topic)
-        return self._topic_names
+        return found
 
 
 def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Replicas:
@@ -179,29 +176,20 @@ def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) ->
                 continue
             group = coordinators if key[0] in COORDINATOR_TOPICS else found._others
             group.setdefault(key, []).append((partition, checkpoints))
-    for key in sorted(coordinators):
-        found.logs.extend(_chosen(coordinators[key], found, limits))
+    for _, replicas in sorted(coordinators.items(), key=lambda item: item[0]):
+        chosen = replicas[0]
+        if len(replicas) > 1:  # that with the highest log end; the first of them where several have it
+            chosen = max(replicas, key=lambda each: log_end_of(each[0], limits) or -1)
+            found.left_out += [(partition, chosen[0]) for partition, _ in replicas if partition is not chosen[0]]
+        found.logs.extend(logs_of_partition(*chosen, EVERYTHING))
     return found
-
-
-def _chosen(
-    replicas: Sequence[tuple[Partition, Checkpoints]], found: Replicas, limits: Limits
-) -> Iterator[LogUnit | Finding]:
-    """The logs of the replica with the highest log end; the first of them where several have it."""
-    chosen = replicas[0]
-    if len(replicas) > 1:
-        chosen = max(replicas, key=lambda each: log_end_of(each[0], limits) or -1)
-        found.left_out += [(partition, chosen[0]) for partition, _ in replicas if partition is not chosen[0]]
-    yield from logs_of_partition(*chosen, EVERYTHING)
 
 
 def _largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-OFFSETS_TOPIC = CONSUMER_OFFSETS_TOPIC
 _MOST_NAMED = 5
-_SIGN = 1 << 31
 
 
 class Coordinators(msgspec.Struct, frozen=True):
@@ -241,12 +229,8 @@ class Coordinators(msgspec.Struct, frozen=True):
 def partition_of_group(group: str, partition_count: int) -> int:
     """The partition of __consumer_offsets that holds a group (GroupMetadataManager.partitionFor).
 
-    It is the absolute value of the hash of the group's name as a Java string, over UTF-16 code units; the smallest
-    number, whose absolute value does not fit, counts as 0 (clients Utils.abs).
+    It is the absolute value of the hash of the group's name as a Java string; the smallest number, whose absolute value
+    does not fit, counts as 0 (clients Utils.abs).
     """
-    digest = 0
-    units = group.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        digest = (31 * digest + int.from_bytes(units[position : position + 2])) & 0xFFFFFFFF
-    absolute = digest if digest < _SIGN else (1 << 32) - digest
-    return absolute % _SIGN % partition_count
+    digest = string_hash(group)
+    return min(digest, (1 << 32) - digest) % (1 << 31) % partition_count

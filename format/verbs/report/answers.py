@@ -46,8 +46,8 @@ from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 from format.verbs.compaction.producers import KnownProducers
-from format.verbs.groups.answers import sentences as group_sentences
-from format.verbs.groups.groups import GroupsReading, GroupTerms
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.report.metadata_reading import MetadataReading
 from format.verbs.report.survey import Survey, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
@@ -173,7 +173,7 @@ def answer_groups(inputs: Inputs) -> None:
                 report.note([f"groups: {words}"])
                 report.missing[GROUP.type] = f"Not checked: {words}."
             return
-        report.sentences.append(group_sentences(found.overview()))
+        report.sentences.append(found.sentences())
         lag = GROUP.names.index("total_lag")
         report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
         lag, outside, note = map(GROUP_OFFSET.names.index, ("lag", "out_of_range", "metadata"))

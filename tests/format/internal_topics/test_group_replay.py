@@ -10,7 +10,8 @@ from format.findings import Finding, Severity
 from format.internal_topics.group_replay import Change, ChangesReader, GroupChanges, GroupReplay
 from format.location import Location
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from format.verbs.verify.walk import Level

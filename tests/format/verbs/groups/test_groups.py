@@ -16,9 +16,8 @@ from format.errors import NotALogDir
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
-from format.verbs.groups.answers import ResetCsv, none_of, sentences
-from format.verbs.groups.group_list import Narrowing, Overview
-from format.verbs.groups.groups import GroupTerms
+from format.verbs.groups.answers import ResetCsv, none_of
+from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import DATA_DIR, Corpus
@@ -358,6 +357,7 @@ def test_a_line_break_in_a_name_has_no_line() -> None:
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "1 group that was"), (2, "2 groups that were")])
-def test_deleted_groups_are_counted(count: int, words: str) -> None:
-    overview = Overview(0, count, 0, 0, 0, 0, 0, None, None)
-    assert sentences(overview) == f"There is no group. {words} deleted left records."
+def test_deleted_groups_are_counted(tmp_path: Path, count: int, words: str) -> None:
+    records = [commit(f"g{number}", 0, offset) for number in range(count) for offset in (5, None)]
+    answer = Answer(log_of(tmp_path, *((each, None) for each in records)))
+    assert answer.sentences == f"There is no group. {words} deleted left records."
