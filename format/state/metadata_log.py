@@ -112,7 +112,7 @@ def _decoded(
     if decoded.problems or records.key_length[row] >= 0:
         from format.internal_topics.record_check import InternalRecordCheck
 
-        check = InternalRecordCheck.of_topic(CLUSTER_METADATA_TOPIC, place)
+        check = InternalRecordCheck(CLUSTER_METADATA_TOPIC, place)
         odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
     return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
 

@@ -63,7 +63,7 @@ class GroupsScan(msgspec.Struct, frozen=True):
         """The reduced record tables of a range, and findings about damage."""
         place = opened.log.location
         topic = place.topic if place.topic in COORDINATOR_TOPICS else next(iter(COORDINATOR_TOPICS))
-        check = InternalRecordCheck.of_topic(topic, place)
+        check = InternalRecordCheck(topic, place)
         for item in selected_chunks(opened, self.needs):
             if isinstance(item, Finding):
                 yield item

@@ -48,7 +48,7 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecords | Finding]:
         """The records of a range in log order, and findings about damage."""
         needs = self.needs
-        check = InternalRecordCheck.of_topic(TRANSACTION_STATE_TOPIC, opened.log.location)
+        check = InternalRecordCheck(TRANSACTION_STATE_TOPIC, opened.log.location)
         for item in selected_chunks(opened, needs):
             if isinstance(item, Finding):
                 yield item

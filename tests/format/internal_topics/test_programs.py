@@ -79,7 +79,7 @@ def test_random_messages_and_damage_to_them(topic: str, each: RecordType, versio
             # What is not UTF-8 is read by Kafka, with replacement characters.
             assert decodes_without_problem(topic, key, damaged) or "UTF-8" in problems_of(topic, key, damaged)
         elif decodes_without_problem(topic, key, damaged):
-            assert list(InternalRecordCheck(topic, Location("x"), decoder_for(topic)).problems(key, damaged))
+            assert list(InternalRecordCheck(topic, Location("x")).problems(key, damaged))
 
 
 def problems_of(topic: str, key: bytes | None, value: bytes | None) -> str:
