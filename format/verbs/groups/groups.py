@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from format.findings import Finding, finding_of
-from format.internal_topics.group_replay import REPLAY_CODES, ChangesReader, GroupChanges, GroupReplay
+from format.internal_topics.group_replay import REPLAY_CODES, GroupChanges, GroupReplay
 from format.internal_topics.record_check import InternalRecordCheck
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
@@ -75,10 +75,10 @@ class GroupsScan(msgspec.Struct, frozen=True):
                 found = check.summary(at_time).findings
                 yield from found
                 if self.until is None and place.topic == OFFSETS_TOPIC:
-                    changes = ChangesReader()
+                    changes = GroupChanges()
                     changes.take(table, found)
-                    if not changes.is_empty:
-                        yield changes.result()
+                    if changes.changes or changes.ends_at is not None:
+                        yield changes
                 records = read_groups(table, topic, until=self.until, with_history=self.with_history)
                 if records is not None:
                     yield records

@@ -44,7 +44,7 @@ def read_changes(targets: Sequence[Target], limits: Limits) -> MetadataReading:
     """Read the metadata log at some paths, from the oldest snapshot on."""
     found = MetadataReading()
     try:
-        found.result = metadata(list(targets), MetadataTerms(history=True, limits=limits), found.take)
+        found.result = metadata(list(targets), MetadataTerms(limits=limits), found.take)
     except (InputError, KafkaLogError) as error:
         found.error = error
     return found

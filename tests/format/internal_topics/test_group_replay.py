@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.internal_topics.group_replay import Change, ChangesReader, GroupChanges, GroupReplay
+from format.internal_topics.group_replay import Change, GroupChanges, GroupReplay
 from format.location import Location
 from format.node.target import Target
 from format.verbs.groups.group_list import GroupTerms
@@ -93,7 +93,6 @@ def test_a_log_that_is_not_read_ends_the_judgement(tmp_path: Path) -> None:
 
 def test_other_topics_have_no_group_records(tmp_path: Path) -> None:
     assert not _found(_write(tmp_path / "orders-0", *_batches()))
-    assert ChangesReader.of(Location("a", topic="orders")) is None
 
 
 def test_only_the_first_contradiction_is_reported() -> None:
