@@ -26,9 +26,8 @@ from format.internal_topics.schema import Field, Message, RecordType
 from format.layout import CONTROL_KEY, RECORD_BATCH
 from tests.conftest import unavailable
 from tests.corpora import Corpus
-from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types
+from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types, records_of
 from tests.format.internal_topics.message_encoder import encode
-from tests.format.internal_topics.segment_records import records_of
 from tests.oracle.kafka_lab import KafkaLab
 from tests.record_encoder import encode_unsigned_varint, encode_varint
 

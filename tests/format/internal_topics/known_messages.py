@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.schema import RecordType, schema_of
+from format.io.source import FileSource
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from tests.corpora import DATA_DIR
 
 
@@ -35,3 +39,15 @@ def shipped(name: str) -> list[dict[str, Any]]:
 
 def bytes_of(row: dict[str, Any], name: str) -> bytes | None:
     return None if row[name] is None else bytes.fromhex(row[name])
+
+
+def records_of(path: Path) -> Iterator[tuple[int, bool, bytes | None, bytes | None]]:
+    """Offset, whether it is a control record, key and value of each record, in the file's order."""
+    with FileSource(path) as source:
+        for chunk in batch_chunks(source):
+            is_control = chunk.table.is_control
+            for table in record_tables(chunk):
+                assert not table.problems
+                for row in range(len(table)):
+                    control = bool(is_control[int(table.batch[row])])
+                    yield int(table.offset[row]), control, table.key(row), table.value(row)

@@ -11,8 +11,7 @@ from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
 from format.node.partition import read_partition
 from format.state.metadata_log import MetadataState, read_metadata
 from tests.building import batch
-from tests.format.internal_topics.message_encoder import encode
-from tests.format.internal_topics.zero_messages import UNKNOWN_TAGS, zero_message
+from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import write_metadata_log, write_node
 
 _RAFT_TYPES = [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")]

@@ -14,8 +14,7 @@ from format.verbs.boot.one_log.metadata_records import RecordTerms, check_record
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch, write_segment
-from tests.format.internal_topics.message_encoder import encode
-from tests.format.internal_topics.zero_messages import UNKNOWN_TAGS, zero_message
+from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.record_encoder import encode_unsigned_varint
 
