@@ -216,7 +216,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> C
 def _with_tagged_fields(
     cursor: Cursor, found: dict[str, Any], tagged: dict[int, tuple[str, Any, Reader]], order: list[str]
 ) -> dict[str, Any]:
-    """Add the tagged fields that do not have their default to a struct, in the order of the table."""
+    """Add the tagged fields that do not have their default to a struct, in the order of the schema."""
     unknown: dict[str, str] = {}
     last_tag = -1
     for _ in range(cursor.read_unsigned_varint()):

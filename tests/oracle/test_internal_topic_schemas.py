@@ -1,6 +1,6 @@
-"""The tables of the internal topics against the release's own jars: its schemas, its serialized messages, its tools.
+"""The schemas of the internal topics against a release's jars: its generated classes, its messages, its tools.
 
-Where a newer release differs, the first test names every row that is missing, gone or changed.
+Where a newer release differs, the first test names every field that is missing, gone or changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.record_encoder import encode_unsigned_varint, encode_varint
 pytestmark = pytest.mark.oracle
 
 VERSION = "4.3.1"
-#: The release whose schemas the tables have; its jars may be missing.
+#: The release that the schemas describe; its jars may be missing.
 NEWEST = "4.4.0"
 #: Messages of the scanned packages that are no record of a topic.
 ELSEWHERE = {"AbortedTxn", "ControlRecordTypeSchema", "DefaultPrincipalData", "ProducerSnapshot"}
@@ -130,7 +130,7 @@ def kafkas(message: dict[str, Any]) -> Iterator[str]:
         yield from kafkas_fields(schema, name)
 
 
-def tables_of(version: str) -> list[tuple[str, RecordType]]:
+def kinds_of(version: str) -> list[tuple[str, RecordType]]:
     """The record types of a release, as the schemas have them."""
     if version == NEWEST:
         return list(record_types())
@@ -139,17 +139,17 @@ def tables_of(version: str) -> list[tuple[str, RecordType]]:
 
 def test_schemas(release: str) -> None:
     asked = json.loads(run_message_schemas(release, "schemas"))
-    tables = tables_of(release)
-    retired = {each.name for _, kind in tables if kind.until for each in (kind.key, kind.value) if each is not None}
-    messages = {each.name: each for _, kind in tables for each in (kind.key, kind.value) if each is not None}
+    kinds = kinds_of(release)
+    retired = {each.name for _, kind in kinds if kind.until for each in (kind.key, kind.value) if each is not None}
+    messages = {each.name: each for _, kind in kinds for each in (kind.key, kind.value) if each is not None}
     elsewhere = {
         name: each for name, each in MESSAGES.items() if name not in {kind.value.name for _, kind in record_types()}
     }
     expected = {line for each in asked["messages"] if each["name"] not in ELSEWHERE for line in kafkas(each)}
     found = {line for name, each in (elsewhere | messages).items() if name not in retired for line in ours(each)}
     assert len(asked["messages"]) > 80
-    assert sorted(expected - found) == [], "Kafka has these, the tables do not"
-    assert sorted(found - expected) == [], "the tables have these, Kafka does not"
+    assert sorted(expected - found) == [], "Kafka has these, the schemas do not"
+    assert sorted(found - expected) == [], "the schemas have these, Kafka does not"
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "4.0.0", "4.2.0"])
@@ -178,7 +178,7 @@ def test_record_types(release: str) -> None:
     }
     found = {
         (topic, kind.id, kind.name, None if kind.key is None else kind.key.name, kind.value.name)
-        for topic, kind in tables_of(release)
+        for topic, kind in kinds_of(release)
         if not kind.until
     }
     assert found == expected

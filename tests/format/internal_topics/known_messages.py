@@ -1,4 +1,4 @@
-"""Every message of the tables by Kafka's name, and the shipped bytes of them."""
+"""Every message of the schemas by Kafka's name, the shipped bytes of them, and the records of a segment."""
 
 from __future__ import annotations
 

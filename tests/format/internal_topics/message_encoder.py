@@ -1,4 +1,4 @@
-"""Writes messages of the schema tables, and makes random ones: the decoder's opposite, for tests only.
+"""Writes messages by the schemas, and makes random ones: the decoder's opposite, for tests only.
 
 It is written against Kafka's description of the format, not against the reader: lengths, tags and nulls are spelled
 out again here, so that a mistake in one of the two shows.

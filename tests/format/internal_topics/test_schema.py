@@ -106,7 +106,7 @@ def _structs(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
 
 
 @pytest.mark.parametrize("name", sorted(MESSAGES))
-def test_tables_are_sound(name: str) -> None:
+def test_schemas_are_sound(name: str) -> None:
     table = MESSAGES[name]
     for fields in _structs(table.fields):
         assert [n for n, count in Counter(each.name for each in fields).items() if count > 1] == []
