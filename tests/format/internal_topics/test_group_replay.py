@@ -105,7 +105,7 @@ def test_only_the_first_contradiction_is_reported() -> None:
 
 def test_nothing_is_judged_from_where_a_load_ends() -> None:
     replay = GroupReplay()
-    assert not list(replay.feed(GroupChanges([_change(0, 3), _change(2, 11)], ends_at=1), PLACE))
+    assert not list(replay.feed(GroupChanges([_change(0, 3), _change(1, 11)], ends_at=1), PLACE))
     assert not list(replay.feed(GroupChanges([_change(3, 11)]), PLACE))
     assert len(list(GroupReplay().feed(GroupChanges([_change(0, 3), _change(1, 11)], ends_at=2), PLACE))) == 1
 

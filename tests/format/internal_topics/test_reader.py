@@ -19,8 +19,6 @@ from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, ship
 from tests.format.internal_topics.message_encoder import encode, messages
 from tests.record_encoder import encode_unsigned_varint
 
-pytestmark = pytest.mark.slow
-
 SHIPPED: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
 for row in shipped("kafka_messages.json"):
     SHIPPED[row["name"], row["version"]].append(row)
@@ -52,6 +50,7 @@ def test_kafka_wrote_it_and_kafka_reads_the_same(name: str, version: int) -> Non
         assert encode(MESSAGES[name], version, data) == raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), sorted(SHIPPED))
 def test_every_truncation_is_reported(name: str, version: int) -> None:
     for row in SHIPPED[name, version]:
@@ -61,6 +60,7 @@ def test_every_truncation_is_reported(name: str, version: int) -> None:
                 read(name, version, raw[:length])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), sorted(SHIPPED))
 def test_changed_bytes_raise_nothing_else(name: str, version: int) -> None:
     dice = random.Random(f"{name} {version}")
@@ -75,6 +75,7 @@ def test_changed_bytes_raise_nothing_else(name: str, version: int) -> None:
                 json.dumps(data, allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_round_trip(data: st.DataObject) -> None:
@@ -88,6 +89,7 @@ def test_round_trip(data: st.DataObject) -> None:
     assert cursor.problems == []
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(VERSIONS), st.binary(max_size=300) | st.integers(0, 300).map(bytes))
 def test_random_bytes(which: tuple[str, int], raw: bytes) -> None:

@@ -132,6 +132,45 @@ def test_record_types_are_unique() -> None:
         decoder_for("orders")
 
 
+@pytest.mark.parametrize(
+    ("release", "newest_type", "broker_version", "change_version"),
+    [((3, 9), 27, 3, 2), ((4, 0), 28, 3, 2), ((4, 2), 28, 3, 2), ((4, 3), 28, 4, 3), ((4, 4), 29, 4, 3)],
+)
+def test_metadata_records_of_releases(
+    release: tuple[int, int], newest_type: int, broker_version: int, change_version: int
+) -> None:
+    """As the oracle tests find them in the jars."""
+    types = decoder_for("__cluster_metadata", release).record_types
+    assert max(types) == newest_type
+    assert (types[0].value.versions.highest, types[17].value.versions.highest) == (broker_version, change_version)
+    assert types[2] is decoder_for("__cluster_metadata").record_types[2]
+
+
+def test_defaults_of_tagged_fields_that_are_not_zero() -> None:
+    found = {
+        f"{message.name}.{each.name}": each.default
+        for message in MESSAGES.values()
+        for fields in _structs(message.fields)
+        for each in fields
+        if each.tag is not None and each.default is not None and each.default not in (0, "", [], "A" * 22)
+    }
+    assert found.pop("ConsumerGroupMemberMetadataValue.classicMemberMetadata") == {
+        "sessionTimeoutMs": 0,
+        "supportedProtocols": [],
+    }
+    assert found.pop("PartitionChangeRecord.leader") == -2
+    assert found == dict.fromkeys(
+        (
+            *(f"TransactionLogValue.{each}" for each in ("previousProducerId", "nextProducerId", "nextProducerEpoch")),
+            *(f"Share{each}Value.deliveryCompleteCount" for each in ("Snapshot", "Update")),
+            *(f"StreamsGroupMetadataValue.{each}TopologyEpoch" for each in ("validated", "storedDescription")),
+            "StreamsGroupMetadataValue.failedDescriptionTopologyEpoch",
+            "PartitionChangeRecord.leaderRecoveryState",
+        ),
+        -1,
+    )
+
+
 def test_the_files_are_packaged() -> None:
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         assert "*.schema" in tomllib.load(file)["tool"]["setuptools"]["package-data"]["*"]

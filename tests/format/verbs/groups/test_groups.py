@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 import struct
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from format.columns import GROUP, GROUP_OFFSET
 from format.errors import NotALogDir
+from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
@@ -21,6 +23,7 @@ from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import DATA_DIR, Corpus
+from tests.format.internal_topics.known_messages import records_of
 from tests.format.verbs.groups.commit_logs import Answer, Row, batches_of, commit, log_of
 
 # -- what brokers said -----------------------------------------------------------------------------------------
@@ -354,6 +357,18 @@ def test_a_line_break_in_a_name_has_no_line() -> None:
     ]
     assert list(made.lines(offsets)) == ["c,t,0,4\n"]
     assert list(made.left_out.values()) == [1]
+
+
+def test_records_of_a_share_group_are_those_of_both_topics(five_hundred: Answer) -> None:
+    counts: Counter[str] = Counter()
+    for topic in ("__consumer_offsets", "__share_group_state"):
+        decoder = decoder_for(topic)
+        for log in sorted((DATA_DIR / "groups/node-1").glob(f"{topic}-*/*.log")):
+            keys = [decoder.decode_key(key).data or {} for _, is_control, key, _ in records_of(log) if not is_control]
+            counts.update(each["groupId"] for each in keys if "groupId" in each)
+    share = {name: row["record_count"] for name, row in five_hundred.groups.items() if row["protocol"] == "share"}
+    assert share
+    assert share == {name: counts[name] for name in share}
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "1 group that was"), (2, "2 groups that were")])
