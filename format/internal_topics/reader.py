@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -76,14 +76,24 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
+class Leaf(NamedTuple):
+    """The place of a string, or of bytes, in what is read; ``name`` is that of its field, "" for a tag not known."""
+
+    name: str
+    is_text: bool
+    position: int
+    length: int
+
+
 class Cursor:
     """Reads forward, never past ``end``, and collects problems that do not stop the reading.
 
     All reads raise TruncatedData at the end, and CorruptDataError for bytes that no encoder writes; ``charge`` raises
     LimitExceeded. After an error, ``path`` has the names of the fields around its place, the innermost first.
+    ``leaves``, where it is a list, takes the places of all strings and bytes that are read.
     """
 
-    __slots__ = ("buffer", "end", "part", "path", "position", "problems", "values_left")
+    __slots__ = ("buffer", "end", "leaves", "part", "path", "position", "problems", "values_left")
 
     def __init__(self, buffer: bytes, part: str, max_values: int = MAX_DECODED_VALUES) -> None:
         self.buffer = buffer
@@ -93,6 +103,7 @@ class Cursor:
         self.values_left = max_values
         self.problems: list[Problem] = []
         self.path: list[str] = []
+        self.leaves: list[Leaf] | None = None
 
     def take(self, length: int) -> int:
         """Step over ``length`` bytes; returns the position where they start."""
@@ -230,6 +241,8 @@ def _with_tagged_fields(
             start = cursor.take(size_bytes)
             cursor.warn("version-unknown", f"tagged field {tag} is not known", Severity.INFO)
             unknown[str(tag)] = base64.b64encode(cursor.buffer[start : start + size_bytes]).decode("ascii")
+            if cursor.leaves is not None:
+                cursor.leaves.append(Leaf("", False, start, size_bytes))
             continue
         name, default, read = tagged[tag]
         start = cursor.position
@@ -243,6 +256,8 @@ def _with_tagged_fields(
             wrong = (
                 f"tagged field {tag} ({name}) has {counted_plainly(read_bytes, 'byte')}, but its size is {size_bytes}"
             )
+            if cursor.leaves is not None:
+                raise CorruptDataError(wrong)  # what follows may be a string, and would be read as numbers
             cursor.warn(INVALID, wrong, Severity.WARNING)
         if value == default:
             found.pop(name, None)
@@ -260,7 +275,7 @@ def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
     if element_type is not None:
         return _array_reader(field, element_type, version, flexible, nullable)
     if field.type != "struct":
-        return _value_reader(field.type, flexible, nullable)
+        return _value_reader(field.name, field.type, flexible, nullable)
     read = _struct_reader(field.fields, version, flexible)
     if not nullable:
         return read
@@ -275,7 +290,7 @@ def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
     return read_nullable if field.tag is None else read_nullable_tagged
 
 
-def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
+def _value_reader(name: str, type: str, flexible: bool, nullable: bool) -> Reader:
     if type == "bool":
         return lambda cursor: cursor.buffer[cursor.take(1)] != 0
     if type == "uuid":
@@ -294,6 +309,8 @@ def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
             if nullable:
                 return None
             raise CorruptDataError(f"is null, which is not allowed, at byte {cursor.position}")
+        if cursor.leaves is not None and length:
+            cursor.leaves.append(Leaf(name, type == "string", cursor.position, length))
         if type == "string":
             return cursor.read_text(length)
         at = cursor.take(length)
@@ -324,7 +341,7 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
     if element_type == "struct":
         read = _struct_reader(field.fields, version, flexible)
     else:
-        read = _value_reader(element_type, flexible, nullable=False)
+        read = _value_reader(field.name, element_type, flexible, nullable=False)
 
     def read_array(cursor: Cursor) -> list[Any] | None:
         at = cursor.position
