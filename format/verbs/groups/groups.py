@@ -15,8 +15,7 @@ from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
-from format.node.checkpoints import TopicPartition
-from format.node.log_dir import Kind
+from format.node.log_dir import Kind, TopicPartition
 from format.node.target import Target
 from format.scan.cost import size_of
 from format.scan.drivers import scan_logs
