@@ -21,7 +21,7 @@ from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
 from format.timestamps import EPOCH
-from format.verbs.dump.dump import DumpTerms, dumped_rows
+from format.verbs.dump import DumpTerms, dumped_rows
 from format.verbs.find.find import (
     REMOTE_VISIBILITY_BYTES,
     find_max_timestamp,

@@ -9,8 +9,8 @@ from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.findings import Finding
-    from format.rewriting.publishing.publication import Publication
-    from format.rewriting.written_segments import WrittenSegment
+    from format.rewriting.publication import Publication
+    from format.rewriting.rewriter import WrittenSegment
     from kafkalog_cli.options.judging import Judging
     from kafkalog_cli.options.output import Output
 

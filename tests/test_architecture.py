@@ -47,7 +47,6 @@ FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/columns",
-        "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
@@ -409,7 +408,7 @@ def test_layers_are_distinguished() -> None:
         "format.scan.selection",
         "format.state.totals",
         "format.checks.offset_chain",
-        "format.rewriting.publishing.publication",
+        "format.rewriting.publication",
         "format.verbs.ls.ls",
     )
     assert [list(LAYERS)[layer_of(name)] for name in names] == list(LAYERS)

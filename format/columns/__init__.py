@@ -4,7 +4,7 @@ Names and their order are promises of the command line's contract. There is one 
 all schemas, in the order of the documentation. ``schema`` defines columns and their types.
 
 A column of batches or records also has a ``Fill``, the source of its values for rows, lines of text and JSON, CSV, Arrow
-and Spark. A new column is one line in its row type, and one expression in ``format.rows.column_values`` if no existing
+and Spark. A new column is one line in its row type, and one expression in ``format.rows.record_rows`` if no existing
 kind of ``Fill`` fits.
 """
 

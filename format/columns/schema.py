@@ -19,7 +19,7 @@ import msgspec
 class Fill(msgspec.Struct, frozen=True):
     """The source of the values of a column of batches or records.
 
-    ``kind`` is the name of an expression in ``format.rows.column_values``, and of a field in the kernel's writer of lines
+    ``kind`` is the name of an expression in ``format.rows.record_rows``, and of a field in the kernel's writer of lines
     (``FIELDS``). ``source`` is what the expression reads: a column of the batch or record table, a bit of the attributes,
     or a field of the location.
     """
@@ -50,6 +50,10 @@ class RowSchema(msgspec.Struct, frozen=True):
 
 #: Columns of many row types.
 TOPIC_COLUMN = Column("topic", "string", "topic, from the directory's name", Fill("constant", "topic"))
-PARTITION_COLUMN = Column("partition", "int", "partition number, from the directory's name", Fill("constant", "partition"))
-SEGMENT_COLUMN = Column("segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset"))
+PARTITION_COLUMN = Column(
+    "partition", "int", "partition number, from the directory's name", Fill("constant", "partition")
+)
+SEGMENT_COLUMN = Column(
+    "segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset")
+)
 PATH_COLUMN = Column("path", "string", "the file")

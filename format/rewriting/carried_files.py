@@ -36,7 +36,7 @@ from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 
 _COPY_BYTES = 4 * 1024 * 1024
 #: The properties that Kafka writes into meta.properties; others, and comments, come from users.

@@ -1,15 +1,19 @@
-"""The base class of the writing verbs: what a batch becomes, how it is read back, and what is reported."""
+"""What a writing verb makes of batches: new batches, written segments, results, and the base class of the verbs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
+from format import layout
+from format.columns import WRITTEN_SEGMENT
 from format.errors import KafkaLogError, Refused, UnreadableFile
 from format.findings import Finding
 from format.io.source import FileSource
@@ -18,20 +22,212 @@ from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.header_edits import batch_spans
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
+from format.node.segment import segment_file_name
 from format.rewriting.carried_files import topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from format.rewriting.intact_batches import KeptBatches, SegmentScan
+from format.rewriting.intact_batches import KeptBatches, Repair, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
-from format.rewriting.repairs import Repair
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import NewBatches
-from format.rewriting.written_segments import RewritingResult, SegmentResult
+from format.rows.finding_rows import finding_as_json, finding_from_json
+from format.rows.record_rows import Row
 from format.scan.cost import size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
+
+Int64Column = NDArray[np.int64]
+
+
+class Decision(IntEnum):
+    """What is done with a batch."""
+
+    COPIED = 0
+    RECOMPRESSED = 1
+    REBUILT = 2
+    REFUSED = 3
+
+    @property
+    def word(self) -> str:
+        """The word in rows and manifests, which never changes."""
+        return self.name.lower()
+
+
+class NewBatches(msgspec.Struct, frozen=True):
+    """Whole batches, one after the other in ``content``; each column has an entry for each batch.
+
+    ``decisions`` are values of Decision.
+    """
+
+    content: bytes | bytearray | memoryview
+    sizes_bytes: Int64Column
+    first_offsets: Int64Column
+    last_offsets: Int64Column
+    decisions: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.sizes_bytes)
+
+    def each(self) -> Iterator[NewBatches]:
+        """Every batch by itself."""
+        view, end = memoryview(self.content), 0
+        for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
+            start, end = end, end + size_bytes
+            one = slice(row, row + 1)
+            columns = (self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one], self.decisions[one])
+            yield NewBatches(view[start:end], *columns)
+
+
+def joined(portions: Sequence[NewBatches]) -> NewBatches:
+    """All batches of several portions as one."""
+    if len(portions) == 1:
+        return portions[0]
+    return NewBatches(
+        b"".join([each.content for each in portions]),
+        np.concatenate([each.sizes_bytes for each in portions]),
+        np.concatenate([each.first_offsets for each in portions]),
+        np.concatenate([each.last_offsets for each in portions]),
+        np.concatenate([each.decisions for each in portions]),
+    )
+
+
+def new_batches(
+    contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int], decision: Decision
+) -> NewBatches:
+    """Batches that were made one by one."""
+    return NewBatches(
+        contents[0] if len(contents) == 1 else b"".join(contents),
+        np.array(list(map(len, contents)), np.int64),
+        np.array(first_offsets, np.int64),
+        np.array(last_offsets, np.int64),
+        np.full(len(contents), decision, np.int8),
+    )
+
+
+def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
+    """The bytes of one batch of a chunk."""
+    start = int(chunk.table.position[row]) - chunk.buffer_position
+    return chunk.bodies[start : start + int(chunk.table.size_bytes[row])]
+
+
+def copied(chunk: BatchChunk, rows: Sequence[int] | NDArray[np.intp]) -> NewBatches:
+    """The batches of these rows as they are."""
+    buffer, which = chunk.bodies, np.asarray(rows, np.intp)
+    starts, ends = batch_spans(chunk, which)
+    content: bytes | memoryview
+    if not len(which):
+        content = b""
+    elif (starts[1:] == ends[:-1]).all():
+        content = buffer[int(starts[0]) : int(ends[-1])]
+    else:
+        content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    return NewBatches(content, ends - starts, *offsets_of(chunk, which), np.full(len(which), Decision.COPIED, np.int8))
+
+
+def offsets_of(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
+    """The first and last offsets of the batches of these rows."""
+    first = chunk.table.base_offset[which]
+    return first, first + chunk.table.last_offset_delta[which]
+
+
+class WrittenSegment(msgspec.Struct):
+    """One row of columns.WRITTEN_SEGMENT, which documents the fields: what was written for one segment."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    segment_base_offset: int
+    source_bytes: int = 0
+    size_bytes: int = 0
+    batch_count: int = 0
+    copied_count: int = 0
+    recompressed_count: int = 0
+    rebuilt_count: int = 0
+    lost_bytes: int = 0
+    index_entries: int = 0
+    time_index_entries: int = 0
+    aborted_txns: int = 0
+
+    def row(self) -> Row:
+        """The row of WRITTEN_SEGMENT."""
+        return tuple(getattr(self, name) for name in WRITTEN_SEGMENT.names)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def written_segment(directory: str, topic: str | None, partition: int | None, base_offset: int) -> WrittenSegment:
+    """A segment that is about to be written into ``directory`` of the output; its counts are 0."""
+    path = f"{directory}/{segment_file_name(base_offset, layout.LOG_SUFFIX)}"
+    return WrittenSegment(path, topic, partition, base_offset)
+
+
+class SegmentResult(msgspec.Struct):
+    """The result of one source segment: the segments that it became, and findings, each with whether it is a loss.
+
+    ``last_offset`` is the last offset written so far; ``open_transactions`` are the first offsets of the transactions
+    that are open there, by producer id. ``lost_bytes`` counts the bytes of the source that the output lacks.
+    """
+
+    last_offset: int | None
+    open_transactions: dict[int, int] = msgspec.field(default_factory=dict)
+    findings: list[tuple[Finding, bool]] = msgspec.field(default_factory=list)
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+    is_read: bool = True  # False: the file could not be opened, or not read to its end
+
+    def add(self, found: Finding, is_loss: bool) -> None:
+        """Add a finding."""
+        self.findings.append((found, is_loss))
+
+    def as_json(self) -> dict[str, Any]:
+        """The result in JSON values, for the journal."""
+        return {
+            "last_offset": self.last_offset,
+            "open_transactions": self.open_transactions,
+            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
+            "segments": [each.as_json() for each in self.segments],
+            "lost_bytes": self.lost_bytes,
+            "record_count": self.record_count,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SegmentResult:
+        """The result from which ``as_json`` made these values."""
+        return cls(
+            values["last_offset"],
+            {int(producer): first for producer, first in values["open_transactions"].items()},
+            [(finding_from_json(each["finding"]), each["is_loss"]) for each in values["findings"]],
+            [WrittenSegment(**each) for each in values["segments"]],
+            values["lost_bytes"],
+            values["record_count"],
+        )
+
+
+class RewritingResult(msgspec.Struct):
+    """The result of a whole run: the segments written, the findings, and those of them that are losses.
+
+    ``left_out`` describes what was left out on purpose.
+    """
+
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    losses: list[Finding] = msgspec.field(default_factory=list)
+    left_out: list[str] = msgspec.field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+
+    def add(self, result: SegmentResult) -> None:
+        """Add the result of a segment."""
+        self.segments += result.segments
+        self.findings += [found for found, _ in result.findings]
+        self.losses += [found for found, is_loss in result.findings if is_loss]
+        self.lost_bytes += result.lost_bytes
+        self.record_count += result.record_count
+
 
 #: The bytes that are read at once; more would leave the processor's cache before they are used.
 CHUNK_BYTES = 2 * 1024 * 1024

@@ -13,12 +13,9 @@ from format import layout
 from format.log.batch_table import BatchTable, whole_batches
 from format.node.segment import segment_file_name
 from format.rewriting.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
-from format.rewriting.publishing.new_file import NewFile
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import NewFile, Publication
 from format.rewriting.read_back import OutputRange
-from format.rewriting.rewriter import Rewriter, SourceLog
-from format.rewriting.written_batches import Decision, NewBatches, joined
-from format.rewriting.written_segments import WrittenSegment, written_segment
+from format.rewriting.rewriter import Decision, NewBatches, Rewriter, SourceLog, WrittenSegment, joined, written_segment
 
 #: The bytes that are collected before they are written.
 _PENDING_BYTES = 1024 * 1024

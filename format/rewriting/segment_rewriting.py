@@ -1,33 +1,280 @@
-"""Rewrites one segment of the source: batches in order, then the comparison with the source, then the indexes."""
+"""Rewrites one segment of the source, alone or with worker processes: new batches, the comparison, then indexes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.errors import FileChanged, UnreadableFile
+from format.io.file_state import FileState
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import first_control_records
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord, first_control_records
+from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.rewriting.index_builder import IndexedOffsets, TransactionIndexBuilder
-from format.rewriting.intact_batches import KeptBatches, ProducerBatches, salvage_chunks, scan_segment
-from format.rewriting.publishing.new_file import NewFile
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.intact_batches import (
+    KeptBatches,
+    ProducerBatches,
+    Repair,
+    offsets_agree,
+    proven_repairs,
+    salvage_chunks,
+    scan_segment,
+    unreadable_markers,
+)
+from format.rewriting.publication import NewFile, Publication
 from format.rewriting.read_back import Became
-from format.rewriting.repairs import Repair, proven_repairs
-from format.rewriting.rewriter import FirstLook, Rewriter, SourceLog
+from format.rewriting.rewriter import FirstLook, NewBatches, Rewriter, SegmentResult, SourceLog, batch_bytes, joined
 from format.rewriting.segment_output import Mark, SegmentOutput
-from format.rewriting.sharing import SharedRewriting
-from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_here, transactional_rows
-from format.rewriting.written_batches import batch_bytes
-from format.rewriting.written_segments import SegmentResult
-from format.scan.progress import SpanProgress
+from format.scan.processes.outbox import Outbox, SharedBytes
+from format.scan.processes.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
+from format.scan.processes.workers import Workers
+from format.scan.progress import SpanProgress, no_progress
+from format.sorted_values import distinct_values
+
+#: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
+_PORTION_BYTES = 1024 * 1024
+
+
+class MadeChunk(msgspec.Struct, frozen=True):
+    """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
+
+    ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before
+    that one, None if that is in another chunk. ``transactional`` are its transactional and control batches, ``markers``
+    the control records by row of those, and ``plain_producers`` the producers of the others.
+    """
+
+    start: int
+    end: int
+    first_offset: int
+    last_offset: int
+    last_base_offset: int
+    end_before_last: int | None
+    record_count: int
+    transactional: BatchTable
+    markers: dict[int, ControlRecord]
+    plain_producers: frozenset[int]
+
+    def may_stop_broker(self, open_producers: Collection[int]) -> bool:
+        """Whether a broker may stop at a batch of it; ``open_producers`` have open transactions before it."""
+        table = self.transactional
+        if next(unreadable_markers(table, self.markers), None) is not None:
+            return True
+        begun = table.producer_id[~table.is_control].tolist() if self.plain_producers else ()
+        return not self.plain_producers.isdisjoint(open_producers) or not self.plain_producers.isdisjoint(begun)
+
+
+class MadeDigest(msgspec.Struct, frozen=True):
+    """The digest of a chunk's content, which comes after the new batches of the chunk."""
+
+    digest: bytes
+
+
+class NotSound(Exception):
+    """A chunk is not plainly sound, or cannot be read."""
+
+
+def made_chunks(
+    chunks: Iterable[BatchChunk], log: SourceLog, rewriter: Rewriter, after_offset: int | None
+) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
+    """The chunks of a log, or of a range of it, in order, each before its new batches. Raises NotSound, Refused.
+
+    ``after_offset`` is the last offset before them.
+    """
+    first_possible = log.first_possible(after_offset)
+    for chunk in chunks:
+        open_wrappers(chunk, limits=rewriter.terms.limits)
+        if not _is_sound(chunk, first_possible, log.last_possible):
+            raise NotSound
+        if rewriter.wants_every_offset and (chunk.table.base_offset[1:] != chunk.table.last_offset[:-1] + 1).any():
+            raise NotSound
+        made = _made_chunk(chunk, rewriter)
+        yield made
+        yield from _new_batches(chunk, log, rewriter)
+        first_possible = made.last_offset + 1
+
+
+def made_here(
+    source: FileSource, log: SourceLog, rewriter: Rewriter, after_offset: int | None
+) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
+    """The chunks of a whole log that this process reads, as ``made_chunks`` yields them."""
+    chunks = batch_chunks(source, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
+    try:
+        yield from made_chunks(chunks, log, rewriter, after_offset)
+    except UnreadableFile as error:
+        raise NotSound from error
+
+
+def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
+    """Whether no batch of the chunk has to be left out."""
+    table = chunk.table
+    if chunk.buffer is None or not len(table) or not chunk.is_sound_after(first_possible - 1):
+        return False
+    return table.last_offset_of(len(table) - 1) <= last_possible and bool(offsets_agree(chunk).all())
+
+
+def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
+    table = chunk.table
+    which = transactional_rows(table)
+    plain = table.producer_id[~which]
+    return MadeChunk(
+        int(table.position[0]),
+        int(table.end_position[-1]),
+        int(table.base_offset[0]),
+        table.last_offset_of(len(table) - 1),
+        int(table.base_offset[-1]),
+        table.last_offset_of(len(table) - 2) if len(table) > 1 else None,
+        int(np.maximum(table.record_count, 0).sum()),
+        table.rows(which),
+        first_control_records(chunk, which, rewriter.terms.limits),
+        frozenset(distinct_values(plain[plain >= 0]).tolist()),
+    )
+
+
+def transactional_rows(table: BatchTable) -> NDArray[np.bool_]:
+    """The batches that the transaction index is built from."""
+    which: NDArray[np.bool_] = table.is_transactional | table.is_control
+    return which
+
+
+def _new_batches(chunk: BatchChunk, log: SourceLog, rewriter: Rewriter) -> Iterator[NewBatches | MadeDigest]:
+    gathered: list[NewBatches] = []
+    gathered_bytes = 0
+    digest = None
+    for portion in rewriter.portions(chunk, np.ones(len(chunk.table), bool), log.location):
+        if portion.error is not None or portion.batches is None:
+            raise NotSound
+        digest = portion.digest
+        gathered.append(portion.batches)
+        gathered_bytes += len(portion.batches.content)
+        if gathered_bytes >= _PORTION_BYTES:
+            yield joined(gathered)
+            gathered, gathered_bytes = [], 0
+    if gathered:
+        yield joined(gathered)
+    if digest is not None:
+        yield MadeDigest(digest)
+
+
+class _Comparison(msgspec.Struct, frozen=True):
+    """A task for a worker: compare a range of a log with what was written for it."""
+
+    log: SourceLog
+    state: FileState
+    became: Became
+
+
+class SharedRewriting:
+    """The worker processes of a run; close it, or use it as a context manager.
+
+    ``logs`` are all logs of which new batches will be made, in order. Each process calls ``begin`` before it works.
+    They are forked here, which must happen before any thread is started.
+    """
+
+    def __init__(self, logs: Sequence[SourceLog], rewriter: Rewriter, begin: Callable[[], None] = lambda: None) -> None:
+        self._logs = {each.path: each for each in logs}
+        jobs = rewriter.terms.jobs
+        self._readers = Workers(jobs, partial(_compare, rewriter), begin)
+        self._makers = None
+        if rewriter.shares_making:
+            self._makers = SharedRanges(logs, jobs, rewriter.chunk_bytes, partial(_make, rewriter), begin=begin)
+
+    @property
+    def makes(self) -> bool:
+        """Whether the processes make new batches; otherwise they only compare."""
+        return self._makers is not None
+
+    def made(self, log: SourceLog) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
+        """The chunks of a log in order, each before its new batches. Raises NotSound, Refused, WorkerDied.
+
+        Logs must be requested in their order.
+        """
+        if self._makers is None:
+            raise ValueError("these processes make no new batches")
+        items = self._makers.items(self._logs[log.path])
+        for item in items:
+            if isinstance(item, RestOfLog):
+                raise NotSound
+            if isinstance(item, NewBatches):
+                item = replace(item, content=_received(items, int(item.sizes_bytes.sum())))
+            elif not isinstance(item, MadeChunk | MadeDigest):
+                raise TypeError(f"{item!r} came for new batches")
+            yield item
+
+    def leave(self, log: SourceLog) -> None:
+        """Stop making new batches of a log."""
+        if self._makers is not None:
+            self._makers.leave(self._logs[log.path])
+
+    def read_back(self, source: FileSource, log: SourceLog, became: Iterable[Became]) -> Iterator[int]:
+        """Read everything back and compare; yields the number of source bytes done.
+
+        Raises as ``Rewriter.read_back``.
+        """
+        tasks = (_Comparison(log, source.state, each) for each in became)
+        for task, items in self._readers.results(tasks):
+            for _ in items:
+                pass
+            yield task.became.end - task.became.start
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._makers is not None:
+            self._makers.close()
+        self._readers.close()
+
+    def __enter__(self) -> SharedRewriting:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> None:
+    """The new batches of one range, or of one whole log, in a worker."""
+    log, batch_range = task.log, task.batch_range
+    if task.is_left:
+        outbox.send(Unsound(batch_range))
+        return
+    try:
+        with FileSource(log.path, task.state) as source:
+            chunks = sound_chunks(source, task, outbox, rewriter.terms.limits, rewriter.chunk_bytes)
+        for item in made_chunks(chunks or (), log, rewriter, batch_range.after_offset):
+            if isinstance(item, NewBatches):
+                outbox.send(replace(item, content=b""))  # the columns, and then the content
+                outbox.stream(item.content)
+            else:
+                outbox.send(item)
+    except (NotSound, UnreadableFile):
+        outbox.send(Unsound(batch_range))
+
+
+def _received(items: Iterator[object], length: int) -> bytes | bytearray:
+    parts = bytearray()
+    while len(parts) < length:
+        item = next(items)
+        if not isinstance(item, SharedBytes):
+            raise TypeError(f"{item!r} came for the content of new batches")
+        if len(item.view) == length:
+            return bytes(item.view)
+        parts += item.view
+    return parts
+
+
+def _compare(rewriter: Rewriter, task: _Comparison, outbox: Outbox) -> None:
+    with FileSource(task.log.path, task.state) as source:
+        rewriter.read_back(source, [task.became], None, task.log.location, no_progress)
+
 
 _COPY_BYTES = 4 * 1024 * 1024
 _CHANGED = "the file changed while it was read"

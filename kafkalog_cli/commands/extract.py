@@ -22,7 +22,7 @@ from kafkalog_cli.written_rows import say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
-    from format.rewriting.publishing.new_file import NewFile
+    from format.rewriting.publication import NewFile
     from format.verbs.extract.files import FileFormat
 
 EXAMPLES = (
@@ -91,7 +91,7 @@ def extract(
     from format.findings import Finding
     from format.layout import DATA_SET_MANIFEST
     from format.node.target import targets_at
-    from format.verbs.dump.empty_range import empty_range_words
+    from format.verbs.dump import empty_range_words
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
 
@@ -157,8 +157,7 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     from msgspec.structs import replace
 
     from format.kernel.compiled import KERNEL_IS_COMPILED
-    from format.verbs.extract.files import ParquetFormat, TextFormat
-    from format.verbs.extract.lines import CsvFormat, LinesFormat
+    from format.verbs.extract.files import CsvFormat, LinesFormat, ParquetFormat, TextFormat
     from kafkalog_cli.line_style import line_style
     from kafkalog_cli.render.csv import cell_writers
 

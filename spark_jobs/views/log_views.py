@@ -32,7 +32,7 @@ from format.rows.arrow_columns import (
     ints,
     record_batch_of,
 )
-from format.rows.column_values import BoolColumn
+from format.rows.record_rows import BoolColumn
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
 from format.scan.selection import start_position

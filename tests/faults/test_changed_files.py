@@ -16,13 +16,12 @@ import pytest
 from format.findings import Finding
 from format.node.log_dir import Kind
 from format.node.target import Target
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
 from format.verbs.extract.files import TextFormat
 from format.verbs.grep.grep import Criteria
@@ -44,7 +43,7 @@ OFFSETS = [*range(2 * 3 * COUNT)]
 @pytest.fixture(autouse=True)
 def small_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 2000)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 2000)
     monkeypatch.setattr("format.verbs.grep.grep.GREP_CHUNK_BYTES", 2000)
     monkeypatch.setattr("format.verbs.verify.walk.WALK_CHUNK_BYTES", 2000)
 

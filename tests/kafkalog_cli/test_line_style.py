@@ -21,13 +21,11 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.internal_record_rows import decode_internal
-from format.rows.line_blocks import LineBlock
+from format.rows.line_blocks import LineBlock, RowText, have_last_offsets
 from format.rows.record_rows import RowBlock, batch_block, record_block
-from format.rows.row_text import RowText, have_last_offsets
 from format.scan.selection import Selection
-from format.verbs.dump import dump_lines as dumping
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs import dump as dumping
+from format.verbs.dump import DumpTerms, dump_lines
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import open_renderer
@@ -180,7 +178,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 ) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 10_000)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 10_000)
     log_dir = corpus.log_dirs[0]
     for decodes in (False, True):
         terms = DumpTerms(records, decodes_internal=decodes)
@@ -194,7 +192,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 700)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 700)
     log = bytearray(b"".join(wrapper(1, n * 3) if n % 9 == 4 else batch(n * 3, codec=n % 5) for n in range(90)))
     for position in (900, 4000, len(log) - 40):
         log[position] ^= 0x55

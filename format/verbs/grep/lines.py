@@ -12,9 +12,8 @@ from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.target import Target
-from format.rows.line_blocks import LineBlock, in_lines
+from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block
-from format.rows.row_text import LineStyle, RowText
 from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress

@@ -1,9 +1,10 @@
-"""recompress --estimate: the size of a topic's logs under each codec, measured on a sample; nothing is written."""
+"""recompress --estimate and --explain: what recompress would save, and what it would do; nothing is written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,24 +15,28 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress, decompress
-from format.columns import ESTIMATE
+from format.columns import BATCH_DECISION, ESTIMATE
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.layout import CODEC_BITS_NAMES
+from format.layout import CODEC_BITS_NAMES, CODEC_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import message_table
+from format.log.batch_table import BatchTable
+from format.log.legacy_messages import message_table, open_wrappers
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
+from format.rewriting.rewriter import Decision, batch_bytes
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
 from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.verbs.recompress.new_batches import Target
+from format.scan.read_log import crc_findings, tail_finding
+from format.scan.selected_logs import every_log_of
+from format.verbs.recompress.new_batches import DECISIONS, PlanTerms, Reason, Target, Work, plan
+from format.wording import counted, listed
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
 #: A sample is taken in pieces of this size, spread over the topic's segments.
@@ -303,3 +308,120 @@ def _tried(
 
 def _mb_per_s(plain_bytes: int, nanoseconds: int) -> int | None:
     return round(plain_bytes / nanoseconds * 1000) if nanoseconds else None
+
+
+class ExplainScan(msgspec.Struct, frozen=True):
+    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, and the fold yields them."""
+
+    plan: PlanTerms
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.CRC, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
+        """The rows of each chunk, after findings in it and before the damage behind it."""
+        location = opened.log.location
+        for chunk in opened.chunks:
+            open_wrappers(chunk, limits=self.limits)
+            yield from crc_findings(chunk, opened.log)
+            works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
+            yield [row for work in works for row in _rows(work, chunk.table, location)]
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, opened.log)
+
+    def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
+        """The same."""
+        return parts
+
+
+def explain_recompress(
+    sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[list[Row] | Finding]:
+    """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings about the rest."""
+    yield from sources.findings
+    for partition in sources.partitions.values():
+        yield from unread_findings(partition)
+    yield from scan_logs(ExplainScan(terms, limits), _logs(sources), advance=advance)
+
+
+def _logs(sources: WriteSources) -> Iterator[LogUnit]:
+    for partition in sources.partitions.values():
+        yield from every_log_of(partition)
+
+
+def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
+    decision, broker = DECISIONS[work.reason]
+    place = (location.topic, location.partition, location.base_offset)
+    what = (decision.word, work.reason.value, broker)
+    rows = np.array(work.rows)
+    columns = (table.position, table.base_offset, table.last_offset, table.size_bytes, table.magic, table.codec)
+    for *of_batch, codec in zip(*(column[rows].tolist() for column in columns), strict=True):
+        yield (*place, *of_batch, CODEC_BITS_NAMES[codec], *what)
+
+
+_DECISION = BATCH_DECISION.names.index("decision")
+_REASON = BATCH_DECISION.names.index("reason")
+_CONFIG = {"none": "uncompressed"}
+
+
+class Savings(msgspec.Struct):
+    """What each codec would save over all topics."""
+
+    log_bytes: int = 0
+    by_codec: dict[str, Counter[str]] = msgspec.field(default_factory=dict)  # codec -> bytes by topic
+    _topics: set[str] = msgspec.field(default_factory=set)
+
+    def take(self, each: Estimate) -> None:
+        """Add an estimate; the first one of a topic is its present state."""
+        if each.topic not in self._topics:
+            self._topics.add(each.topic)
+            self.log_bytes += each.log_bytes
+            return
+        self.by_codec.setdefault(each.codec, Counter())[each.topic] += each.log_bytes - each.estimated_bytes
+
+    def sentence(self) -> str:
+        """Such as "zstd would save 540,672 of 1,040,384 bytes (52 %), most of them of orders."; empty for no log."""
+        if not self.by_codec or not self.log_bytes:
+            return ""
+        codec, topics = max(self.by_codec.items(), key=lambda item: item[1].total())
+        saved = topics.total()
+        if saved <= 0:
+            return "No codec would save anything." if len(self.by_codec) > 1 else f"{codec} would save nothing."
+        words = f"{codec} would save {saved:,} of {self.log_bytes:,} bytes ({100 * saved / self.log_bytes:.0f} %)"
+        if len(topics) == 1:
+            return f"{words}."
+        topic, most = topics.most_common(1)[0]
+        return f"{words}, the most in {topic}: {counted(most, 'byte')}."
+
+
+class Decided(msgspec.Struct):
+    """How many batches would be copied, recompressed, rebuilt and refused, and why."""
+
+    codec: int
+    _reasons: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Count rows of BATCH_DECISION."""
+        self._reasons.update((row[_DECISION], row[_REASON]) for row in rows)
+
+    def sentences(self) -> Iterator[str]:
+        """Such as "With zstd, of 2 batches: 1 copied (1 same-codec) and 1 recompressed (1 codec-differs)."
+
+        Then one line for each reason: what a broker does that compresses a topic with this codec.
+        """
+        total = self._reasons.total()
+        if not total:
+            return
+        parts = []
+        for decision in Decision:
+            reasons = {reason: count for (word, reason), count in self._reasons.items() if word == decision.word}
+            if reasons:
+                why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+                parts.append(f"{sum(reasons.values()):,} {decision.word} ({why})")
+        codec = CODEC_NAMES[self.codec]
+        yield f"With {codec}, of {counted(total, 'batch')}: {listed(parts)}."
+        broker = f"a broker with compression.type={_CONFIG.get(codec, codec)}"
+        for reason in sorted({reason for _, reason in self._reasons}):
+            yield f"{reason}: {broker} {DECISIONS[Reason(reason)][1]}."

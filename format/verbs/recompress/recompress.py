@@ -22,17 +22,35 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import batch_location
 from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import CHUNK_BYTES, HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import (
+    CHUNK_BYTES,
+    HARMLESS_DAMAGE,
+    FirstLook,
+    Portion,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    SourceLog,
+    WriteTerms,
+    WrittenSegment,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_rows import finding_as_json
 from format.scan.protocol import Cost, LogUnit
 from format.scan.read_log import crc_findings, tail_finding
-from format.verbs.recompress.portions import portions
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, portions
 from format.verbs.verify.written_output import verify_output
+
+
+class Recompression(WriteTerms, frozen=True, kw_only=True):
+    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
+
+    plan: PlanTerms
+    segment_bytes: int | None = None
+    skip_damaged: bool = False
+
 
 _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "

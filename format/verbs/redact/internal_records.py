@@ -18,7 +18,7 @@ from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
 from format.layout import COORDINATOR_TOPICS
-from format.verbs.redact.records import ReplaceRecord
+from format.verbs.redact.batches import ReplaceRecord
 from format.verbs.redact.replacements import Redactor
 
 #: Fields with topic names, which the names of directories show anyway.

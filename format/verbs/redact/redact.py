@@ -27,20 +27,28 @@ from format.log.legacy_messages import open_wrappers
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became
-from format.rewriting.rewriter import HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import (
+    HARMLESS_DAMAGE,
+    Decision,
+    FirstLook,
+    NewBatches,
+    Portion,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    SourceLog,
+    WriteTerms,
+    WrittenSegment,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import Decision, NewBatches
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.redact.batches import RedactedChunk, redact_chunk
+from format.verbs.redact.batches import ContentDigest, RecordRedaction, RedactedChunk, read_back, redact_chunk
 from format.verbs.redact.internal_records import coordinator_redaction
-from format.verbs.redact.read_back import ContentDigest, read_back
-from format.verbs.redact.records import RecordRedaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
 from format.wording import are, counted_plainly

@@ -37,7 +37,7 @@ from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.row_text import RowText, have_last_offsets
+from format.rows.line_blocks import RowText, have_last_offsets
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS

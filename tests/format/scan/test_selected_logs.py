@@ -10,7 +10,7 @@ import pytest
 
 from format.findings import Finding
 from format.node.target import Target
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import selected_bytes, selected_logs
 from format.scan.selection import EVERYTHING

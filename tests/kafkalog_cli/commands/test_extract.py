@@ -255,7 +255,7 @@ def test_a_parquet_file_that_reads_back_otherwise(tmp_path: Path, monkeypatch: p
     """What the library writes is believed only once it is read back: then nothing is published."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
     from format.errors import OutputError
-    from format.rewriting.publishing.publication import Publication
+    from format.rewriting.publication import Publication
     from format.verbs.extract import files
     from format.verbs.extract.extract import Extraction, extract, extract_sources
 
@@ -280,8 +280,7 @@ def test_a_full_disk(
     import gc
 
     from format.errors import OutputError
-    from format.rewriting.publishing.new_file import NewFile
-    from format.rewriting.publishing.publication import Publication
+    from format.rewriting.publication import NewFile, Publication
     from format.verbs.extract.extract import Extraction, extract, extract_sources
     from format.verbs.extract.files import ParquetFormat
     from kafkalog_cli.commands.extract import _file_format
@@ -346,7 +345,7 @@ def test_resume(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
 def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
     """The partial directory of a run that fails when it comes to the partition of that name."""
     from format.errors import OutputError
-    from format.verbs.extract import units as operation
+    from format.verbs.extract import extract as operation
     from kafkalog_cli.main import main
 
     real = operation.dumped_rows

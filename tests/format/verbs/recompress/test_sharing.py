@@ -20,19 +20,17 @@ from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding
 from format.layout import CODEC_NAMES
 from format.rewriting import run as run_module
-from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
+from format.rewriting.read_back import ReadBackMismatch
+from format.rewriting.rewriter import WrittenSegment
 from format.rewriting.segment_output import Mark, SegmentOutput
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
 from format.scan.cost import is_worth_sharing
-from format.verbs.recompress import portions
+from format.verbs.recompress import new_batches
 from format.verbs.recompress import recompress as recompress_module
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import Recompressor, recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, Recompressor, recompress
 from tests.building import batch, batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import REPOSITORY, Corpus
 
@@ -136,7 +134,7 @@ def sound_source(tmp_path: Path) -> Path:
 
 
 def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recompressed = portions.recompressed
+    recompressed = new_batches.recompressed
 
     def falsified(*arguments: Any) -> Any:
         made, error = recompressed(*arguments)
@@ -149,7 +147,7 @@ def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
             made = replace(made, content=b"".join(contents))
         return made, error
 
-    monkeypatch.setattr(portions, "recompressed", falsified)
+    monkeypatch.setattr(new_batches, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch, match="600 differs in value"):
         list(running(sound_source(tmp_path), tmp_path / "out"))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
@@ -183,7 +181,7 @@ def test_a_process_that_is_killed_is_reported(tmp_path: Path, monkeypatch: pytes
     def die(*_: object) -> object:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(portions, "recompressed", die)
+    monkeypatch.setattr(new_batches, "recompressed", die)
     with pytest.raises(WorkerDied, match="killed by signal 9"):
         list(running(sound_source(tmp_path), tmp_path / "out"))
     assert not (tmp_path / "out").exists()

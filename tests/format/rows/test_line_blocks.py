@@ -17,7 +17,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.row_text import RowText
+from format.rows.line_blocks import RowText
 from format.verbs.dump_log.bulk_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style

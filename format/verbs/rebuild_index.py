@@ -1,8 +1,4 @@
-"""rebuild-index: makes .index, .timeindex and .txnindex from the log, in a new directory, with or without the log.
-
-They equal those that a broker of 4.x makes when it recovers the segment. Only around damage they differ: a broker
-truncates the log there, while these indexes cover the intact batches on both sides.
-"""
+"""rebuild-index: makes .index, .timeindex and .txnindex from the log, in a new directory, with or without the log."""
 
 from __future__ import annotations
 
@@ -20,13 +16,22 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import KeptBatches
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
-from format.rewriting.rewriter import PASSES, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import (
+    PASSES,
+    FirstLook,
+    Portion,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    SourceLog,
+    WriteTerms,
+    WrittenSegment,
+    copied,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import copied
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_rows import finding_as_json
 from format.scan.progress import Advance
 from format.verbs.verify.written_output import verify_output
