@@ -5,7 +5,7 @@ A file at which a broker would stop is left out, with a finding: a broker rebuil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -86,7 +86,7 @@ def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
             position += len(part)
 
 
-def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, str]:
+def topic_ids_of(partitions: Iterable[Partition], limits: Limits) -> dict[str, str]:
     """The ids of topics by name, from the partition.metadata of any of their partitions."""
     found: dict[str, str] = {}
     for partition in partitions:
@@ -99,40 +99,43 @@ def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, s
     return found
 
 
+class CarriedFiles(msgspec.Struct, frozen=True):
+    """What was found on the way, and the offsets of the producer snapshots that were copied."""
+
+    findings: list[Finding]
+    snapshots: set[int] = msgspec.field(default_factory=set)
+
+
 def carry_partition_files(
     publication: Publication, partition: Partition, name: str, terms: CarryTerms, *, snapshots: bool
-) -> Generator[Finding, None, set[int]]:
+) -> CarriedFiles:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    A file that cannot be read is left out, with findings: a broker rebuilds leader epochs from the log. Returns the
-    offsets of the producer snapshots that were copied; ``rebuild_snapshots`` makes the others.
+    A file that cannot be read is left out, with findings: a broker rebuilds leader epochs from the log, and
+    ``rebuild_snapshots`` makes the producer snapshots.
     """
     carrying = _Carrying(publication, terms, name)
-    yield from _carried_metadata(carrying, partition)
-    if partition.leader_epoch_checkpoint is not None:
-        path = partition.leader_epoch_checkpoint
-        yield from carrying.small(
-            path, partition.location(path), leader_epoch_checkpoint.read, leader_epoch_checkpoint.write
-        )
-    if partition.quorum_state is not None and not terms.knows_all:
-        path = partition.quorum_state
-        yield from carrying.small(path, partition.location(path), quorum_state.read, quorum_state.write)
+    carried = CarriedFiles(list(_carried_metadata(carrying, partition)))
+    findings = carried.findings
+    if (path := partition.leader_epoch_checkpoint) is not None:
+        place = partition.location(path)
+        findings += carrying.small(path, place, leader_epoch_checkpoint.read, leader_epoch_checkpoint.write)
+    if (path := partition.quorum_state) is not None and not terms.knows_all:
+        findings += carrying.small(path, partition.location(path), quorum_state.read, quorum_state.write)
     for each in partition.kraft_snapshots if not terms.knows_all else ():
         if each.leftover is None:
-            yield from carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
-    carried: set[int] = set()
+            findings += carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
     for base_offset, path in sorted(partition.snapshots.items()) if snapshots else ():
         location = partition.location(path, base_offset)
         try:
             snapshot = producer_snapshot.read(path, terms.limits)
         except KafkaLogError as error:
-            yield finding_of(error, location)
+            findings.append(finding_of(error, location))
             continue
-        if snapshot.problems:
-            yield from problem_findings(snapshot.problems, location)
-        else:
-            carried.add(base_offset)
-            publication.write_file(f"{name}/{path.name}", read_whole(path, terms.limits.max_decompressed_bytes))
+        findings += problem_findings(snapshot.problems, location)
+        if not snapshot.problems:
+            carried.snapshots.add(base_offset)
+            carrying.write(path.name, read_whole(path, terms.limits.max_decompressed_bytes))
     return carried
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.columns import WRITTEN_SEGMENT
-from format.errors import KafkaLogError, Refused, UnreadableFile
-from format.findings import Finding
+from format.errors import KafkaLogError, UnreadableFile
+from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.layout import MAX_RELATIVE_OFFSET
@@ -23,11 +22,10 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.header_edits import batch_spans
-from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
 from format.node.segment import segment_file_name
-from format.rewriting.carried_files import topic_ids_of
+from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 from format.rewriting.intact_batches import KeptBatches, Repair, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
@@ -36,7 +34,7 @@ from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
 from format.scan.cost import size_of
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost
+from format.scan.protocol import Cost, LogUnit
 
 Int64Column = NDArray[np.int64]
 
@@ -58,7 +56,8 @@ class Decision(IntEnum):
 class NewBatches(msgspec.Struct, frozen=True):
     """Whole batches, one after the other in ``content``; each column has an entry for each batch.
 
-    ``decisions`` are values of Decision.
+    ``decisions`` are values of Decision. ``digest`` is that of their content, for a verb that reads back by digests
+    and makes one NewBatches of a chunk.
     """
 
     content: bytes | bytearray | memoryview
@@ -66,6 +65,7 @@ class NewBatches(msgspec.Struct, frozen=True):
     first_offsets: Int64Column
     last_offsets: Int64Column
     decisions: NDArray[np.int8]
+    digest: bytes | None = None
 
     def __len__(self) -> int:
         return len(self.sizes_bytes)
@@ -249,52 +249,45 @@ class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):
     advance: Advance = no_progress
 
 
-class Portion(NamedTuple):
-    """Some new batches of a chunk; ``digest`` is that of their content, for a verb that reads back by digests.
+class Failure(NamedTuple):
+    """Why the batch of a row of a chunk could not be rebuilt; it was copied as it is, or left out."""
 
-    ``error`` is why the batch of the chunk's ``row`` could not be rebuilt. That batch was copied as it is, or left out
-    where ``batches`` is None.
-    """
-
-    batches: NewBatches | None
-    error: KafkaLogError | None = None
-    row: int = -1
-    digest: bytes | None = None
+    row: int
+    error: KafkaLogError
+    is_left_out: bool = False
 
 
-class SourceLog(msgspec.Struct, frozen=True, eq=False):
-    """A log of the source; ``next_base_offset`` is the base offset of the segment after it, None for the last."""
-
-    path: Path
-    location: Location
-    base_offset: int
-    next_base_offset: int | None
+class SourceLog(LogUnit, frozen=True, eq=False):
+    """A log of the source, of a segment that is rewritten."""
 
     def first_possible(self, after_offset: int | None) -> int:
         """The least offset that the first batch can have; ``after_offset`` is the last offset of the log before it."""
         return self.base_offset if after_offset is None else max(self.base_offset, after_offset + 1)
 
-    def size_bytes(self) -> int:
-        """The size of the file; 0 if it is unknown."""
-        return size_of(self.path)
+    @property
+    def base_offset(self) -> int:
+        return self.location.base_offset or 0
 
     @property
     def last_possible(self) -> int:
         """The largest offset that a batch of this log can have."""
         return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
 
+    def size_bytes(self) -> int:
+        """The size of the file; 0 if it is unknown."""
+        return size_of(self.path)
+
 
 class FirstLook(msgspec.Struct, frozen=True):
     """The scan of a log that is not plainly sound: all its batches, and which of them are kept.
 
-    ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end. ``repairs`` were made
-    in the source that was scanned, ``repairable`` are others that could be.
+    ``is_live``: a broker is writing its end. ``repairs`` were made in the source that was scanned, ``repairable`` are
+    others that could be.
     """
 
     log: SourceLog
     source: FileSource | PatchedSource
     scan: SegmentScan
-    after_offset: int | None
     is_live: bool
     repairs: tuple[Repair, ...] = ()
     repairable: tuple[Repair, ...] = ()
@@ -331,6 +324,8 @@ class Rewriter:
     makes_snapshots = True
     #: Whether the files of partitions and of the log directory beside the logs are written.
     writes_side_files = True
+    #: Whether making new batches takes so long that other processes should do that, not only compare.
+    shares_making = False
     #: The size from which a new segment is begun, in bytes; None for the largest that an index can address.
     segment_bytes: int | None = None
     chunk_bytes = CHUNK_BYTES
@@ -342,16 +337,16 @@ class Rewriter:
     def __init__(self, terms: WriteTerms) -> None:
         self.terms = terms
 
-    @property
-    def shares_making(self) -> bool:
-        """Whether making new batches takes so long that other processes should do that, not only compare."""
-        return False
-
     # -- what becomes of batches -------------------------------------------------------------------------------
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        """What the kept batches of a chunk become, in order. Raises Refused where the run must end."""
-        raise NotImplementedError
+    def portions(
+        self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
+    ) -> Iterator[NewBatches | Failure]:
+        """What the kept batches of a chunk become, in order: copies, unless a verb makes other ones.
+
+        Raises Refused where the run must end.
+        """
+        yield copied(chunk, np.flatnonzero(is_kept))
 
     def read_back(
         self,
@@ -371,7 +366,7 @@ class Rewriter:
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
         """Report a log that could not be opened or read to its end: it is left out."""
-        raise NotImplementedError
+        result.add(finding_of(error, log.location), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         """Report what the scan of a whole log found, and set ``result.lost_bytes``."""
@@ -382,18 +377,13 @@ class Rewriter:
     ) -> None:
         """Report about a chunk before it is written."""
 
-    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+    def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
         """Report a batch that could not be rebuilt."""
 
-    def refusal(self, result: SegmentResult) -> Refused | None:
-        """Why the run ends here and publishes nothing; None where it goes on."""
-        return None
+    def check(self, result: SegmentResult) -> None:
+        """Raise Refused where what was reported ends the run, so that nothing is published."""
 
     # -- partitions --------------------------------------------------------------------------------------------
-
-    def is_left_out(self, partition: Partition) -> bool:
-        """Whether nothing of a partition goes into the output."""
-        return False
 
     def is_copied_whole(self, partition: Partition) -> bool:
         """Whether the segments of a partition are copied with their indexes."""
@@ -407,33 +397,21 @@ class Rewriter:
         """Findings about a partition after its segments, which count as losses."""
         return iter(())
 
+    # -- the run -----------------------------------------------------------------------------------------------
+
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         """Whether the source's producer snapshots fit the output, whose logs lack ``lost_bytes`` bytes."""
         return True
 
-    # -- the run -----------------------------------------------------------------------------------------------
-
-    def topic_ids(self, sources: WriteSources) -> dict[str, str]:
-        """Ids of topics by name, for partitions whose own partition.metadata cannot be read."""
-        if sources.log_dir is None:
-            return {}
-        return topic_ids_of(iter(sources.partitions.values()), self.terms.limits)
-
-    def node_id(self, sources: WriteSources) -> int | None:
-        """The node's id, for a meta.properties that cannot be read."""
-        return None
-
-    def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
-        """The log directory's id on a node with this id, for a meta.properties without one."""
-        return None
-
-    def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
-        """The log directory with those of its own files that go into the output."""
-        return log_dir
-
     def is_whole(self, result: RewritingResult) -> bool:
         """Whether the output has every record of the source, so that checkpoints and the clean-shutdown file fit."""
         return True
+
+    def carry_terms(self, sources: WriteSources) -> CarryTerms:
+        """How the files beside the logs are carried over."""
+        limits = self.terms.limits
+        topic_ids = {} if sources.log_dir is None else topic_ids_of(sources.partitions.values(), limits)
+        return CarryTerms(limits, self.knows_all, topic_ids)
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         """The entries of the manifest besides the job and the files."""

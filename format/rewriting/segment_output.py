@@ -15,10 +15,8 @@ from format.node.segment import segment_file_name
 from format.rewriting.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
 from format.rewriting.publication import NewFile, Publication
 from format.rewriting.read_back import OutputRange
-from format.rewriting.rewriter import Decision, NewBatches, Rewriter, SourceLog, WrittenSegment, joined, written_segment
+from format.rewriting.rewriter import Decision, NewBatches, Rewriter, SourceLog, WrittenSegment, written_segment
 
-#: The bytes that are collected before they are written.
-_PENDING_BYTES = 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
@@ -115,8 +113,6 @@ class SegmentOutput:
         most_bytes = min(rewriter.segment_bytes or _MAX_SEGMENT_BYTES, _MAX_SEGMENT_BYTES)
         self._most_bytes = most_bytes if rewriter.writes_log else math.inf  # indexes by themselves are never rolled
         self._writers: list[SegmentWriter] = []
-        self._pending: list[NewBatches] = []
-        self._pending_bytes = 0
         self._is_closed = False
         self._start(log.base_offset)
 
@@ -139,8 +135,8 @@ class SegmentOutput:
         if not len(batches):
             return
         writer = self._writers[-1]
-        size_bytes, before = len(batches.content), writer.size_bytes + self._pending_bytes
-        is_full = before + size_bytes > self._most_bytes and (before > 0 or len(batches) > 1)
+        before = writer.size_bytes
+        is_full = before + len(batches.content) > self._most_bytes and (before > 0 or len(batches) > 1)
         if is_full or int(batches.last_offsets.max()) - writer.written.segment_base_offset > layout.MAX_RELATIVE_OFFSET:
             if len(batches) > 1:
                 for each in batches.each():
@@ -148,22 +144,8 @@ class SegmentOutput:
                 return
             self.finish_log()
             self._start(int(batches.first_offsets[0]))
-        self._pending.append(batches)
-        self._pending_bytes += size_bytes
-        if self._pending_bytes >= _PENDING_BYTES:
-            self._flush()
-
-    def put_unindexed(self, content: bytes) -> None:
-        """Append bytes that are no batch, without indexing them."""
-        self._flush()
-        self._writers[-1].write(content)
-
-    def _flush(self) -> None:
-        """Write the pending batches, and index them by their own headers."""
-        if not self._pending:
-            return
-        writer, batches = self._writers[-1], joined(self._pending)
-        table = whole_batches(batches.content, writer.size_bytes, len(batches))
+            writer = self._writers[-1]
+        table = whole_batches(batches.content, writer.size_bytes, len(batches))  # indexed by their own headers
         writer.write(batches.content)
         writer.index(table)
         if self._rewriter.writes_log:
@@ -171,11 +153,14 @@ class SegmentOutput:
             writer.written.copied_count += counts[Decision.COPIED]
             writer.written.recompressed_count += counts[Decision.RECOMPRESSED]
             writer.written.rebuilt_count += counts[Decision.REBUILT]
-        self._pending, self._pending_bytes = [], 0
+
+    def put_unindexed(self, content: bytes) -> None:
+        """Append bytes that are no batch, without indexing them."""
+        self._writers[-1].write(content)
 
     def mark(self) -> Mark:
         """The current position."""
-        return Mark(len(self._writers) - 1, self._writers[-1].size_bytes + self._pending_bytes)
+        return Mark(len(self._writers) - 1, self._writers[-1].size_bytes)
 
     def ranges(self, start: Mark, end: Mark) -> tuple[OutputRange, ...]:
         """The ranges of the files that were written between two marks; none where no log is written."""
@@ -189,8 +174,7 @@ class SegmentOutput:
         return tuple(found)
 
     def finish_log(self) -> None:
-        """Write the pending batches and end the open log, so that it can be read back. Raises OutputError."""
-        self._flush()
+        """End the open log, so that it can be read back. Raises OutputError."""
         self._writers[-1].finish_log()
 
     def close(self, aborted: list[AbortedEntry]) -> list[WrittenSegment]:

@@ -1,9 +1,16 @@
-"""Rewrites one segment of the source, alone or with worker processes: new batches, the comparison, then indexes."""
+"""Rewrites one segment of the source, alone or with worker processes: new batches, the comparison, then indexes.
+
+There is one pipeline: the batches of each chunk that are kept become new batches, after which comes what the rest of
+the log needs to know of the chunk. Of a log that is plainly sound, as most are, all batches are kept; it is read once,
+and other processes may make its new batches. Where a chunk is not plainly sound, nothing that was made of its log is
+used: the log is scanned as a whole, which shows the batches to keep. So the output never depends on which process made
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+import contextlib
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -15,12 +22,12 @@ from format.errors import FileChanged, UnreadableFile
 from format.io.file_state import FileState
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
+from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.node.segment import Segment
 from format.rewriting.index_builder import IndexedOffsets, TransactionIndexBuilder
 from format.rewriting.intact_batches import (
     KeptBatches,
@@ -34,8 +41,18 @@ from format.rewriting.intact_batches import (
 )
 from format.rewriting.publication import NewFile, Publication
 from format.rewriting.read_back import Became
-from format.rewriting.rewriter import FirstLook, NewBatches, Rewriter, SegmentResult, SourceLog, batch_bytes, joined
-from format.rewriting.segment_output import Mark, SegmentOutput
+from format.rewriting.rewriter import (
+    Failure,
+    FirstLook,
+    NewBatches,
+    Rewriter,
+    SegmentResult,
+    SourceLog,
+    batch_bytes,
+    copied,
+    joined,
+)
+from format.rewriting.segment_output import SegmentOutput
 from format.scan.processes.outbox import Outbox, SharedBytes
 from format.scan.processes.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
 from format.scan.processes.workers import Workers
@@ -44,26 +61,28 @@ from format.sorted_values import distinct_values
 
 #: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
 _PORTION_BYTES = 1024 * 1024
+_COPY_BYTES = 4 * 1024 * 1024
+_CHANGED = "the file changed while it was read"
 
 
-class MadeChunk(msgspec.Struct, frozen=True):
-    """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
+class RewrittenChunk(msgspec.Struct, frozen=True):
+    """What became of a chunk, which comes after its new batches: its range in the source, and what was written of it.
 
-    ``last_base_offset`` is where its last batch starts, and ``end_before_last`` the last offset of the batch before
-    that one, None if that is in another chunk. ``transactional`` are its transactional and control batches, ``markers``
-    the control records by row of those, and ``plain_producers`` the producers of the others.
+    ``first_offset`` and ``last_offset`` are those of its batches, None if it has none. ``has_gap`` says whether offsets
+    are missing before its last batch, None if that is the only one. ``transactional`` are the transactional and control
+    batches, ``markers`` the control records by row of those, and ``plain_producers`` the producers of the others.
     """
 
     start: int
     end: int
-    first_offset: int
-    last_offset: int
-    last_base_offset: int
-    end_before_last: int | None
     record_count: int
     transactional: BatchTable
     markers: dict[int, ControlRecord]
     plain_producers: frozenset[int]
+    digest: bytes | None
+    first_offset: int | None
+    last_offset: int | None
+    has_gap: bool | None
 
     def may_stop_broker(self, open_producers: Collection[int]) -> bool:
         """Whether a broker may stop at a batch of it; ``open_producers`` have open transactions before it."""
@@ -74,96 +93,92 @@ class MadeChunk(msgspec.Struct, frozen=True):
         return not self.plain_producers.isdisjoint(open_producers) or not self.plain_producers.isdisjoint(begun)
 
 
-class MadeDigest(msgspec.Struct, frozen=True):
-    """The digest of a chunk's content, which comes after the new batches of the chunk."""
-
-    digest: bytes
+#: What the pipeline yields of a chunk, in this order: new batches and bytes that are no batch, then the chunk itself.
+Made = NewBatches | bytes | RewrittenChunk
 
 
 class NotSound(Exception):
     """A chunk is not plainly sound, or cannot be read."""
 
 
-def made_chunks(
-    chunks: Iterable[BatchChunk], log: SourceLog, rewriter: Rewriter, after_offset: int | None
-) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-    """The chunks of a log, or of a range of it, in order, each before its new batches. Raises NotSound, Refused.
+def rewritten(
+    chunk: BatchChunk,
+    is_kept: NDArray[np.bool_],
+    log: SourceLog,
+    rewriter: Rewriter,
+    report: Callable[[Failure], None],
+) -> Iterator[NewBatches | RewrittenChunk]:
+    """The new batches of the kept batches of a chunk, and then what became of it.
 
-    ``after_offset`` is the last offset before them.
+    ``report`` is called for each batch that could not be rebuilt. Raises Refused, and what ``report`` raises.
     """
-    first_possible = log.first_possible(after_offset)
-    for chunk in chunks:
-        open_wrappers(chunk, limits=rewriter.terms.limits)
-        if not _is_sound(chunk, first_possible, log.last_possible):
-            raise NotSound
-        if rewriter.wants_every_offset and (chunk.table.base_offset[1:] != chunk.table.last_offset[:-1] + 1).any():
-            raise NotSound
-        made = _made_chunk(chunk, rewriter)
-        yield made
-        yield from _new_batches(chunk, log, rewriter)
-        first_possible = made.last_offset + 1
-
-
-def made_here(
-    source: FileSource, log: SourceLog, rewriter: Rewriter, after_offset: int | None
-) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-    """The chunks of a whole log that this process reads, as ``made_chunks`` yields them."""
-    chunks = batch_chunks(source, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
-    try:
-        yield from made_chunks(chunks, log, rewriter, after_offset)
-    except UnreadableFile as error:
-        raise NotSound from error
-
-
-def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
-    """Whether no batch of the chunk has to be left out."""
-    table = chunk.table
-    if chunk.buffer is None or not len(table) or not chunk.is_sound_after(first_possible - 1):
-        return False
-    return table.last_offset_of(len(table) - 1) <= last_possible and bool(offsets_agree(chunk).all())
-
-
-def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
-    table = chunk.table
-    which = transactional_rows(table)
-    plain = table.producer_id[~which]
-    return MadeChunk(
-        int(table.position[0]),
-        int(table.end_position[-1]),
-        int(table.base_offset[0]),
-        table.last_offset_of(len(table) - 1),
-        int(table.base_offset[-1]),
-        table.last_offset_of(len(table) - 2) if len(table) > 1 else None,
-        int(np.maximum(table.record_count, 0).sum()),
-        table.rows(which),
-        first_control_records(chunk, which, rewriter.terms.limits),
-        frozenset(distinct_values(plain[plain >= 0]).tolist()),
-    )
-
-
-def transactional_rows(table: BatchTable) -> NDArray[np.bool_]:
-    """The batches that the transaction index is built from."""
-    which: NDArray[np.bool_] = table.is_transactional | table.is_control
-    return which
-
-
-def _new_batches(chunk: BatchChunk, log: SourceLog, rewriter: Rewriter) -> Iterator[NewBatches | MadeDigest]:
+    is_written = is_kept.copy()
+    digest = None
     gathered: list[NewBatches] = []
     gathered_bytes = 0
-    digest = None
-    for portion in rewriter.portions(chunk, np.ones(len(chunk.table), bool), log.location):
-        if portion.error is not None or portion.batches is None:
-            raise NotSound
-        digest = portion.digest
-        gathered.append(portion.batches)
-        gathered_bytes += len(portion.batches.content)
+    for item in rewriter.portions(chunk, is_kept, log.location):
+        if isinstance(item, Failure):
+            report(item)
+            is_written[item.row] &= not item.is_left_out
+            continue
+        digest = item.digest
+        gathered.append(item)
+        gathered_bytes += len(item.content)
         if gathered_bytes >= _PORTION_BYTES:
             yield joined(gathered)
             gathered, gathered_bytes = [], 0
     if gathered:
         yield joined(gathered)
-    if digest is not None:
-        yield MadeDigest(digest)
+    yield _rewritten_chunk(chunk, is_written, digest, rewriter.terms.limits)
+
+
+def _rewritten_chunk(
+    chunk: BatchChunk, is_written: NDArray[np.bool_], digest: bytes | None, limits: Limits
+) -> RewrittenChunk:
+    table = chunk.table
+    rows = np.flatnonzero(is_written)
+    which = is_written & (table.is_transactional | table.is_control)
+    plain = table.producer_id[is_written & ~which]
+    return RewrittenChunk(
+        chunk.buffer_position,
+        chunk.buffer_position + chunk.covered_bytes,
+        int(np.maximum(table.record_count[rows], 0).sum()),
+        table.rows(which),
+        first_control_records(chunk, which, limits),
+        frozenset(distinct_values(plain[plain >= 0]).tolist()),
+        digest,
+        int(table.base_offset[rows[0]]) if len(rows) else None,
+        table.last_offset_of(int(rows[-1])) if len(rows) else None,
+        int(table.base_offset[rows[-1]]) > table.last_offset_of(int(rows[-2])) + 1 if len(rows) > 1 else None,
+    )
+
+
+def _rewritten_sound(
+    chunks: Iterable[BatchChunk], log: SourceLog, rewriter: Rewriter, after_offset: int | None
+) -> Iterator[NewBatches | RewrittenChunk]:
+    """What becomes of the chunks of a log, or of a range of it, in order. Raises NotSound, Refused.
+
+    ``after_offset`` is the last offset before them.
+    """
+
+    def fail(failure: Failure) -> None:
+        raise NotSound
+
+    first_possible = log.first_possible(after_offset)
+    for chunk in chunks:
+        open_wrappers(chunk, limits=rewriter.terms.limits)
+        table = chunk.table
+        if chunk.buffer is None or not len(table) or not chunk.is_sound_after(first_possible - 1):
+            raise NotSound
+        first_possible = table.last_offset_of(len(table) - 1) + 1
+        if first_possible > log.last_possible + 1 or not offsets_agree(chunk).all():
+            raise NotSound
+        if rewriter.wants_every_offset and (table.base_offset[1:] != table.last_offset[:-1] + 1).any():
+            raise NotSound
+        yield from rewritten(chunk, np.ones(len(table), bool), log, rewriter, fail)
+
+
+# -- worker processes ----------------------------------------------------------------------------------------
 
 
 class _Comparison(msgspec.Struct, frozen=True):
@@ -175,10 +190,11 @@ class _Comparison(msgspec.Struct, frozen=True):
 
 
 class SharedRewriting:
-    """The worker processes of a run; close it, or use it as a context manager.
+    """Worker processes that make new batches, and compare the written ones with the source; close it at the end.
 
     ``logs`` are all logs of which new batches will be made, in order. Each process calls ``begin`` before it works.
-    They are forked here, which must happen before any thread is started.
+    They are forked here, which must happen before any thread is started. New batches come back in log order, through
+    shared memory.
     """
 
     def __init__(self, logs: Sequence[SourceLog], rewriter: Rewriter, begin: Callable[[], None] = lambda: None) -> None:
@@ -189,27 +205,12 @@ class SharedRewriting:
         if rewriter.shares_making:
             self._makers = SharedRanges(logs, jobs, rewriter.chunk_bytes, partial(_make, rewriter), begin=begin)
 
-    @property
-    def makes(self) -> bool:
-        """Whether the processes make new batches; otherwise they only compare."""
-        return self._makers is not None
-
-    def made(self, log: SourceLog) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-        """The chunks of a log in order, each before its new batches. Raises NotSound, Refused, WorkerDied.
+    def made(self, log: SourceLog) -> Iterator[NewBatches | RewrittenChunk] | None:
+        """What became of the chunks of a log; None if the processes only compare. Raises NotSound, Refused, WorkerDied.
 
         Logs must be requested in their order.
         """
-        if self._makers is None:
-            raise ValueError("these processes make no new batches")
-        items = self._makers.items(self._logs[log.path])
-        for item in items:
-            if isinstance(item, RestOfLog):
-                raise NotSound
-            if isinstance(item, NewBatches):
-                item = replace(item, content=_received(items, int(item.sizes_bytes.sum())))
-            elif not isinstance(item, MadeChunk | MadeDigest):
-                raise TypeError(f"{item!r} came for new batches")
-            yield item
+        return None if self._makers is None else _received(self._makers.items(self._logs[log.path]))
 
     def leave(self, log: SourceLog) -> None:
         """Stop making new batches of a log."""
@@ -233,23 +234,14 @@ class SharedRewriting:
             self._makers.close()
         self._readers.close()
 
-    def __enter__(self) -> SharedRewriting:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> None:
     """The new batches of one range, or of one whole log, in a worker."""
     log, batch_range = task.log, task.batch_range
-    if task.is_left:
-        outbox.send(Unsound(batch_range))
-        return
     try:
         with FileSource(log.path, task.state) as source:
             chunks = sound_chunks(source, task, outbox, rewriter.terms.limits, rewriter.chunk_bytes)
-        for item in made_chunks(chunks or (), log, rewriter, batch_range.after_offset):
+        for item in _rewritten_sound(chunks or (), log, rewriter, batch_range.after_offset):
             if isinstance(item, NewBatches):
                 outbox.send(replace(item, content=b""))  # the columns, and then the content
                 outbox.stream(item.content)
@@ -259,7 +251,20 @@ def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> Non
         outbox.send(Unsound(batch_range))
 
 
-def _received(items: Iterator[object], length: int) -> bytes | bytearray:
+def _received(items: Iterator[object]) -> Iterator[NewBatches | RewrittenChunk]:
+    """What workers sent, with the content of new batches from shared memory."""
+    for item in items:
+        if isinstance(item, NewBatches):
+            yield replace(item, content=_received_bytes(items, int(item.sizes_bytes.sum())))
+        elif isinstance(item, RewrittenChunk):
+            yield item
+        elif isinstance(item, RestOfLog):
+            raise NotSound
+        else:
+            raise TypeError(f"{item!r} came for new batches")
+
+
+def _received_bytes(items: Iterator[object], length: int) -> bytes | bytearray:
     parts = bytearray()
     while len(parts) < length:
         item = next(items)
@@ -276,37 +281,11 @@ def _compare(rewriter: Rewriter, task: _Comparison, outbox: Outbox) -> None:
         rewriter.read_back(source, [task.became], None, task.log.location, no_progress)
 
 
-_COPY_BYTES = 4 * 1024 * 1024
-_CHANGED = "the file changed while it was read"
-
-
-class Written(msgspec.Struct):
-    """What the chunks became so far: the range of each in the source, the output's mark before each, and digests."""
-
-    chunks: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    marks: list[Mark] = msgspec.field(default_factory=list)
-    digests: dict[int, bytes] = msgspec.field(default_factory=dict)
-
-    def begin(self, start: int, end: int, mark: Mark) -> None:
-        """Begin a chunk, which lies in the source from ``start`` to ``end``."""
-        self.chunks.append((start, end))
-        self.marks.append(mark)
-
-    def became(self, output: SegmentOutput) -> list[Became]:
-        """The list for the read-back, once all chunks are in the output."""
-        marks = [*self.marks, output.mark()]
-        return [
-            Became(start, end, output.ranges(*marks[number : number + 2]), self.digests.get(number))
-            for number, (start, end) in enumerate(self.chunks)
-        ]
+# -- one segment ---------------------------------------------------------------------------------------------
 
 
 class SegmentRewriting:
-    """Rewrites one segment; ``do`` returns the result.
-
-    A log that is plainly sound is read once, and other processes may make its new batches. Any other log is scanned as
-    a whole first, which shows the batches to keep.
-    """
+    """Rewrites one segment into ``directory`` of the publication; ``do`` fills in the result."""
 
     def __init__(
         self,
@@ -314,7 +293,6 @@ class SegmentRewriting:
         rewriter: Rewriter,
         shared: SharedRewriting | None,
         directory: str,
-        segment: Segment,
         log: SourceLog,
         transactions: TransactionIndexBuilder,
     ) -> None:
@@ -322,44 +300,73 @@ class SegmentRewriting:
         self._rewriter = rewriter
         self._shared = shared
         self._directory = directory
-        self._segment = segment
         self._log = log
         self._transactions = transactions
 
-    def do(self, after_offset: int | None) -> SegmentResult:
-        """Write the segment, or the several that it becomes; stops early where the rewriter refuses.
+    def do(self, result: SegmentResult) -> None:
+        """Write the segment, or the several that it becomes; the result has the last offset before it.
 
-        ``after_offset`` is the last offset before the segment. Raises FileChanged, OutputError, Refused.
+        Raises FileChanged, OutputError, and Refused, then with the findings so far in the result.
         """
-        result = SegmentResult(after_offset, self._transactions.open_transactions)
         try:
             file = FileSource(self._log.path)
         except UnreadableFile as error:
             self._report_unreadable(error, result)
-            return result
-        with file:
-            progress = SpanProgress(self._rewriter.terms.advance, self._rewriter.passes * file.size_bytes)
-            try:
-                if not self._write_sound(file, result, progress):
-                    self._write_kept(file, result, progress)
-            except FileChanged as error:
-                message = f"{error.message}; no process may write the sources during the run"
-                raise FileChanged(message, error.location or self._log.location) from error
-            except UnreadableFile as error:
-                self._report_unreadable(error, result)
-            progress.finish()
+        else:
+            with file:
+                self._write_file(file, result)
         result.open_transactions = self._transactions.open_transactions
-        return result
+        self._rewriter.check(result)
+
+    def _write_file(self, file: FileSource, result: SegmentResult) -> None:
+        progress = SpanProgress(self._rewriter.terms.advance, self._rewriter.passes * file.size_bytes)
+        try:
+            if self._rewriter.repairs or not self._write_sound(file, result, progress):
+                self._write_kept(file, result, progress)
+        except FileChanged as error:
+            message = f"{error.message}; no process may write the sources during the run"
+            raise FileChanged(message, error.location or self._log.location) from error
+        except UnreadableFile as error:
+            self._report_unreadable(error, result)
+        progress.finish()
 
     def _report_unreadable(self, error: UnreadableFile, result: SegmentResult) -> None:
         result.is_read = False
         self._rewriter.report_unreadable(error, self._log, result)
 
-    def _output(self, source: FileSource | PatchedSource) -> SegmentOutput:
-        return SegmentOutput(self._publication, self._rewriter, self._directory, self._log, source.mtime_ns)
-
-    def _close(self, output: SegmentOutput, source: FileSource | PatchedSource, result: SegmentResult) -> None:
-        result.segments = output.close(self._transactions.take(self._segment))
+    def _write(
+        self,
+        source: FileSource | PatchedSource,
+        made: Iterator[Made],
+        kept: KeptBatches | None,
+        result: SegmentResult,
+        progress: SpanProgress,
+    ) -> None:
+        """Write new batches as they come, read them back, and write the indexes."""
+        log, became = self._log, []
+        with SegmentOutput(self._publication, self._rewriter, self._directory, log, source.mtime_ns) as output:
+            before = output.mark()
+            for item in made:
+                if isinstance(item, NewBatches):
+                    output.put(item)
+                elif isinstance(item, bytes):
+                    output.put_unindexed(item)
+                else:
+                    mark = output.mark()
+                    became.append(Became(item.start, item.end, output.ranges(before, mark), item.digest))
+                    before = mark
+                    self._transactions.feed(item.transactional, item.markers)
+                    result.last_offset = result.last_offset if item.last_offset is None else item.last_offset
+                    result.record_count += item.record_count
+                    progress.advance(item.end - item.start)
+            output.finish_log()
+            is_shared = kept is None and self._rewriter.writes_log and len(became) > 1
+            if is_shared and self._shared is not None and isinstance(source, FileSource):
+                for length_bytes in self._shared.read_back(source, log, became):
+                    progress.advance(length_bytes)
+            else:
+                self._rewriter.read_back(source, became, kept, log.location, progress.advance)
+            result.segments = output.close(self._transactions.take(log.segment))
         result.segments[0].source_bytes = source.size_bytes
         result.segments[0].lost_bytes = result.lost_bytes
 
@@ -368,14 +375,8 @@ class SegmentRewriting:
     def _write_sound(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> bool:
         """Write the whole log while it is read. Returns False and removes the output where it is not plainly sound."""
         after_offset, open_transactions = result.last_offset, self._transactions.open_transactions
-        if self._rewriter.repairs:
-            return False
         try:
-            with self._output(file) as output:
-                became = self._put_sound(output, file, result, progress)
-                output.finish_log()
-                self._read_back(file, became, progress)
-                self._close(output, file, result)
+            self._write(file, self._made_sound(file, result), None, result, progress)
         except NotSound:
             if self._shared is not None:
                 self._shared.leave(self._log)
@@ -386,60 +387,36 @@ class SegmentRewriting:
             return False
         return True
 
-    def _put_sound(
-        self, output: SegmentOutput, file: FileSource, result: SegmentResult, progress: SpanProgress
-    ) -> list[Became]:
-        """Put the whole log into the output; returns what each chunk became. Raises NotSound."""
-        log = self._log
-        if self._shared is not None and self._shared.makes:
-            items = self._shared.made(log)
-        else:
-            items = made_here(file, log, self._rewriter, result.last_offset)
-        written = Written()
+    def _made_sound(self, file: FileSource, result: SegmentResult) -> Iterator[NewBatches | RewrittenChunk]:
+        """What becomes of the whole log. Raises NotSound."""
+        log, rewriter = self._log, self._rewriter
+        made = None if self._shared is None else self._shared.made(log)
+        if made is None:
+            chunks = batch_chunks(file, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
+            made = _rewritten_sound(chunks, log, rewriter, result.last_offset)
         position = 0
-        is_after_gap = (
-            False  # the last batch, whose base offset may then be false: only a scan of all batches shows that
-        )
-        for item in items:
-            if isinstance(item, MadeDigest):
-                written.digests[len(written.chunks) - 1] = item.digest
-            elif not isinstance(item, MadeChunk):
-                output.put(item)
-            elif item.start != position or not self._is_taken_whole(item, result.last_offset):
-                raise NotSound
-            else:
-                written.begin(item.start, item.end, output.mark())
-                self._transactions.feed(item.transactional, item.markers)
-                before_last = item.end_before_last
-                if before_last is None:
-                    before_last = log.first_possible(result.last_offset) - 1
-                is_after_gap = item.last_base_offset > before_last + 1
-                result.last_offset = item.last_offset
-                result.record_count += item.record_count
-                progress.advance(item.end - position)
-                position = item.end
-        ends_early = log.next_base_offset is not None and not self._follows(log.next_base_offset, result.last_offset)
-        has_grown = position != file.size_bytes
-        if has_grown or ends_early or (is_after_gap and log.next_base_offset is None):
+        has_gap = False  # before the last batch, whose base offset may then be false: only a scan of all shows that
+        try:
+            for item in made:
+                if isinstance(item, RewrittenChunk):
+                    first = item.first_offset
+                    if item.start != position or first is None or not self._follows(first, result):
+                        raise NotSound
+                    if rewriter.keeps_misplaced and item.may_stop_broker(self._transactions.open_transactions):
+                        raise NotSound
+                    has_gap = first > log.first_possible(result.last_offset) if item.has_gap is None else item.has_gap
+                    position = item.end
+                yield item
+        except UnreadableFile as error:
+            raise NotSound from error
+        until = log.next_base_offset
+        if position != file.size_bytes or (has_gap if until is None else not self._follows(until, result)):
             raise NotSound
-        return written.became(output)
 
-    def _is_taken_whole(self, item: MadeChunk, last_offset: int | None) -> bool:
-        if self._rewriter.keeps_misplaced and item.may_stop_broker(self._transactions.open_transactions):
-            return False
-        return self._follows(item.first_offset, last_offset)
-
-    def _follows(self, first_offset: int, last_offset: int | None) -> bool:
-        """Whether a batch of this log may start at ``first_offset``, if ``last_offset`` is the last one before it."""
-        least = self._log.first_possible(last_offset)
+    def _follows(self, first_offset: int, result: SegmentResult) -> bool:
+        """Whether a batch may start at ``first_offset`` after those that were written."""
+        least = self._log.first_possible(result.last_offset)
         return first_offset == least or (first_offset > least and not self._rewriter.wants_every_offset)
-
-    def _read_back(self, file: FileSource, became: list[Became], progress: SpanProgress) -> None:
-        if self._shared is not None and self._rewriter.writes_log and len(became) > 1:
-            for length_bytes in self._shared.read_back(file, self._log, became):
-                progress.advance(length_bytes)
-            return
-        self._rewriter.read_back(file, became, None, self._log.location, progress.advance)
 
     # -- any other log -----------------------------------------------------------------------------------------
 
@@ -449,37 +426,9 @@ class SegmentRewriting:
         look = self._first_look(file, source, result.last_offset)
         progress.advance(source.size_bytes)
         self._rewriter.report_look(look, result)
-        with ExitStack() as stack:
-            output = stack.enter_context(self._output(source))
-            written = Written()
-            quarantine: NewFile | None = None
-            copied_to = 0
-            is_written = look.scan.is_kept.copy()
-            for chunk, is_kept, first in self._kept_chunks(look):
-                self._rewriter.report_chunk(look, chunk, is_kept, result)
-                if self._rewriter.refusal(result) is not None:
-                    return
-                written.begin(chunk.buffer_position, chunk.buffer_position + chunk.covered_bytes, output.mark())
-                if self._rewriter.copies_damage:
-                    copied_to = self._copy_with_gaps(look, chunk, is_kept, copied_to, output)
-                else:
-                    is_kept = self._put(chunk, is_kept, output, written, result)
-                    is_written[first : first + len(is_kept)] = is_kept
-                if self._rewriter.refusal(result) is not None:
-                    return
-                if self._rewriter.keeps_misplaced:
-                    misplaced = look.scan.is_intact[first : first + len(is_kept)] & ~is_kept
-                    quarantine = self._put_apart(chunk, misplaced, quarantine, stack)
-                self._note_written(chunk, is_kept, result)
-                progress.advance(chunk.covered_bytes)
-            if self._rewriter.copies_damage:
-                _copy_bytes(source, copied_to, source.size_bytes, output)
-            output.finish_log()
-            became = written.became(output)
-            self._rewriter.read_back(
-                source, became, KeptBatches(is_written, look.scan.offsets), self._log.location, progress.advance
-            )
-            self._close(output, source, result)
+        kept = KeptBatches(look.scan.is_kept, look.scan.offsets)
+        with contextlib.closing(self._made_kept(look, result)) as made:
+            self._write(source, made, kept, result, progress)
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
         log = self._log
@@ -506,85 +455,55 @@ class SegmentRewriting:
                 each.apply(source)
             made += new
         is_live = log.next_base_offset is None and file.current_size_bytes() != file.size_bytes
-        return FirstLook(log, source, scan, after_offset, is_live, tuple(made), tuple(others))
+        return FirstLook(log, source, scan, is_live, tuple(made), tuple(others))
 
-    def _kept_chunks(self, look: FirstLook) -> Iterator[tuple[BatchChunk, NDArray[np.bool_], int]]:
-        """The chunks, read again, with the mask of their kept batches and the number of their first batch."""
+    def _made_kept(self, look: FirstLook, result: SegmentResult) -> Generator[Made, None, None]:
+        """What becomes of the batches that are kept, which are read again; reports on the way. Raises Refused."""
+        log, rewriter, scan = self._log, self._rewriter, look.scan
+        quarantine: NewFile | None = None
         first = 0
-        scan = look.scan
-        for chunk in salvage_chunks(look.source, self._rewriter.terms.limits, offsets=look.scan.offsets):
-            rows = slice(first, first + len(chunk.table))
-            is_kept = scan.is_kept[rows]
-            is_same = np.array_equal(scan.position[rows], chunk.table.position)
-            if not is_same or (chunk.table.crc_valid[is_kept] != 1).any():
-                raise FileChanged(_CHANGED, self._log.location)
-            yield chunk, is_kept, first
-            first = rows.stop
-        if first != len(scan.position):
-            raise FileChanged(_CHANGED, self._log.location)
+        with contextlib.ExitStack() as stack:
+            for chunk in salvage_chunks(look.source, rewriter.terms.limits, offsets=scan.offsets):
+                rows = slice(first, first + len(chunk.table))
+                first = rows.stop
+                is_kept = scan.is_kept[rows]
+                is_same = np.array_equal(scan.table.position[rows], chunk.table.position)
+                if not is_same or (chunk.table.crc_valid[is_kept] != 1).any():
+                    raise FileChanged(_CHANGED, log.location)
+                rewriter.report_chunk(look, chunk, is_kept, result)
+                rewriter.check(result)
+                if rewriter.copies_damage:
+                    yield from self._copied_with_gaps(look.source, chunk, is_kept)
+                    continue
+                report = partial(rewriter.report_failure, chunk=chunk, location=log.location, result=result)
+                yield from rewritten(chunk, is_kept, log, rewriter, report)
+                rewriter.check(result)
+                for row in np.flatnonzero(scan.is_intact[rows] & ~is_kept) if rewriter.keeps_misplaced else ():
+                    if quarantine is None:
+                        name = f"{self._directory}.{log.base_offset:020d}.quarantine"
+                        quarantine = stack.enter_context(self._publication.create(name))
+                    quarantine.write(batch_bytes(chunk, int(row)))
+            if first != len(scan.table):
+                raise FileChanged(_CHANGED, log.location)
 
-    def _put(
-        self,
-        chunk: BatchChunk,
-        is_kept: NDArray[np.bool_],
-        output: SegmentOutput,
-        written: Written,
-        result: SegmentResult,
-    ) -> NDArray[np.bool_]:
-        """Put the kept batches of a chunk into the output; returns the mask of those that were written."""
-        is_written = is_kept.copy()
-        for portion in self._rewriter.portions(chunk, is_kept, self._log.location):
-            if portion.error is not None:
-                self._rewriter.report_error(portion, chunk, self._log.location, result)
-            if portion.batches is not None:
-                output.put(portion.batches)
-            elif portion.row >= 0:
-                is_written[portion.row] = False
-            if portion.digest is not None:
-                written.digests[len(written.chunks) - 1] = portion.digest
-        return is_written
-
-    def _copy_with_gaps(
-        self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], copied_to: int, output: SegmentOutput
-    ) -> int:
-        """Put the kept batches of a chunk and, unindexed, the bytes between them; returns the position copied up to."""
-        table = chunk.table
-        rows = np.flatnonzero(is_kept)
-        starts, ends = table.position[rows], table.end_position[rows]
-        firsts = np.flatnonzero(np.concatenate((np.ones(min(len(rows), 1), bool), starts[1:] != ends[:-1])))
-        for run in np.split(rows, firsts[1:]) if len(rows) else ():
-            _copy_bytes(look.source, copied_to, int(table.position[run[0]]), output)
-            which = np.zeros(len(table), bool)
-            which[run] = True
-            for portion in self._rewriter.portions(chunk, which, self._log.location):
-                if portion.batches is not None:
-                    output.put(portion.batches)
+    def _copied_with_gaps(
+        self, source: FileSource | PatchedSource, chunk: BatchChunk, is_kept: NDArray[np.bool_]
+    ) -> Iterator[Made]:
+        """The kept batches of a chunk, and the bytes between and after them as they are."""
+        done = _rewritten_chunk(chunk, is_kept, None, self._rewriter.terms.limits)
+        rows, table, copied_to = np.flatnonzero(is_kept), chunk.table, done.start
+        edges = np.flatnonzero(table.position[rows[1:]] != table.end_position[rows[:-1]]) + 1
+        for run in np.split(rows, edges) if len(rows) else ():
+            yield from _pieces(source, copied_to, int(table.position[run[0]]))
+            yield copied(chunk, run)
             copied_to = int(table.end_position[run[-1]])
-        return copied_to
-
-    def _put_apart(
-        self, chunk: BatchChunk, which: NDArray[np.bool_], quarantine: NewFile | None, stack: ExitStack
-    ) -> NewFile | None:
-        """Put batches into a quarantine file beside the partitions, which is made for the first of them."""
-        for row in np.flatnonzero(which).tolist():
-            if quarantine is None:
-                name = f"{self._directory}.{self._log.base_offset:020d}.quarantine"
-                quarantine = stack.enter_context(self._publication.create(name))
-            quarantine.write(batch_bytes(chunk, row))
-        return quarantine
-
-    def _note_written(self, chunk: BatchChunk, is_written: NDArray[np.bool_], result: SegmentResult) -> None:
-        table = chunk.table
-        which = is_written & transactional_rows(table)
-        self._transactions.feed(table.rows(which), first_control_records(chunk, which, self._rewriter.terms.limits))
-        rows = np.flatnonzero(is_written)
-        if len(rows):
-            result.last_offset = table.last_offset_of(int(rows[-1]))
-            result.record_count += int(np.maximum(table.record_count[rows], 0).sum())
+        yield from _pieces(source, copied_to, done.end)
+        yield done
 
 
-def _copy_bytes(source: FileSource | PatchedSource, start: int, end: int, output: SegmentOutput) -> None:
+def _pieces(source: FileSource | PatchedSource, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of a range of the source."""
     while start < end:
         part = source.read_at(start, min(_COPY_BYTES, end - start))
-        output.put_unindexed(part)
+        yield part
         start += len(part)

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from format.errors import UnreadableFile
-from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publication import Publication
@@ -21,14 +18,11 @@ from format.rewriting.read_back import Became, compare_bytes, joined_ranges
 from format.rewriting.rewriter import (
     PASSES,
     FirstLook,
-    Portion,
     Rewriter,
     RewritingResult,
     SegmentResult,
-    SourceLog,
     WriteTerms,
     WrittenSegment,
-    copied,
 )
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
@@ -71,9 +65,6 @@ class IndexRebuilder(Rewriter):
         self.writes_log = self.writes_side_files = terms.with_log
         self.passes = PASSES - 1 if terms.with_log else 1
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        yield Portion(copied(chunk, np.flatnonzero(is_kept)))
-
     def read_back(
         self,
         source: FileSource | PatchedSource,
@@ -85,9 +76,6 @@ class IndexRebuilder(Rewriter):
         """Compare a copied log with its source, byte for byte. Nothing to do for indexes: publishing hashes them."""
         if self.writes_log:
             compare_bytes(source, became[0].start if became else 0, joined_ranges(became), advance)
-
-    def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        result.add(finding_of(error, log.location), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         for bad in look.scan.bad:

@@ -5,39 +5,38 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
 from format import layout
 from format.checks.log_dir_files import check_lost_log
 from format.errors import UnreadableFile
+from format.files.meta_properties import KnownIds
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
 from format.kafka_uuid import is_reserved
-from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir, directory_around, log_dir_around
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
+from format.rewriting.carried_files import CarryTerms
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, Repair, SegmentScan
 from format.rewriting.publication import Publication
 from format.rewriting.rewriter import (
     FirstLook,
-    Portion,
     Rewriter,
     RewritingResult,
     SegmentResult,
     SourceLog,
     WriteTerms,
     WrittenSegment,
-    copied,
 )
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
@@ -250,9 +249,6 @@ class Salvager(Rewriter):
         self._is_compacted = False
         self._torn_end: Cause | None = None  # the damage at the end of the last segment
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        yield Portion(copied(chunk, np.flatnonzero(is_kept)))
-
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
         lost = offset_range(log.first_possible(result.last_offset), log.next_base_offset)
         found = finding_of(error, log.location)
@@ -327,37 +323,17 @@ class Salvager(Rewriter):
                 judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY, caused_by=self._torn_end),
             )
 
-    def topic_ids(self, sources: WriteSources) -> dict[str, str]:
-        """The ids of topics by name: those of the metadata log here, else of another partition of the topic."""
-        found = super().topic_ids(sources)
-        if sources.log_dir is None:
-            return found
-        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
-        return {**found, **{name: topic_id for topic_id, name in image.names.items()}}
-
-    def node_id(self, sources: WriteSources) -> int | None:
-        """The one node with replicas of all partitions here, or the only node of the cluster; None if unclear."""
-        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
+    def carry_terms(self, sources: WriteSources) -> CarryTerms:
+        """With the ids that the metadata log has, which count before those of other files."""
+        known = super().carry_terms(sources)
+        metadata = sources.partitions.get(_METADATA_PARTITION)
+        if sources.log_dir is None or metadata is None:
+            return known
+        image = read_metadata(metadata, limits=self.terms.limits).image
         here = {each.key for each in sources.partitions.values() if each.mark is None}
-        hosts = [
-            set(state.replicas)
-            for (topic_id, number), state in image.partitions.items()
-            if (image.names.get(topic_id), number) in here
-        ]
-        nodes = set.intersection(*hosts) if hosts else set(image.brokers)
-        return nodes.pop() if len(nodes) == 1 else None
-
-    def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
-        """The id of the log directory to which the metadata assigns most of the partitions here."""
-        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
-        here = {each.key for each in sources.partitions.values() if each.mark is None}
-        assigned = Counter(
-            image.directory_of(topic_id, number, node_id)
-            for topic_id, number in image.partitions
-            if (image.names.get(topic_id), number) in here
-        )
-        ids = [each for each, _ in assigned.most_common() if each is not None and not is_reserved(each)]
-        return ids[0] if ids else None
+        topic_ids = {**known.topic_ids, **{name: topic_id for topic_id, name in image.names.items()}}
+        ids = KnownIds(partial(_node_id, image, here), partial(_directory_id, image, here))
+        return replace(known, topic_ids=topic_ids, known_ids=ids)
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return False
@@ -374,6 +350,23 @@ class Salvager(Rewriter):
         }
 
 
-def _image_in(metadata: Partition | None, limits: Limits) -> ClusterImage:
-    """The cluster's metadata as far as the metadata log and its newest snapshot can be read."""
-    return ClusterImage() if metadata is None else read_metadata(metadata, limits=limits).image
+def _node_id(image: ClusterImage, here: set[tuple[str, int] | None]) -> int | None:
+    """The one node with replicas of all partitions here, or the only node of the cluster; None if unclear."""
+    hosts = [
+        set(state.replicas)
+        for (topic_id, number), state in image.partitions.items()
+        if (image.names.get(topic_id), number) in here
+    ]
+    nodes = set.intersection(*hosts) if hosts else set(image.brokers)
+    return nodes.pop() if len(nodes) == 1 else None
+
+
+def _directory_id(image: ClusterImage, here: set[tuple[str, int] | None], node_id: int) -> str | None:
+    """The id of the log directory to which the metadata assigns most of the partitions here."""
+    assigned = Counter(
+        image.directory_of(topic_id, number, node_id)
+        for topic_id, number in image.partitions
+        if (image.names.get(topic_id), number) in here
+    )
+    ids = [each for each, _ in assigned.most_common() if each is not None and not is_reserved(each)]
+    return ids[0] if ids else None

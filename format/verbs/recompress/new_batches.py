@@ -23,7 +23,7 @@ from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
 from format.log.legacy_messages import message_table, wrapper_table
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.rewriting.rewriter import Decision, NewBatches, Portion, batch_bytes, copied, new_batches, offsets_of
+from format.rewriting.rewriter import Decision, Failure, NewBatches, batch_bytes, copied, new_batches, offsets_of
 
 _OFFSET_BYTES = 8
 #: New bytes made at once, not counting the rest of the last batch: a batch may decompress to a thousand times its size.
@@ -367,7 +367,7 @@ def _work_of(group: list[int], reasons: NDArray[np.int64], table: BatchTable) ->
 
 def portions(
     chunk: BatchChunk, is_kept: NDArray[np.bool_], terms: PlanTerms, limits: Limits, location: Location
-) -> Iterator[Portion]:
+) -> Iterator[NewBatches | Failure]:
     """What the kept batches become, in order; a batch that cannot be decompressed is copied, with its error.
 
     Raises Refused for v0/v1 messages under zstd.
@@ -376,10 +376,11 @@ def portions(
         while rows:
             batches, count, error = _new_batches(chunk, reason, rows, terms, limits, location)
             if batches is not None:
-                yield Portion(batches)
+                yield batches
             if error is not None:
                 end = len(rows) if reason in TOGETHER else count + 1
-                yield Portion(copied(chunk, rows[count:end]), error, rows[count])
+                yield Failure(rows[count], error)
+                yield copied(chunk, rows[count:end])
                 count = end
             rows = rows[count:]
 

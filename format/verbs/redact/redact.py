@@ -24,7 +24,6 @@ from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import open_wrappers
-from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publication import Publication
@@ -32,9 +31,9 @@ from format.rewriting.read_back import Became
 from format.rewriting.rewriter import (
     HARMLESS_DAMAGE,
     Decision,
+    Failure,
     FirstLook,
     NewBatches,
-    Portion,
     Rewriter,
     RewritingResult,
     SegmentResult,
@@ -103,13 +102,20 @@ def redact(
 
     Raises OutputError, and FileChanged where a log changes meanwhile; other damage of the sources is a finding.
     """
-    return rewrite(sources, publication, RedactingRewriter(terms), verify_output, result or RewritingResult())
+    result = result or RewritingResult()
+    kept = {name: each for name, each in sources.partitions.items() if each.topic not in LEFT_OUT_TOPICS}
+    result.left_out += [f"{name}: a topic that is left out" for name in sources.partitions if name not in kept]
+    if sources.log_dir is not None and sources.log_dir.bootstrap_checkpoint is not None:
+        result.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
+    rewriter = RedactingRewriter(terms)
+    return rewrite(replace(sources, partitions=kept), publication, rewriter, verify_output, result)
 
 
 class RedactingRewriter(Rewriter):
     """Replaces the content of batches; those that cannot be read to the last byte are left out."""
 
     knows_all = True
+    shares_making = True
     cost = Cost(batch_s=20e-6, byte_s=30e-9, compressed_byte_s=90e-9)
 
     def __init__(self, terms: Redaction) -> None:
@@ -121,24 +127,22 @@ class RedactingRewriter(Rewriter):
         self.makes_snapshots = terms.selection.is_everything
         self._redaction_of = lru_cache(16)(self._redaction)
 
-    @property
-    def shares_making(self) -> bool:
-        return True
-
     def _redaction(self, topic: str | None) -> RecordRedaction:
         replace_record = coordinator_redaction(topic, self._redactor)
         return RecordRedaction(self._redactor, self._with_header_names, replace_record)
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
+    def portions(
+        self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
+    ) -> Iterator[NewBatches | Failure]:
         redaction = self._redaction_of(location.topic)
         if not self._selection.is_everything:
             is_kept = is_kept & self._selected(chunk)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
-            yield Portion(None, problem.error, problem.batch)
+            yield Failure(problem.batch, problem.error, is_left_out=True)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
-        yield Portion(_new_batches(made), digest=digest.value())
+        yield _new_batches(made, digest.value())
 
     def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
         """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
@@ -159,7 +163,7 @@ class RedactingRewriter(Rewriter):
             advance(each.end - each.start)
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        result.add(finding_of(error, log.location), True)
+        super().report_unreadable(error, log, result)
         result.lost_bytes += max(log.size_bytes(), 1)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
@@ -185,23 +189,14 @@ class RedactingRewriter(Rewriter):
         for block in sorted(look.source.unreadable) if isinstance(look.source, PatchedSource) else ():
             result.add(finding("file-unreadable", location.at(block), "an I/O error at this block"), True)
 
-    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
-        if portion.error is not None:
-            found = finding_of(portion.error, location)
-            message = f"the batch is left out, since it cannot be redacted: {found.message}"
-            result.add(finding(found.code, portion.error.location or location, message), True)
-            result.lost_bytes += int(chunk.table.size_bytes[portion.row])
-
-    def is_left_out(self, partition: Partition) -> bool:
-        return partition.topic in LEFT_OUT_TOPICS
+    def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+        found = finding_of(failure.error, location)
+        message = f"the batch is left out, since it cannot be redacted: {found.message}"
+        result.add(finding(found.code, failure.error.location or location, message), True)
+        result.lost_bytes += int(chunk.table.size_bytes[failure.row])
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return not lost_bytes and self._selection.is_everything
-
-    def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
-        if log_dir.bootstrap_checkpoint is not None:
-            result.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
-        return dataclasses.replace(log_dir, bootstrap_checkpoint=None)
 
     def is_whole(self, result: RewritingResult) -> bool:
         return not result.lost_bytes
@@ -215,8 +210,9 @@ class RedactingRewriter(Rewriter):
         }
 
 
-def _new_batches(made: RedactedChunk) -> NewBatches:
+def _new_batches(made: RedactedChunk, digest: bytes) -> NewBatches:
     table = made.table
     decisions = np.where(table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
     last_offsets = table.last_offset if len(table) else table.base_offset
-    return NewBatches(b"".join(made.batches), table.size_bytes.copy(), table.base_offset, last_offsets, decisions)
+    content, sizes_bytes = b"".join(made.batches), table.size_bytes.copy()
+    return NewBatches(content, sizes_bytes, table.base_offset, last_offsets, decisions, digest)

@@ -22,7 +22,7 @@ from format.layout import CODEC_NAMES
 from format.rewriting import run as run_module
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import ReadBackMismatch
-from format.rewriting.rewriter import WrittenSegment
+from format.rewriting.rewriter import SegmentResult, WrittenSegment
 from format.rewriting.segment_output import Mark, SegmentOutput
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
@@ -193,11 +193,11 @@ def test_a_log_that_grows_meanwhile_is_taken_as_it_was_when_its_turn_came(
     source = sound_source(tmp_path)
     do = SegmentRewriting.do
 
-    def grown(self: SegmentRewriting, after_offset: int | None) -> Any:
-        if after_offset is not None:  # of which the other processes know already
+    def grown(self: SegmentRewriting, result: SegmentResult) -> None:
+        if result.last_offset is not None:  # of which the other processes know already
             with (source / f"{3000:020d}.log").open("ab") as log:
                 log.write(batch(6000))
-        return do(self, after_offset)
+        do(self, result)
 
     monkeypatch.setattr(SegmentRewriting, "do", grown)
     segments = [each for each in running(source, tmp_path / "out") if isinstance(each, WrittenSegment)]
