@@ -40,6 +40,21 @@ _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
 
 
+@contextlib.contextmanager
+def os_errors(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises an error of the operating system inside it as OutputError, with what failed."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{what}: {os_reason(error)}", Location(os.fspath(path))) from error
+
+
+def _make_directory(path: Path) -> None:
+    """Make a directory and those around it that are missing. Raises OutputError."""
+    with os_errors("cannot create", path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 class FileEntry(msgspec.Struct, frozen=True):
     """A finished file: its path in the directory with slashes, its size, its SHA-256 in hexadecimal."""
 
@@ -74,7 +89,7 @@ class Journal:
 
     def begin(self, job: Mapping[str, Any]) -> None:
         """Write the job into an empty journal; cut off a half-written last line of one that is resumed."""
-        try:
+        with os_errors("cannot write", self._path):
             end = os.lseek(self._fd, 0, os.SEEK_END)
             while end > 0:
                 start = max(0, end - _TAIL_BYTES)
@@ -84,8 +99,6 @@ class Journal:
                     break
             os.ftruncate(self._fd, end)
             os.lseek(self._fd, end, os.SEEK_SET)
-        except OSError as error:
-            raise self._failed(error) from error
         if end == 0:
             self._write({"job": dict(job), "layout": _LAYOUT})
 
@@ -95,14 +108,9 @@ class Journal:
 
     def _write(self, line: Mapping[str, Any]) -> None:
         content = memoryview(json.dumps(line).encode("ascii") + b"\n")
-        try:
+        with os_errors("cannot write", self._path):
             while content:
                 content = content[os.write(self._fd, content) :]
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: OSError) -> OutputError:
-        return OutputError(f"cannot write: {os_reason(error)}", Location(str(self._path)))
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -113,10 +121,8 @@ class Journal:
 def lock_journal(directory: Path) -> Journal:
     """Open the journal of a partial directory, or make it. Raises OutputError where another run has locked it."""
     path = directory / JOURNAL
-    try:
+    with os_errors("cannot create", path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise OutputError(f"cannot create: {os_reason(error)}", Location(str(path))) from error
     if not _try_lock(fd):
         os.close(fd)
         raise OutputError("another run is writing it", Location(str(directory)))
@@ -130,12 +136,11 @@ def lock_journal_to_resume(directory: Path, manifest: str) -> Journal | None:
     """
     for name in (JOURNAL, manifest):
         path = directory / name
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise OutputError(f"cannot resume: {os_reason(error)}", Location(str(path))) from error
+        with os_errors("cannot resume", path):
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
         if not _try_lock(fd) or not _is_at(fd, path):
             os.close(fd)
             return None
@@ -229,8 +234,8 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class NewFile:
     """A file of a publication while it is written, in large pieces and with its SHA-256.
 
-    ``close`` flushes it to the disk and passes its entry to ``enter``; ``finish_writing`` only begins the flush. As a
-    context manager it removes the file after an exception.
+    Missing directories of its path are made. ``close`` flushes it to the disk and passes its entry to ``enter``;
+    ``finish_writing`` only begins the flush. As a context manager it removes the file after an exception.
     """
 
     def __init__(
@@ -244,10 +249,9 @@ class NewFile:
         self._parts: list[bytes | memoryview] = []
         self._buffered_bytes = 0
         self._is_finished = False
-        try:
+        _make_directory(path.parent)
+        with os_errors("cannot create", path):
             self._fd = os.open(path, _NEW_FILE, 0o666)
-        except OSError as error:
-            raise output_error("cannot create", path, error) from error
         self._writer = DigestingWriter(self._fd, in_thread=write_beside)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
@@ -267,15 +271,8 @@ class NewFile:
     def _flush(self) -> None:
         content = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
         self._parts, self._buffered_bytes = [], 0
-        with self._errors("cannot write"):
+        with os_errors("cannot write", self.path):
             self._writer.write(content)
-
-    @contextlib.contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise output_error(what, self.path, error) from error
 
     def finish_writing(self) -> None:
         """Write the rest, so that the file can be read back while a thread, if there is one, flushes it to the disk."""
@@ -283,9 +280,9 @@ class NewFile:
             return
         if self._parts:
             self._flush()
-        with self._errors("cannot write"):
+        with os_errors("cannot write", self.path):
             self._writer.wait()
-        with self._errors("cannot flush to the disk"):
+        with os_errors("cannot flush to the disk", self.path):
             if self.mtime_ns is not None:
                 os.utime(self._fd, ns=(self.mtime_ns, self.mtime_ns))
             self._writer.begin_flush()
@@ -297,7 +294,7 @@ class NewFile:
             return
         try:
             self.finish_writing()
-            with self._errors("cannot flush to the disk"):
+            with os_errors("cannot flush to the disk", self.path):
                 self._writer.flush()
             sha256 = self._writer.hexdigest()
         finally:
@@ -330,11 +327,6 @@ class NewFile:
             os.unlink(self.path)
 
 
-def output_error(what: str, path: str | os.PathLike[str], error: OSError) -> OutputError:
-    """The OutputError for an error of the operating system."""
-    return OutputError(f"{what}: {os_reason(error)}", Location(os.fspath(path)))
-
-
 #: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
 _MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 
@@ -353,15 +345,14 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
         relation = _relation(real, Path(os.path.realpath(source)))
         if relation is not None:
             raise OutputInsideSource(f"the output {relation} the source {source}, where nothing is written", location)
-    try:
+    with os_errors("cannot access", target):
         log_dir = log_dir_around(real)
         if log_dir is not None:
             raise OutputInsideSource(f"the output would lie inside the log directory {log_dir}", location)
-        status = os.lstat(real)
-    except FileNotFoundError:
-        status = None
-    except OSError as error:
-        raise OutputError(f"cannot access: {os_reason(error)}", location) from error
+        try:
+            status = os.lstat(real)
+        except FileNotFoundError:
+            status = None
     if status is not None:
         _check_empty(real, status, location)
     if not real.parent.is_dir():
@@ -379,11 +370,9 @@ def log_dir_around(real: Path) -> Path | None:
 def _check_empty(real: Path, status: os.stat_result, location: Location) -> None:
     if not stat.S_ISDIR(status.st_mode):
         raise OutputExists("there is a file of that name; the output is a new directory", location)
-    try:
+    with os_errors("cannot list", location.path):
         if os.listdir(real):
             raise OutputExists("the directory exists and is not empty", location)
-    except OSError as error:
-        raise OutputError(f"cannot list: {os_reason(error)}", location) from error
     if os.path.ismount(real):
         raise OutputExists("is a mount point, which cannot be replaced; name a new directory in it", location)
 
@@ -411,15 +400,12 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def partials_of(target: Path) -> list[Path]:
     """The directories that earlier runs left beside a target, by name."""
     prefix = f".{target.name}.partial-"
-    try:
-        with os.scandir(target.parent) as entries:
-            return sorted(
-                Path(entry.path)
-                for entry in entries
-                if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
-            )
-    except OSError as error:
-        raise OutputError(f"cannot list: {os_reason(error)}", Location(str(target.parent))) from error
+    with os_errors("cannot list", target.parent), os.scandir(target.parent) as entries:
+        return sorted(
+            Path(entry.path)
+            for entry in entries
+            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
+        )
 
 
 class Publication:
@@ -474,10 +460,8 @@ class Publication:
 
     def _begin(self) -> None:
         path = self.target.parent / f".{self.target.name}.partial-{os.urandom(4).hex()}"
-        try:
+        with os_errors("cannot create", path):
             os.mkdir(path)
-        except OSError as error:
-            raise output_error("cannot create", path, error) from error
         self.path = path
         try:
             self._journal = lock_journal(path)
@@ -533,15 +517,13 @@ class Publication:
 
     def _remove_others(self) -> None:
         """Remove every file of the partial directory that belongs to no finished step."""
-        try:
+        with os_errors("cannot resume", self.path):
             for directory, _, names in os.walk(self.path):
                 for name in names:
                     path = Path(directory, name)
                     relative = path.relative_to(self.path).as_posix()
                     if relative not in self._files and relative != JOURNAL:
                         path.unlink()
-        except OSError as error:
-            raise output_error("cannot resume", self.path, error) from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -557,12 +539,7 @@ class Publication:
             raise ValueError(f"no file of a publication: {name!r}")
         if name in self._files:
             raise ValueError(f"made before: {name!r}")
-        path = self.place_of(name)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise output_error("cannot create", path.parent, error) from error
-        return NewFile(name, path, self._enter, write_beside=write_beside)
+        return NewFile(name, self.place_of(name), self._enter, write_beside=write_beside)
 
     def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
         """Write a small file at once."""
@@ -571,11 +548,7 @@ class Publication:
 
     def create_directory(self, relative_path: str | os.PathLike[str]) -> None:
         """Make a directory, also if no file will be in it."""
-        path = self.place_of(PurePosixPath(os.fspath(relative_path)).as_posix())
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise output_error("cannot create", path, error) from error
+        _make_directory(self.place_of(os.fspath(relative_path)))
 
     def _enter(self, entry: FileEntry) -> None:
         """Note a file that is closed."""
@@ -602,11 +575,9 @@ class Publication:
         """
         for entry in entries:
             path = self.place_of(entry.path)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            _make_directory(path.parent)
+            with os_errors("cannot move", directory / entry.path):
                 os.rename(directory / entry.path, path)
-            except OSError as error:
-                raise output_error("cannot move", directory / entry.path, error) from error
             self._enter(entry)
             self.mark_read_back(entry.path)
 
@@ -634,10 +605,8 @@ class Publication:
         for entry in self._step_files.pop(name, ()):
             del self._files[entry.path]
             path = self.place_of(entry.path)
-            try:
+            with os_errors("cannot remove", path):
                 path.unlink()
-            except OSError as error:
-                raise output_error("cannot remove", path, error) from error
 
     def step_result(self, name: str) -> Any:
         """The result that was passed to ``finish_step``."""
@@ -664,14 +633,11 @@ class Publication:
             file.write(json.dumps(manifest, indent=1, ensure_ascii=True).encode("ascii") + b"\n")
         if not self._is_on_disk(self._files[self._manifest]):
             raise OutputError("what was read back is not what was written", Location(str(path)))
-        try:
-            with held(path):
-                os.unlink(self.path / JOURNAL)
-                for directory, _, _ in os.walk(self.path, topdown=False):
-                    sync_directory(directory)
-                self._rename()
-        except OSError as error:
-            raise output_error("cannot publish", self.target, error) from error
+        with os_errors("cannot publish", self.target), held(path):
+            os.unlink(self.path / JOURNAL)
+            for directory, _, _ in os.walk(self.path, topdown=False):
+                sync_directory(directory)
+            self._rename()
         self._is_published = True
 
     def _rename(self) -> None:

@@ -31,18 +31,18 @@ from format.rows.record_rows import (
     CONSTANT,
     HEADERS,
     NUMBERS,
+    PART_BYTES,
     TRUTHS,
     WORDS,
     BoolColumn,
     Row,
     RowBlock,
     RowValues,
+    bounded_parts,
     filled,
     length_column,
 )
 
-#: A record batch has about this many bytes of keys, values and headers, unless one record has more.
-BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
 _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
@@ -220,33 +220,19 @@ def record_batches_of(
     location: Location,
     columns: Sequence[str] | None = None,
     *,
-    batch_bytes: int = BATCH_BYTES,
+    batch_bytes: int = PART_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The records as columns.RECORD in batches of about ``batch_bytes``, in order."""
     for part in bounded_parts(table, batch_bytes):
         yield record_batch_of(part, location, columns)
 
 
-def block_batches(
-    block: RowBlock, columns: Sequence[str], *, batch_bytes: int = BATCH_BYTES
-) -> Iterator[pa.RecordBatch]:
-    """Some columns of a block's records in batches of about ``batch_bytes``, in order."""
-    if block.records is None or block.location is None:
+def block_batch(block: RowBlock, columns: Sequence[str]) -> pa.RecordBatch:
+    """Some columns of a block's records. Raises ValueError for 2 GiB or more in one column."""
+    if block.location is None:
         raise ValueError("the block has rows without columns behind them")
-    for part in bounded_parts(block.records, batch_bytes):
-        values = RowValues.of_records(part, block.location, block.log_start_offset)
-        yield _batch_of(block.schema, values, columns)
-
-
-def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterator[RecordTable]:
-    """The table in parts whose records have about ``batch_bytes`` in sum, each at least one record."""
-    ends = np.cumsum(table.size_bytes)
-    first = 0
-    while first < len(table):
-        before = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, before + batch_bytes, side="right")), first + 1)
-        yield table if first == 0 and last >= len(table) else table.rows(slice(first, last))
-        first = last
+    values = RowValues.of_records(block.record_table, block.location, block.log_start_offset)
+    return _batch_of(block.schema, values, columns)
 
 
 # -- batches, findings and other rows ------------------------------------------------------------------------

@@ -254,11 +254,11 @@ Block = LineBlock | RowBlock | Finding
 
 
 def in_lines(
-    blocks: Iterable[RowBlock | Finding], text: RowText, room: Callable[[], memoryview]
-) -> Iterator[LineBlock | RowBlock | Finding]:
-    """Blocks as lines where possible; ``room`` returns the memory that the lines are written into."""
+    blocks: Iterable[RowBlock | Finding], text: RowText | None, room: Callable[[], memoryview]
+) -> Iterator[Block]:
+    """Blocks as lines where possible, as they are without ``text``; ``room`` returns memory to write the lines into."""
     for block in blocks:
-        yield from _lines(block, text, room)
+        yield from (block,) if text is None else _lines(block, text, room)
 
 
 def _lines(block: RowBlock | Finding, text: RowText, room: Callable[[], memoryview]) -> Iterator[Block]:

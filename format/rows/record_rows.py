@@ -190,6 +190,8 @@ def filled(schema: RowSchema, name: str) -> Fill:
 
 
 Row = tuple[Any, ...]
+#: About as many bytes of records are taken at once, unless one has more.
+PART_BYTES = 16 * 1024 * 1024
 
 
 class RowBlock(msgspec.Struct, frozen=True):
@@ -202,6 +204,13 @@ class RowBlock(msgspec.Struct, frozen=True):
     batches: BatchTable | None = None
     log_start_offset: int | None = None
 
+    @property
+    def record_table(self) -> RecordTable:
+        """The table of a block of records."""
+        if self.records is None:
+            raise ValueError("the block has no records")
+        return self.records
+
     def of_records(self, records: RecordTable) -> RowBlock:
         """A block of the same kind with other records of the same log."""
         if self.location is None:
@@ -212,16 +221,30 @@ class RowBlock(msgspec.Struct, frozen=True):
         """The state for a pickle: the rows without the tables. This reads the rows of the block."""
         return RowBlock, (self.schema, list(self.rows), self.location)
 
-    def first(self, count: int) -> tuple[RowBlock, int]:
-        """A block of the first rows, at most ``count``, and their number."""
+    def part(self, which: slice) -> RowBlock:
+        """A block of some of the rows."""
         if self.records is not None:
-            records = self.records.rows(slice(0, count))
-            return replace(self, rows=islice(self.rows, count), records=records), len(records)
-        if self.batches is not None:
-            batches = self.batches.rows(slice(0, count))
-            return replace(self, rows=islice(self.rows, count), batches=batches), len(batches)
-        rows = list(islice(self.rows, count))
-        return replace(self, rows=rows), len(rows)
+            return self.of_records(self.records.rows(which))
+        if self.batches is not None and self.location is not None:
+            return batch_block(self.batches.rows(which), self.location)
+        return replace(self, rows=list(islice(self.rows, which.start, which.stop)))
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of a block that has tables, or a list of rows."""
+        columns = self.batches if self.records is None else self.records
+        return len(self.rows if columns is None else columns)  # type: ignore[arg-type]
+
+
+def bounded_parts(table: RecordTable, most_bytes: int = PART_BYTES) -> Iterator[RecordTable]:
+    """The table in parts whose records have at most ``most_bytes`` in sum, each at least one record."""
+    ends = np.cumsum(table.size_bytes)
+    first = 0
+    while first < len(table):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most_bytes, side="right")), first + 1)
+        yield table if first == 0 and last >= len(table) else table.rows(slice(first, last))
+        first = last
 
 
 def batch_rows(table: BatchTable, location: Location) -> Iterator[Row]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -31,7 +33,7 @@ from format.scan.following.followed_partition import logs_before
 from format.scan.processes.room import OwnRoom
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.timestamps import iso_time
@@ -81,9 +83,29 @@ class DumpScan(msgspec.Struct, frozen=True):
 
     def parts(self, opened: OpenedRange) -> Iterator[Block]:
         """The blocks of a range, and findings."""
-        chunks = selected_chunks(opened, self.needs)
-        blocks = decoded(blocks_of_chunks(chunks, opened.log, self.terms), self.terms)
-        return blocks if self.text is None else in_lines(blocks, self.text, opened.room)
+        blocks = _decoded(self._blocks(opened), self.terms)
+        return in_lines(blocks, self.text, opened.room)
+
+    def _blocks(self, opened: OpenedRange) -> Iterator[RowBlock | Finding]:
+        terms, log = self.terms, opened.log
+        schema, selection = record_schema(terms.extra_columns), terms.selection
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+            elif not terms.records:
+                if item.selected.any():
+                    table = item.chunk.table
+                    yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
+            else:
+                for records in record_tables(
+                    item.chunk, which=item.readable, limits=terms.limits, location=item.location
+                ):
+                    yield from reading_findings(records, item.location)
+                    if not selection.is_everything:
+                        is_selected = selection.records(records) & (records.offset >= item.least_offset)
+                        records = records.rows(np.flatnonzero(is_selected))
+                    if len(records):
+                        yield record_block(records, item.location, schema, log.log_start_offset)
 
     def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
         """The same blocks."""
@@ -112,63 +134,24 @@ def dumped_rows(
             yield block
 
 
-def blocks_of_chunks(
-    items: Iterable[LogChunk | Finding], log: LogUnit, terms: DumpTerms
-) -> Iterator[RowBlock | Finding]:
-    """Rows of a log's chunks, and findings."""
-    for item in items:
-        if isinstance(item, Finding):
-            yield item
-        elif terms.records:
-            yield from _record_blocks(item, log.log_start_offset, terms)
-        elif item.selected.any():
-            table = item.chunk.table
-            yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
-
-
-def _record_blocks(item: LogChunk, log_start_offset: int | None, terms: DumpTerms) -> Iterator[RowBlock | Finding]:
-    schema, selection = record_schema(terms.extra_columns), terms.selection
-    for table in record_tables(item.chunk, which=item.readable, limits=terms.limits, location=item.location):
-        yield from reading_findings(table, item.location)
-        kept = table
-        if not selection.is_everything:
-            kept = table.rows(np.flatnonzero(selection.records(table) & (table.offset >= item.least_offset)))
-        if len(kept):
-            yield record_block(kept, item.location, schema, log_start_offset)
-
-
-def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+def _decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
     """The blocks, with the decoding of internal topics and control records that the terms ask for."""
-    if not (terms.records and terms.decodes_internal):
-        return blocks
-    return decode_internal(part for block in blocks for part in _control_apart(block))
+    return decode_internal(blocks) if terms.records and terms.decodes_internal else blocks
 
 
-def _control_apart(block: RowBlock | Finding) -> Iterator[RowBlock | Finding]:
-    """A block of records split into parts with only control records or none, so that only the former are decoded."""
-    records = None if isinstance(block, Finding) else block.records
-    if isinstance(block, Finding) or records is None or block.location is None or not records.batches.is_control.any():
-        yield block
-        return
-    is_control = records.batches.is_control[records.batch]
-    if is_control.all() or not is_control.any():
-        yield block
-        return
-    edges = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), len(records)]
-    for start, stop in pairwise(edges):
-        yield block.of_records(records.rows(slice(start, stop)))
+# -- the last rows -------------------------------------------------------------------------------------------
 
 
-def last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBlock | Finding]:
+def _last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBlock | Finding]:
     """At most ``count`` rows of each partition below a target of logs, in log order, and findings of what was read."""
-    scan = DumpScan(replace(terms, decodes_internal=False))
     logs = logs_below(target, terms.selection, terms.limits)
     for _, group in groupby(logs, key=lambda log: log.path.parent if isinstance(log, LogUnit) else None):
-        yield from decoded(last_rows_of(scan, list(group), count), terms)
+        yield from _last_rows_of(terms, list(group), count)
 
 
-def last_rows_of(scan: DumpScan, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
-    """The last rows of the logs of one partition."""
+def _last_rows_of(terms: DumpTerms, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
+    """The last rows of the logs of one partition, which are read from the last one on until there are enough."""
+    scan = DumpScan(replace(terms, decodes_internal=False))
     parts: list[list[RowBlock | Finding]] = []
     for log in reversed(logs):
         if isinstance(log, Finding):
@@ -177,8 +160,7 @@ def last_rows_of(scan: DumpScan, logs: list[LogUnit | Finding], count: int) -> I
             findings, blocks, held = _tail(scan, log, count)
             count -= held
             parts.append([*findings, *blocks])
-    for part in reversed(parts):
-        yield from part
+    yield from _decoded((item for part in reversed(parts) for item in part), terms)
 
 
 def _tail(scan: DumpScan, log: LogUnit, count: int) -> tuple[list[Finding], list[RowBlock], int]:
@@ -191,26 +173,19 @@ def _tail(scan: DumpScan, log: LogUnit, count: int) -> tuple[list[Finding], list
             findings.append(item)
         elif isinstance(item, RowBlock):
             blocks.append(item)
-            held += _length(item)
-            while held - _length(blocks[0]) >= count:
-                held -= _length(blocks.popleft())
+            held += item.row_count
+            while held - blocks[0].row_count >= count:
+                held -= blocks.popleft().row_count
     if held > count:
-        blocks[0] = _without_first(blocks[0], held - count)
+        blocks[0] = blocks[0].part(slice(held - count, None))
     return findings, list(blocks), min(held, count)
 
 
-def _length(block: RowBlock) -> int:
-    columns = block.records if block.records is not None else block.batches
-    return 0 if columns is None else len(columns)
+# -- the output ----------------------------------------------------------------------------------------------
 
 
-def _without_first(block: RowBlock, count: int) -> RowBlock:
-    location = block.location
-    if location is not None and block.records is not None:
-        return block.of_records(block.records.rows(slice(count, None)))
-    if location is not None and block.batches is not None:
-        return batch_block(block.batches.rows(slice(count, None)), location)
-    return block
+def _text_of(style: LineStyle | None) -> RowText | None:
+    return None if style is None or not KERNEL_IS_COMPILED else RowText(style)
 
 
 def dump_lines(
@@ -227,40 +202,38 @@ def dump_lines(
     All are rows where ``style`` is None or the kernel is not compiled. There are at most ``limit`` rows and lines.
     Raises InputError for a path that is none of Kafka's, and WorkerDied.
     """
-    text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
+    text = _text_of(style)
     if limit is not None:
-        rows = _limited(
-            (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True)),
-            limit,
-        )
-        yield from rows if text is None else in_lines(rows, text, OwnRoom())
+        rows = (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True))
+        yield from in_lines(_limited(rows, limit), text, OwnRoom())
         return
     # Sending rows from another process takes longer than making them.
     jobs = 1 if text is None else jobs
-    scan = DumpScan(terms, text)
     for are_logs, group in groupby(map(target_at, paths), lambda target: target.kind in LOG_KINDS):
         if not are_logs:
             for target in group:
                 yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         elif terms.last is not None:
             for target in group:
-                rows = last_rows(target, terms, terms.last)
-                yield from rows if text is None else in_lines(rows, text, OwnRoom())
+                yield from in_lines(_last_rows(target, terms, terms.last), text, OwnRoom())
         else:
             logs = (log for target in group for log in logs_below(target, terms.selection, terms.limits))
-            yield from scan_logs(scan, logs, jobs=jobs, advance=advance)
+            yield from scan_logs(DumpScan(terms, text), logs, jobs=jobs, advance=advance)
 
 
-def _limited(blocks: Iterator[RowBlock | Finding], limit: int) -> Iterator[RowBlock | Finding]:
-    """The blocks up to ``limit`` rows in sum."""
+_Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
+
+
+def _limited(items: Iterable[_Item], limit: int | None) -> Iterator[_Item]:
+    """The items up to ``limit`` rows in sum."""
     left = limit
-    for block in blocks:
-        if isinstance(block, Finding):
-            yield block
+    for item in items:
+        if left is None or not isinstance(item, RowBlock):
+            yield item
             continue
-        cut, count = block.first(left)
-        left -= count
-        yield cut
+        part = item.part(slice(0, left))
+        left -= part.row_count
+        yield part
         if left == 0:
             return
 
@@ -278,37 +251,26 @@ def follow_dump(
     With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is none of
     Kafka's.
     """
-    text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
+    text, room = _text_of(style), OwnRoom()
     scan = DumpScan(terms)
     follow = replace(follow, selection=terms.selection, limits=terms.limits, step_bytes=scan.needs.range_bytes)
-    room = OwnRoom()
-    left = limit
     with FollowDriver(targets, follow) as driver:
-        for item in _items(scan, driver):
-            if isinstance(item, (CaughtUp, Finding)):
-                yield item
-                continue
-            count = 0
-            if left is not None:
-                item, count = item.first(left)
-            yield from (item,) if text is None else in_lines((item,), text, room)
-            if left is not None:
-                left -= count
-                if left == 0:
-                    return
+        for item in _limited(_followed(scan, driver), limit):
+            yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
 
 
-def _items(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:
+def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:
     """The last rows that are there already, and then the appended rows."""
     yield from driver.begin()
     if scan.terms.last is not None:
-        plain = DumpScan(replace(scan.terms, decodes_internal=False))
         for partition in list(driver.partitions.values()):
-            rows = last_rows_of(plain, list(logs_before(partition)), scan.terms.last)
-            yield from decoded(rows, scan.terms)
+            yield from _last_rows_of(scan.terms, list(logs_before(partition)), scan.terms.last)
     for item in follow_logs(scan, driver):
         if not isinstance(item, LineBlock):
             yield item
+
+
+# -- an empty range ------------------------------------------------------------------------------------------
 
 
 _MOST_NAMED = 4
@@ -324,17 +286,12 @@ def empty_range_words(targets: Iterable[Target], selection: Selection, limits: L
     if not (by_time or by_offset):
         return ""
     parts: list[str] = []
-    for partition in _partitions(targets):
+    directories = (each for each in targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION))
+    for partition in (partition for each in directories for partition in each.partitions()):
         if len(parts) == _MOST_NAMED:
             return f"The range is empty: {'; '.join(parts)}; and so on."
         parts.append(_held(partition, by_time, limits))
     return f"The range is empty: {'; '.join(parts)}." if parts else ""
-
-
-def _partitions(targets: Iterable[Target]) -> Iterator[Partition]:
-    for target in targets:
-        if target.kind in (Kind.LOG_DIR, Kind.PARTITION):
-            yield from target.partitions()
 
 
 def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
@@ -346,15 +303,9 @@ def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
     if end <= start:
         return f"{name} is empty, at offset {end}"
     words = f"{name} has offsets {start} to {end - 1}"
-    largest = _largest_timestamp(partition, limits) if by_time else None
-    return words if largest is None else f"{words}, and its largest timestamp is {iso_time(largest)}"
-
-
-def _largest_timestamp(partition: Partition, limits: Limits) -> int | None:
-    try:
-        for item in find_max_timestamp(partition, past_high_watermark=True, limits=limits):
-            if isinstance(item, Match):
-                return item.timestamp
-    except KafkaLogError:
-        return None
-    return None
+    if by_time:
+        with contextlib.suppress(KafkaLogError):
+            for item in find_max_timestamp(partition, past_high_watermark=True, limits=limits):
+                if isinstance(item, Match) and item.timestamp is not None:
+                    return f"{words}, and its largest timestamp is {iso_time(item.timestamp)}"
+    return words

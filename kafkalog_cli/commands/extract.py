@@ -152,23 +152,16 @@ def extract(
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
     """The format of the files. Raises a usage error if it needs a library that is not installed."""
-    from contextlib import suppress
-
     from msgspec.structs import replace
 
     from format.kernel.compiled import KERNEL_IS_COMPILED
-    from format.verbs.extract.files import CsvFormat, LinesFormat, ParquetFormat, TextFormat
+    from format.rows.record_rows import PART_BYTES
+    from format.verbs.extract.files import ParquetFormat, TextFormat
     from kafkalog_cli.line_style import line_style
-    from kafkalog_cli.render.csv import cell_writers
 
-    if to == "jsonl" and KERNEL_IS_COMPILED:
-        return LinesFormat(to, line_style(to), _open_writer(to, schema), bytes_per_file)
-    if to == "csv":
-        with suppress(ImportError):
-            return CsvFormat(_open_writer(to, schema), cell_writers(schema), schema, bytes_per_file)
     if to != "parquet":
-        text = TextFormat(to, _open_writer(to, schema), schema=schema)
-        return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))
+        style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None
+        return TextFormat(to, _open_writer(to, schema), style, min(bytes_per_file or PART_BYTES, PART_BYTES))
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:

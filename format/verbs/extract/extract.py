@@ -26,10 +26,10 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
-from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written, output_error
+from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
-from format.rows.record_rows import RowBlock
+from format.rows.record_rows import bounded_parts
 from format.scan.cluster import Cluster, current_cluster
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit
@@ -114,22 +114,39 @@ def extract_unit(
     unit: ExtractUnit, publication: Writes, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
     """Write the records of a unit; yields files and findings, and PartitionDone. Raises OutputError."""
-    files = _PartitionFiles(unit, publication, terms)
-    dump_terms = DumpTerms(
-        records=True, selection=terms.selection, limits=terms.limits, extra_columns=terms.extra_columns
-    )
+    dump_terms = DumpTerms(True, terms.selection, terms.limits, extra_columns=terms.extra_columns)
+    file_format, number = terms.file_format, 0
+    opened: RecordFile | None = None
     try:
         for source in unit.sources:
-            for item in dumped_rows(Target(source.path, source.kind), dump_terms, advance=terms.advance):
-                if isinstance(item, Finding):
-                    yield item
-                else:
-                    files.take(item)
-                yield from files.finished()
-        files.end_file()
-        yield from files.finished()
+            for block in dumped_rows(Target(source.path, source.kind), dump_terms, advance=terms.advance):
+                if isinstance(block, Finding):
+                    yield block
+                    continue
+                for part in bounded_parts(block.record_table, file_format.portion_bytes):
+                    first = 0
+                    while first < len(part):
+                        if opened is None:
+                            path = f"{unit.directory}/part-{number:05d}.{file_format.suffix}"
+                            opened = file_format.open(publication, ExtractedFile(path, *unit.sources[0].key))
+                            number += 1
+                        file, end = opened.file, len(part)
+                        if terms.records_per_file is not None:
+                            end = min(end, first + terms.records_per_file - file.record_count)
+                        opened.write(block.of_records(part.rows(slice(first, end))))
+                        first = end
+                        is_full = terms.bytes_per_file is not None and opened.size_bytes >= terms.bytes_per_file
+                        if is_full or file.record_count == terms.records_per_file:
+                            opened.close()
+                            opened = None
+                            yield file
+        if opened is not None:
+            opened.close()
+            file, opened = opened.file, None
+            yield file
     finally:
-        files.discard()
+        if opened is not None:
+            opened.discard()
     yield PartitionDone()
 
 
@@ -178,12 +195,7 @@ class _TaskFiles:
 
     def create(self, relative_path: str) -> NewFile:
         """A new file. Raises OutputError."""
-        path = self.place_of(relative_path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise output_error("cannot create", path.parent, error) from error
-        return NewFile(relative_path, path, self._enter)
+        return NewFile(relative_path, self.place_of(relative_path), self._enter)
 
     def _enter(self, entry: FileEntry) -> None:
         path = self.place_of(entry.path)
@@ -194,63 +206,6 @@ class _TaskFiles:
     def place_of(self, relative_path: str) -> Path:
         """The path of a file."""
         return self._directory / relative_path
-
-
-class _PartitionFiles:
-    """The files of one topic and partition, one open at a time."""
-
-    def __init__(self, unit: ExtractUnit, publication: Writes, terms: Extraction) -> None:
-        self.files: list[ExtractedFile] = []
-        self._unit = unit
-        self._publication = publication
-        self._terms = terms
-        self._open: RecordFile | None = None
-        self._reported = 0
-
-    def take(self, block: RowBlock) -> None:
-        """Write the records of a block."""
-        for portion in self._terms.file_format.portions(block):
-            self._write(portion)
-
-    def _write(self, portion: object) -> None:
-        file_format, terms = self._terms.file_format, self._terms
-        rest = portion
-        while len(rest):  # type: ignore[arg-type]
-            if self._open is None:
-                self._open = file_format.open(self._publication, self._next_file())
-            part = rest
-            if terms.records_per_file is not None:
-                part, rest = file_format.split(rest, terms.records_per_file - self._open.file.record_count)
-            else:
-                rest = ()
-            self._open.write(part)
-            is_full = self._open.file.record_count == terms.records_per_file
-            if is_full or (terms.bytes_per_file is not None and self._open.size_bytes >= terms.bytes_per_file):
-                self.end_file()
-
-    def _next_file(self) -> ExtractedFile:
-        name = f"part-{len(self.files):05d}.{self._terms.file_format.suffix}"
-        return ExtractedFile(f"{self._unit.directory}/{name}", *self._unit.sources[0].key)
-
-    def end_file(self) -> None:
-        """Finish the open file, if there is one."""
-        if self._open is not None:
-            self._open.close()
-            self.files.append(self._open.file)
-            self._open = None
-
-    def finished(self) -> Iterator[ExtractedFile]:
-        """The files that were finished since the last call."""
-        yield from self.files[self._reported :]
-        self._reported = len(self.files)
-
-    def discard(self) -> None:
-        if self._open is not None:
-            self._open.discard()
-            self._open = None
-
-
-__all__ = ["ExtractSource", "Extraction", "extract", "extract_job", "extract_sources"]
 
 
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:

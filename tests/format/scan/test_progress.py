@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from format.findings import Finding
 from format.node.target import Target as At
 from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
+from format.rows.record_rows import Row
 from format.scan.progress import Advance, LogProgress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
@@ -69,7 +70,9 @@ def extracted(node: Path, selection: Selection, jobs: int, advance: Advance) -> 
 class _Nothing:
     def __init__(self, file: object) -> None: ...
 
-    def write(self, schema: object, rows: Iterator[object], /) -> None: ...
+    def write(self, schema: object, rows: Iterable[Row], /) -> None: ...
+
+    def write_raw(self, lines: memoryview, /) -> None: ...
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
