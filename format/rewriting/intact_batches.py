@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from format.io.source import Source
 from format.io.unreadable_ranges import PatchedSource
-from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET, RECORD_BATCH
+from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.longest_chain import Rival, chosen_chain
@@ -192,25 +192,24 @@ class BadBytes(msgspec.Struct, frozen=True):
     is_repeat: bool = False
 
 
-class SegmentScan(msgspec.Struct):
-    """The batches of a segment in file order as columns, which of them are kept, and the bytes that are not.
-
-    ``is_opened`` is False for a compressed v0/v1 message whose first offset is not known. ``has_sparse``: a batch has
-    fewer records than offsets, as after compaction.
-    """
+class SegmentScan(msgspec.Struct, frozen=True):
+    """The batches of a segment in file order, which of them are kept, and the bytes that are not."""
 
     table: BatchTable
-    position: Int64Column
-    end_position: Int64Column
-    base_offset: Int64Column
-    last_offset: Int64Column
-    is_intact: NDArray[np.bool_]
     is_kept: NDArray[np.bool_]
-    is_opened: NDArray[np.bool_]
     offsets: OffsetRange
-    has_sparse: bool
     placement: Placement
-    bad: list[BadBytes] = msgspec.field(default_factory=list)
+    bad: list[BadBytes]
+
+    @property
+    def kept(self) -> BatchTable:
+        """The batches that are kept."""
+        return self.table.rows(self.is_kept)
+
+    @property
+    def has_sparse(self) -> bool:
+        """Whether an intact batch has fewer records than offsets, as after compaction."""
+        return bool((self.table.is_sparse & (self.table.crc_valid == 1)).any())
 
 
 class KeptBatches(msgspec.Struct, frozen=True):
@@ -275,10 +274,7 @@ class ProducerBatches:
 
 def scan_segment(
     source: Source,
-    *,
-    first_possible: int,
-    next_base_offset: int | None,
-    base_offset: int,
+    offsets: OffsetRange,
     limits: Limits,
     producers: ProducerBatches | None = None,
     indexed: IndexedOffsets | None = None,
@@ -287,64 +283,46 @@ def scan_segment(
 
     With ``producers``, those at which a broker stops are left out.
 
-    The CRC does not cover the base offset. So the offsets must lie between ``first_possible`` and the next segment, and
-    of the batches with such offsets the longest chain of rising offsets is kept. ``indexed`` are the offsets that the
-    indexes of the source name.
+    The CRC does not cover the base offset. So the offsets must lie in ``offsets``, and of the batches with such offsets
+    the longest chain of rising offsets is kept. ``indexed`` are the offsets that the indexes of the source name.
     """
     tables: list[BatchTable] = []
-    agree: list[NDArray[np.bool_]] = []
-    opened: list[NDArray[np.bool_]] = []
-    repeated: list[NDArray[np.bool_]] = []
-    has_sparse = False
+    agree, repeated = [np.empty(0, bool)], [np.empty(0, bool)]
     bad: list[BadBytes] = []
-    most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
-    offsets = OffsetRange(first_possible, min(most, _MAX_INT64 - 1))
     for chunk in salvage_chunks(source, limits, offsets=offsets):
-        table = chunk.table
-        tables.append(table)
+        tables.append(chunk.table)
         agree.append(offsets_agree(chunk))
-        opened.append(table.record_count >= 0)
+        repeated.append(np.zeros(len(chunk.table), bool) if chunk.repeated is None else chunk.repeated)
         if producers is not None:
             producers.add(chunk)
-        repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
-        has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
-        for row in np.flatnonzero(table.crc_valid != 1).tolist():
-            place = int(table.position[row]), int(table.size_bytes[row])
-            bad.append(BadBytes(*place, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"))
-        if chunk.damage is not None:
-            damage = chunk.damage
+        if (damage := chunk.damage) is not None:
             bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))
-    joined = BatchTable.concatenated(tables)
-    position, end_position = joined.position, joined.end_position
-    base, delta = joined.base_offset, joined.last_offset_delta
-    is_intact = joined.crc_valid == 1
-    is_opened = np.concatenate([np.empty(0, bool), *opened])
-    is_possible = offsets.holds(base, delta) & np.concatenate([np.empty(0, bool), *agree])
+    table = BatchTable.concatenated(tables)
+    base, delta, is_intact = table.base_offset, table.last_offset_delta, table.crc_valid == 1
+    is_possible = offsets.holds(base, delta) & np.concatenate(agree)
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
-    placement = placed(
-        joined, last, is_intact & is_possible, offsets, indexed, partial(_has_keyless, source, joined, limits)
-    )
+    has_keyless = partial(_has_keyless, source, table, limits)
+    placement = placed(table, last, is_intact & is_possible, offsets, indexed, has_keyless)
     is_kept = placement.is_kept.copy()
     stopping = {} if producers is None else producers.stopping(is_kept)
     is_kept[list(stopping)] = False
-    is_repeat = np.concatenate([np.empty(0, bool), *repeated])
+    is_repeat = np.concatenate(repeated)
     kept_at = dict(zip(base[is_kept].tolist(), last[is_kept].tolist(), strict=True)) if is_repeat.any() else {}
-    for row in np.flatnonzero(is_intact & ~is_kept).tolist():
-        if is_repeat[row] and kept_at.get(int(base[row])) == int(last[row]):
-            length = int(end_position[row] - position[row])
+    for row in np.flatnonzero(~is_kept).tolist():
+        is_known = bool(is_repeat[row]) and kept_at.get(int(base[row])) == int(last[row])
+        if not is_intact[row]:
+            is_known, code, reason = False, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"
+        elif is_known:
+            code = "offset-not-increasing"
             reason = f"the batch of offsets {base[row]} to {last[row]} is in the segment before, and kept"
-            bad.append(BadBytes(int(position[row]), length, "offset-not-increasing", reason, is_repeat=True))
-            continue
-        if row in stopping:
-            bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), *stopping[row]))
-            continue
-        code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
-        reason = _misplaced_words(joined, row, placement)
-        bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
+        elif row in stopping:
+            code, reason = stopping[row]
+        else:
+            code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
+            reason = _misplaced_words(table, row, placement)
+        bad.append(BadBytes(int(table.position[row]), int(table.size_bytes[row]), code, reason, is_repeat=is_known))
     bad.sort(key=lambda each: each.position)
-    return SegmentScan(
-        joined, position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
-    )
+    return SegmentScan(table, is_kept, offsets, placement, bad)
 
 
 def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:

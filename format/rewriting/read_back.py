@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,21 +42,6 @@ class Rows(NamedTuple):
         return self.chunk.table.rows(self.rows)
 
 
-class Pair(msgspec.Struct, frozen=True):
-    """Neighbouring batches of the source and of the output that end at the same offset."""
-
-    source: tuple[Rows, ...]
-    output: tuple[Rows, ...]
-
-    def is_one_to_one(self) -> bool:
-        """Whether every source batch became one output batch with the same last offset, and all are v2."""
-        if len(self.source) > 1 or len(self.output) > 1 or len(self.source[0].rows) != len(self.output[0].rows):
-            return False
-        source, output = self.source[0].table, self.output[0].table
-        are_v2 = (source.magic == 2).all() and (output.magic == 2).all()
-        return bool(are_v2 and (source.last_offset == output.last_offset).all())
-
-
 class _Side:
     """The batches of the source or of the output, taken from one chunk after the other."""
 
@@ -90,7 +74,9 @@ class _Side:
         return Rows(self._rows.chunk, self._rows.rows[first : self._next])
 
 
-def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -> Iterator[Pair]:
+def paired(
+    source: Iterator[Rows], output: Iterator[Rows], location: Location
+) -> Iterator[tuple[list[Rows], list[Rows]]]:
     """The batches of both sides in pairs that end at the same offset. Raises ReadBackMismatch where there is none."""
     left, right = _Side(source), _Side(output)
     while left.has_more() | right.has_more():
@@ -103,9 +89,9 @@ def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -
             common = _last_common(left.ends, right.ends)
             # Without a common offset the chunk that ends first is taken whole, and the next chunk is searched.
             end = min(int(left.ends[-1]), int(right.ends[-1])) if common is None else common
-            from_source += _taken(left, end)
-            from_output += _taken(right, end)
-        yield Pair(tuple(from_source), tuple(from_output))
+            from_source.append(left.take_to(end))
+            from_output.append(right.take_to(end))
+        yield from_source, from_output
 
 
 def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | None:
@@ -115,29 +101,37 @@ def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | Non
     return int(common[-1]) if len(common) else None
 
 
-def _taken(side: _Side, last_offset: int) -> list[Rows]:
-    rows = side.take_to(last_offset)
-    return [rows] if len(rows.rows) else []
+def compare(source: Sequence[Rows], output: Sequence[Rows], limits: Limits, location: Location) -> None:
+    """Compare batches of both sides that end at the same offset. Raises ReadBackMismatch at the first that differs."""
+    unlike = _without_alike(source, output, limits)
+    if any(len(each.rows) for side in unlike for each in side):
+        _compare_records(*unlike, limits, location)
 
 
-def compare(pair: Pair, limits: Limits, location: Location) -> None:
-    """Compare a pair. Raises ReadBackMismatch at the first record that differs."""
-    if pair.is_one_to_one():
-        _compare_run(pair.source[0], pair.output[0], limits, location)
-    else:
-        _compare_records(*_without_copies(pair), limits, location)
+def _without_alike(source: Sequence[Rows], output: Sequence[Rows], limits: Limits) -> tuple[list[Rows], list[Rows]]:
+    """Both sides without the batches that are the same byte for byte, or under another codec.
 
-
-def _without_copies(pair: Pair) -> tuple[tuple[Rows, ...], tuple[Rows, ...]]:
-    """Both sides without the batches that were copied byte for byte, whose records may be unreadable."""
-    ends = [np.concatenate([each.table.last_offset for each in side]) for side in (pair.source, pair.output)]
-    spans = [[span for each in side for span in _contents(each)] for side in (pair.source, pair.output)]
+    The former may have records that cannot be read.
+    """
+    tables = [BatchTable.concatenated([each.table for each in side]) for side in (source, output)]
+    ends = [each.last_offset for each in tables]
+    rows = new_rows = np.arange(len(ends[0]))
+    if not np.array_equal(ends[0], ends[1]):
+        _, rows, new_rows = np.intersect1d(ends[0], ends[1], return_indices=True)
+    left, right = tables[0].rows(rows), tables[1].rows(new_rows)
+    have_same_headers = left.same_headers(right) & (left.magic == 2) & (right.magic == 2)
+    contents = [[content for each in side for content in _contents(each)] for side in (source, output)]
     are_left = [np.ones(len(each), bool) for each in ends]
-    _, source_rows, output_rows = np.intersect1d(ends[0], ends[1], assume_unique=True, return_indices=True)
-    for left, right in zip(source_rows.tolist(), output_rows.tolist(), strict=True):
-        if len(spans[0][left]) == len(spans[1][right]) and bytes(spans[0][left]) == bytes(spans[1][right]):
-            are_left[0][left] = are_left[1][right] = False
-    return _picked(pair.source, are_left[0]), _picked(pair.output, are_left[1])
+    for number, new_number, has_same_header, codec, new_codec in zip(
+        *(each.tolist() for each in (rows, new_rows, have_same_headers, left.codec, right.codec)), strict=True
+    ):
+        content, new_content = contents[0][number], contents[1][new_number]
+        # Compared as bytes: memoryviews compare element by element, which takes longer than a copy.
+        is_alike = len(content) == len(new_content) and bytes(content) == bytes(new_content)
+        if not is_alike and has_same_header:
+            is_alike = _have_same_records(content, codec, new_content, new_codec, limits)
+        are_left[0][number] = are_left[1][new_number] = not is_alike
+    return _picked(source, are_left[0]), _picked(output, are_left[1])
 
 
 def _contents(rows: Rows) -> Iterator[memoryview]:
@@ -147,96 +141,49 @@ def _contents(rows: Rows) -> Iterator[memoryview]:
         yield buffer[start:end]
 
 
-def _picked(side: tuple[Rows, ...], which: NDArray[np.bool_]) -> tuple[Rows, ...]:
+def _picked(side: Sequence[Rows], which: NDArray[np.bool_]) -> list[Rows]:
     """The batches of a side that a mask over all of them selects."""
     parts = np.split(which, np.cumsum([len(each.rows) for each in side])[:-1])
-    return tuple(Rows(each.chunk, each.rows[part]) for each, part in zip(side, parts, strict=True) if part.any())
+    return [Rows(each.chunk, each.rows[part]) for each, part in zip(side, parts, strict=True)]
 
 
-def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location) -> None:
-    """Compare all headers at once, then the decompressed bytes of each batch, and records only where these differ."""
-    spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
-    bytes_of_source, bytes_of_output = source.chunk.bodies, output.chunk.bodies
-    codecs = source.table.codec.tolist(), output.table.codec.tolist()
-    are_same = source.table.same_headers(output.table).tolist()
-    for number, (is_same, codec, new_codec, start, end, new_start, new_end) in enumerate(
-        zip(are_same, *codecs, *spans, strict=True)
-    ):
-        payload = bytes_of_source[start + HEADER_BYTES : end]
-        new_payload = bytes_of_output[new_start + HEADER_BYTES : new_end]
-        if not (is_same and _is_same_payload(payload, codec, new_payload, new_codec, limits)):
-            one = slice(number, number + 1)
-            _compare_records((_part(source, one),), (_part(output, one),), limits, location)
-
-
-def _part(rows: Rows, which: slice) -> Rows:
-    return Rows(rows.chunk, rows.rows[which])
-
-
-def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, new_codec: int, limits: Limits) -> bool:
-    """Whether two payloads decompress to the same bytes; False where one cannot be decompressed."""
-    # Compared as bytes: memoryviews compare element by element, which takes longer than a copy.
-    if codec == new_codec and len(payload) == len(new_payload) and bytes(payload) == bytes(new_payload):
-        return True
+def _have_same_records(content: memoryview, codec: int, other: memoryview, other_codec: int, limits: Limits) -> bool:
+    """Whether two v2 batches decompress to the same bytes; False where one cannot be decompressed."""
     try:
-        plain = decompress(codec, payload, magic=2, limits=limits) if codec else bytes(payload)
-        new_plain = decompress(new_codec, new_payload, magic=2, limits=limits) if new_codec else bytes(new_payload)
+        plain, other_plain = (
+            decompress(number, batch[HEADER_BYTES:], magic=2, limits=limits) if number else bytes(batch[HEADER_BYTES:])
+            for number, batch in ((codec, content), (other_codec, other))
+        )
     except KafkaLogError:
         return False
-    return plain == new_plain
+    return plain == other_plain
 
 
-def _compare_records(source: tuple[Rows, ...], output: tuple[Rows, ...], limits: Limits, location: Location) -> None:
+def _compare_records(source: Sequence[Rows], output: Sequence[Rows], limits: Limits, location: Location) -> None:
     """Compare every record, many at once."""
-    left, right = _Records(source, limits), _Records(output, limits)
+    sources, outputs = _tables(source, limits), _tables(output, limits)
+    compared = 0
     try:
-        while count := min(left.available(), right.available()):
-            _compare_tables(left.take(count), right.take(count), location)
-        counts = left.rest() + left.taken, right.rest() + right.taken
+        left, right = next(sources, None), next(outputs, None)
+        while left is not None and right is not None:
+            count = min(len(left), len(right))
+            _compare_tables(left.rows(slice(0, count)), right.rows(slice(0, count)), location)
+            compared += count
+            left = left.rows(slice(count, None)) if len(left) > count else next(sources, None)
+            right = right.rows(slice(count, None)) if len(right) > count else next(outputs, None)
+        counts = [
+            compared + sum(map(len, rest)) + (0 if table is None else len(table))
+            for table, rest in ((left, sources), (right, outputs))
+        ]
     except ReadBackMismatch:
         raise
     except KafkaLogError as error:
         raise ReadBackMismatch(f"cannot be read back: {error.message}", error.location or location) from error
     if counts[0] != counts[1]:
-        first = (source or output)[0].table.base_offset[0]
+        first = min(each.table.base_offset[0] for each in (*source, *output) if len(each.rows))
         raise ReadBackMismatch(
             f"{counted_plainly(counts[0], 'record')} became {counts[1]}, from offset {first} on", location
         )
-
-
-class _Records:
-    """The records of some batches, in order, as tables over one buffer each."""
-
-    def __init__(self, batches: Iterable[Rows], limits: Limits) -> None:
-        self._tables = _tables(batches, limits)
-        self._table: RecordTable | None = None
-        self._next = 0
-        self.taken = 0
-
-    def available(self) -> int:
-        """How many records are left of the current table, 0 after the last one.
-
-        Raises CorruptDataError, LimitExceeded.
-        """
-        while self._table is None or self._next >= len(self._table):
-            self._table, self._next = next(self._tables, None), 0
-            if self._table is None:
-                return 0
-        return len(self._table) - self._next
-
-    def take(self, count: int) -> RecordTable:
-        """The next ``count`` records of the current table."""
-        if self._table is None:
-            raise ValueError("nothing is available")
-        rows = slice(self._next, self._next + count)
-        self._next += count
-        self.taken += count
-        return self._table.rows(rows)
-
-    def rest(self) -> int:
-        """Count the records that are left, and consume them."""
-        left = self.available()
-        return left + sum(map(len, self._tables))
 
 
 def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
@@ -331,8 +278,10 @@ def compare_with_source(
         chunks = salvage_chunks(source, limits, start, end, check_crc=False, chunk_bytes=chunk_bytes)
     is_kept = None if kept is None else kept.which
     outputs = joined_ranges(became)
-    for pair in paired(_source_rows(chunks, is_kept, advance), _output_rows(outputs, limits), location):
-        compare(pair, limits, location)
+    for from_source, from_output in paired(
+        _source_rows(chunks, is_kept, advance), _output_rows(outputs, limits), location
+    ):
+        compare(from_source, from_output, limits, location)
 
 
 def joined_ranges(became: Sequence[Became]) -> list[OutputRange]:

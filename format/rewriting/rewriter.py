@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
 
 Int64Column = NDArray[np.int64]
+_MAX_INT64 = 2**63 - 1
 
 
 class Decision(IntEnum):
@@ -271,7 +272,8 @@ class SourceLog(LogUnit, frozen=True, eq=False):
     @property
     def last_possible(self) -> int:
         """The largest offset that a batch of this log can have."""
-        return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+        last = self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+        return min(last, _MAX_INT64 - 1)
 
     def size_bytes(self) -> int:
         """The size of the file; 0 if it is unknown."""
@@ -293,10 +295,14 @@ class FirstLook(msgspec.Struct, frozen=True):
     repairable: tuple[Repair, ...] = ()
 
     @property
+    def unreadable(self) -> Collection[int]:
+        """The positions of blocks that the disk could not read, which are passed over."""
+        return self.source.unreadable if isinstance(self.source, PatchedSource) else ()
+
+    @property
     def bytes_not_kept(self) -> int:
         """The bytes of the log that belong to no kept batch."""
-        scan = self.scan
-        return int(self.source.size_bytes - (scan.end_position - scan.position)[scan.is_kept].sum())
+        return int(self.source.size_bytes - self.scan.kept.size_bytes.sum())
 
 
 class Rewriter:

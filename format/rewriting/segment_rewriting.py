@@ -23,6 +23,7 @@ from format.io.file_state import FileState
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.limits import Limits
+from format.log.after_damage.offset_range import OffsetRange
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
@@ -431,31 +432,27 @@ class SegmentRewriting:
             self._write(source, made, kept, result, progress)
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
-        log = self._log
-        limits = self._rewriter.terms.limits
-        is_left_out = self._rewriter.keeps_misplaced
+        log, rewriter, limits = self._log, self._rewriter, self._rewriter.terms.limits
+        offsets = OffsetRange(log.first_possible(after_offset), log.last_possible)
         indexed = IndexedOffsets(log.location, limits)
-        made: list[Repair] = []
+        repairs: list[Repair] = []
         while True:
-            scan = scan_segment(
-                source,
-                first_possible=log.first_possible(after_offset),
-                next_base_offset=log.next_base_offset,
-                base_offset=log.base_offset,
-                limits=limits,
-                producers=ProducerBatches(self._transactions.open_transactions, limits) if is_left_out else None,
-                indexed=indexed,
-            )
-            others = proven_repairs(source, scan, limits) if is_left_out and isinstance(source, PatchedSource) else []
-            known = {(each.position, each.field) for each in made}
-            new = [each for each in others if (each.position, each.field) not in known]
-            if not (self._rewriter.repairs and new and isinstance(source, PatchedSource)):
+            producers = None
+            if rewriter.keeps_misplaced:
+                producers = ProducerBatches(self._transactions.open_transactions, limits)
+            scan = scan_segment(source, offsets, limits, producers, indexed)
+            repairable = []
+            if rewriter.keeps_misplaced and isinstance(source, PatchedSource):
+                repairable = proven_repairs(source, scan, limits)
+            known = {(each.position, each.field) for each in repairs}
+            new = [each for each in repairable if (each.position, each.field) not in known]
+            if not (rewriter.repairs and new and isinstance(source, PatchedSource)):
                 break
             for each in new:
                 each.apply(source)
-            made += new
+            repairs += new
         is_live = log.next_base_offset is None and file.current_size_bytes() != file.size_bytes
-        return FirstLook(log, source, scan, is_live, tuple(made), tuple(others))
+        return FirstLook(log, source, scan, is_live, tuple(repairs), tuple(repairable))
 
     def _made_kept(self, look: FirstLook, result: SegmentResult) -> Generator[Made, None, None]:
         """What becomes of the batches that are kept, which are read again; reports on the way. Raises Refused."""
@@ -478,7 +475,7 @@ class SegmentRewriting:
                 report = partial(rewriter.report_failure, chunk=chunk, location=log.location, result=result)
                 yield from rewritten(chunk, is_kept, log, rewriter, report)
                 rewriter.check(result)
-                for row in np.flatnonzero(scan.is_intact[rows] & ~is_kept) if rewriter.keeps_misplaced else ():
+                for row in np.flatnonzero((chunk.table.crc_valid == 1) & ~is_kept) if rewriter.keeps_misplaced else ():
                     if quarantine is None:
                         name = f"{self._directory}.{log.base_offset:020d}.quarantine"
                         quarantine = stack.enter_context(self._publication.create(name))

@@ -94,12 +94,9 @@ class IndexRebuilder(Rewriter):
 
     def _indexed_gap(self, look: FirstLook) -> Finding | None:
         """The finding for the first gap that new indexes hide, though an old index names one of its offsets."""
-        scan, location = look.scan, look.log.location
-        kept = np.flatnonzero(scan.is_kept)
-        if not len(kept):
-            return None
-        ends, starts = scan.last_offset[kept][:-1] + 1, scan.base_offset[kept][1:]
-        is_joined = (scan.end_position[kept][:-1] == scan.position[kept][1:]) & scan.is_opened[kept][1:]
+        kept, location = look.scan.kept, look.log.location
+        ends, starts = kept.last_offset[:-1] + 1, kept.base_offset[1:]
+        is_joined = (kept.end_position[:-1] == kept.position[1:]) & (kept.record_count[1:] >= 0)
         indexed = IndexedOffsets(location, self.terms.limits)
         for gap in np.flatnonzero((starts > ends) & is_joined).tolist():
             first, until = int(ends[gap]), int(starts[gap])
@@ -107,7 +104,7 @@ class IndexRebuilder(Rewriter):
             if named is not None:
                 return finding(
                     "offset-gap",
-                    location.at(position=int(scan.position[kept][gap + 1]), offset=first),
+                    location.at(position=int(kept.position[gap + 1]), offset=first),
                     f"{offsets_are(first, until - 1)} in no batch, the old index names offset {named}, and the new "
                     "one does not show that batches are missing",
                     lost_offsets=(first, until - 1),

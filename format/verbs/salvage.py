@@ -18,7 +18,6 @@ from format.checks.log_dir_files import check_lost_log
 from format.errors import UnreadableFile
 from format.files.meta_properties import KnownIds
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.unreadable_ranges import PatchedSource
 from format.kafka_uuid import is_reserved
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -27,7 +26,7 @@ from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.rewriting.carried_files import CarryTerms
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
-from format.rewriting.intact_batches import BadBytes, Repair, SegmentScan
+from format.rewriting.intact_batches import BadBytes, Repair
 from format.rewriting.publication import Publication
 from format.rewriting.rewriter import (
     FirstLook,
@@ -58,47 +57,39 @@ class SegmentLosses(msgspec.Struct):
     ``next_base_offset`` is the base offset of the next segment, None for the last. ``report`` sets the last two fields.
     """
 
-    location: Location
-    scan: SegmentScan
-    source: PatchedSource
-    next_base_offset: int | None
-    is_live: bool
+    look: FirstLook
     is_compacted: bool
     indexed: IndexedOffsets
-    repairable: tuple[Repair, ...] = ()
     lost_bytes: int = 0
     torn_end: Cause | None = None  # the damage after the last kept batch of the last segment
 
+    @property
+    def _location(self) -> Location:
+        return self.look.log.location
+
     def report(self, done: SegmentResult) -> None:
         """Add a finding for each gap in bytes or in offsets to ``done``, and set its last offset."""
-        scan = self.scan
-        kept = np.flatnonzero(scan.is_kept)
-        starts = np.concatenate(([0], scan.end_position[kept]))
-        ends = np.concatenate((scan.position[kept], [self.source.size_bytes]))
-        first_lost = np.concatenate(([self._first_possible(done)], scan.last_offset[kept] + 1))
-        next_kept = scan.base_offset[kept].tolist()
-        is_missing = np.append((scan.base_offset[kept] > first_lost[:-1]) & scan.is_opened[kept], False)
-        is_missing &= not (self.is_compacted or scan.has_sparse)
+        kept, next_base_offset = self.look.scan.kept, self.look.log.next_base_offset
+        may_be_sparse = self.is_compacted or self.look.scan.has_sparse
+        starts = np.concatenate(([0], kept.end_position))
+        ends = np.concatenate((kept.position, [self.look.source.size_bytes]))
+        first_lost = np.concatenate(([self.look.log.first_possible(done.last_offset)], kept.last_offset + 1))
+        next_kept = [*kept.base_offset.tolist(), next_base_offset]
+        # The first offset of a compressed v0 or v1 message that could not be opened is not known.
+        is_missing = np.append((kept.base_offset > first_lost[:-1]) & (kept.record_count >= 0), False)
+        is_missing &= not may_be_sparse
         for gap in np.flatnonzero((ends > starts) | is_missing).tolist():
-            until = next_kept[gap] if gap < len(kept) else self.next_base_offset
             if ends[gap] > starts[gap]:
-                self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
+                self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), next_kept[gap], done)
             else:
-                is_before_last = self.next_base_offset is None and gap == len(kept) - 1
+                is_before_last = next_base_offset is None and gap == len(kept) - 1
                 found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap], is_before_last)
                 done.add(found, found.severity >= Severity.ERROR)
         if len(kept):
-            done.last_offset = int(scan.last_offset[kept[-1]])
-        end_offset = int(first_lost[-1])
-        is_end_reported = int(ends[-1]) > int(starts[-1])
-        if is_end_reported or self.is_compacted or scan.has_sparse or self.next_base_offset is None:
-            return
-        if end_offset < self.next_base_offset:
-            done.add(self._missing_before_next(end_offset, self.next_base_offset), True)
-
-    def _first_possible(self, done: SegmentResult) -> int:
-        base_offset = self.location.base_offset or 0
-        return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
+            done.last_offset = kept.last_offset_of(len(kept) - 1)
+        end_offset, is_end_reported = int(first_lost[-1]), int(ends[-1]) > int(starts[-1])
+        if not (is_end_reported or may_be_sparse) and next_base_offset is not None and end_offset < next_base_offset:
+            done.add(self._missing_before_next(end_offset, next_base_offset), True)
 
     def _offset_gap(self, position: int, first: int, until: int, is_before_last: bool) -> Finding:
         """A finding about offsets between adjoining batches, the second of which may be the last one of the log.
@@ -113,13 +104,13 @@ class SegmentLosses(msgspec.Struct):
             judgement = Judgement(severity=Severity.ERROR, next_step=LOOK_ELSEWHERE)
         elif is_before_last:
             message += ": compaction removed them, they are lost, or the base offset of the last batch is wrong"
-        place = self.location.at(position=position, offset=first)
+        place = self._location.at(position=position, offset=first)
         return finding("offset-gap", place, message, lost_offsets=(first, until - 1), judgement=judgement)
 
     def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
         return finding(
             "log-truncated",
-            self.location.at(position=self.source.size_bytes, offset=first),
+            self._location.at(position=self.look.source.size_bytes, offset=first),
             f"the segment ends at offset {first}, the next one starts at {next_base_offset}: "
             f"{offsets_are(first, next_base_offset - 1)} lost, unless compaction removed them",
             lost_offsets=(first, next_base_offset - 1),
@@ -129,27 +120,27 @@ class SegmentLosses(msgspec.Struct):
     def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: SegmentResult) -> None:
         """Report a range of bytes that is not kept; ``until`` is the next offset after it, None where there is none."""
         # Bad ranges are in order and do not overlap. A log may have very many, so they are searched by bisection.
-        first = bisect_right(self.scan.bad, start, key=lambda each: each.position + each.length)
-        reasons = self.scan.bad[first : bisect_left(self.scan.bad, end, key=lambda each: each.position)]
+        first = bisect_right(self.look.scan.bad, start, key=lambda each: each.position + each.length)
+        reasons = self.look.scan.bad[first : bisect_left(self.look.scan.bad, end, key=lambda each: each.position)]
         worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
         code = worst.code
         if worst.reaches_end:
-            if self.is_live:
-                done.add(finding("live-tail", self.location.at(start, end - start), "the end is being written"), False)
+            if self.look.is_live:
+                done.add(finding("live-tail", self._location.at(start, end - start), "the end is being written"), False)
                 return
-            if code == "tail-torn" and self.next_base_offset is not None:
+            if code == "tail-torn" and self.look.log.next_base_offset is not None:
                 code = "log-truncated"
-        is_padding = code == "tail-zeros" and self.next_base_offset is None
+        is_padding = code == "tail-zeros" and self.look.log.next_base_offset is None
         if not is_padding and not worst.is_repeat:
             self.lost_bytes += end - start
-        unreadable = sum(start <= block < end for block in self.source.unreadable)
+        unreadable = sum(start <= block < end for block in self.look.unreadable)
         message = f"{counted_plainly(end - start, 'byte')} {are(end - start)} not kept: {worst.reason}"
         if unreadable:
             message += f" ({counted_plainly(unreadable, 'block')} of it could not be read from the disk)"
         if len(reasons) > 1:
             message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
-        readable = [each for each in self.repairable if start <= each.position and each.end_position <= end]
+        readable = [each for each in self.look.repairable if start <= each.position and each.end_position <= end]
         gone = lost
         is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
         is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
@@ -168,7 +159,7 @@ class SegmentLosses(msgspec.Struct):
                 if is_put_aside
                 else f"; the records in it, from offset {first_lost} on, are lost"
             )
-        place = self.location.at(start, end - start, first_lost)
+        place = self._location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
         if readable and gone is None:
             next_step = "Run salvage with --repair, which writes the batch with the right field."
@@ -256,18 +247,7 @@ class Salvager(Rewriter):
         result.add(finding(found.code, log.location, message, lost_offsets=lost), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
-        if not isinstance(look.source, PatchedSource):
-            raise TypeError("salvage reads around the blocks that the disk cannot read")
-        losses = SegmentLosses(
-            look.log.location,
-            look.scan,
-            look.source,
-            look.log.next_base_offset,
-            look.is_live,
-            self._is_compacted,
-            IndexedOffsets(look.log.location, self.terms.limits),
-            look.repairable,
-        )
+        losses = SegmentLosses(look, self._is_compacted, IndexedOffsets(look.log.location, self.terms.limits))
         for each in look.repairs:
             place = look.log.location.at(each.position, each.size_bytes, each.first_offset)
             message = f"the batch is written with another {each.field.replace('_', ' ')}: {each.words}"

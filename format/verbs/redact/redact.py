@@ -186,7 +186,7 @@ class RedactingRewriter(Rewriter):
             )
             if is_loss:
                 result.lost_bytes += each.length
-        for block in sorted(look.source.unreadable) if isinstance(look.source, PatchedSource) else ():
+        for block in sorted(look.unreadable):
             result.add(finding("file-unreadable", location.at(block), "an I/O error at this block"), True)
 
     def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
