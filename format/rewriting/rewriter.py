@@ -55,30 +55,25 @@ class Decision(IntEnum):
 
 
 class NewBatches(msgspec.Struct, frozen=True):
-    """Whole batches, one after the other in ``content``; each column has an entry for each batch.
+    """Whole batches, one after the other in ``content``, with the first offset and the Decision of each.
 
-    ``decisions`` are values of Decision. ``digest`` is that of their content, for a verb that reads back by digests
-    and makes one NewBatches of a chunk.
+    ``digest`` is that of their content, for a verb that reads back by digests and makes one NewBatches of a chunk.
     """
 
     content: bytes | bytearray | memoryview
-    sizes_bytes: Int64Column
     first_offsets: Int64Column
-    last_offsets: Int64Column
     decisions: NDArray[np.int8]
     digest: bytes | None = None
 
     def __len__(self) -> int:
-        return len(self.sizes_bytes)
+        return len(self.first_offsets)
 
-    def each(self) -> Iterator[NewBatches]:
-        """Every batch by itself."""
+    def each(self, sizes_bytes: Int64Column) -> Iterator[NewBatches]:
+        """Every batch by itself; ``sizes_bytes`` has the size of each."""
         view, end = memoryview(self.content), 0
-        for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
+        for row, size_bytes in enumerate(sizes_bytes.tolist()):
             start, end = end, end + size_bytes
-            one = slice(row, row + 1)
-            columns = (self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one], self.decisions[one])
-            yield NewBatches(view[start:end], *columns)
+            yield NewBatches(view[start:end], self.first_offsets[row : row + 1], self.decisions[row : row + 1])
 
 
 def joined(portions: Sequence[NewBatches]) -> NewBatches:
@@ -87,24 +82,16 @@ def joined(portions: Sequence[NewBatches]) -> NewBatches:
         return portions[0]
     return NewBatches(
         b"".join([each.content for each in portions]),
-        np.concatenate([each.sizes_bytes for each in portions]),
         np.concatenate([each.first_offsets for each in portions]),
-        np.concatenate([each.last_offsets for each in portions]),
         np.concatenate([each.decisions for each in portions]),
     )
 
 
 def new_batches(
-    contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int], decision: Decision
+    content: bytes | bytearray | memoryview, first_offsets: Sequence[int] | Int64Column, decision: Decision
 ) -> NewBatches:
-    """Batches that were made one by one."""
-    return NewBatches(
-        contents[0] if len(contents) == 1 else b"".join(contents),
-        np.array(list(map(len, contents)), np.int64),
-        np.array(first_offsets, np.int64),
-        np.array(last_offsets, np.int64),
-        np.full(len(contents), decision, np.int8),
-    )
+    """Batches with one decision."""
+    return NewBatches(content, np.asarray(first_offsets, np.int64), np.full(len(first_offsets), decision, np.int8))
 
 
 def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
@@ -118,19 +105,11 @@ def copied(chunk: BatchChunk, rows: Sequence[int] | NDArray[np.intp]) -> NewBatc
     buffer, which = chunk.bodies, np.asarray(rows, np.intp)
     starts, ends = batch_spans(chunk, which)
     content: bytes | memoryview
-    if not len(which):
-        content = b""
-    elif (starts[1:] == ends[:-1]).all():
+    if len(which) and (starts[1:] == ends[:-1]).all():
         content = buffer[int(starts[0]) : int(ends[-1])]
     else:
         content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
-    return NewBatches(content, ends - starts, *offsets_of(chunk, which), np.full(len(which), Decision.COPIED, np.int8))
-
-
-def offsets_of(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
-    """The first and last offsets of the batches of these rows."""
-    first = chunk.table.base_offset[which]
-    return first, first + chunk.table.last_offset_delta[which]
+    return new_batches(content, chunk.table.base_offset[which], Decision.COPIED)
 
 
 class WrittenSegment(msgspec.Struct):

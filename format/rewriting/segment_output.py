@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from format import layout
-from format.log.batch_table import whole_batches
+from format.log.batch_table import BatchTable, whole_batches
 from format.node.segment import segment_file_name
 from format.rewriting.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
 from format.rewriting.publication import NewFile, Publication
@@ -47,9 +47,9 @@ class _NewSegment:
         if self._log is not None:
             self._log.write(content)
 
-    def put(self, batches: NewBatches) -> None:
-        """Write the next batches, and index them by their own headers."""
-        self._indexes.feed(whole_batches(batches.content, self.size_bytes, len(batches)))
+    def put(self, batches: NewBatches, table: BatchTable) -> None:
+        """Write the next batches, and index them by their own headers, which are in the table."""
+        self._indexes.feed(table)
         self.write(batches.content)
         self.written.batch_count += len(batches)
         if self._log is not None:
@@ -123,17 +123,19 @@ class SegmentOutput:
         if not len(batches):
             return
         segment = self._segments[-1]
-        before = segment.size_bytes
-        is_full = before + len(batches.content) > self._most_bytes and (before > 0 or len(batches) > 1)
-        base_offset = segment.written.segment_base_offset
-        if is_full or int(batches.last_offsets.max()) - base_offset > layout.MAX_RELATIVE_OFFSET:
+        table = whole_batches(batches.content, segment.size_bytes, len(batches))
+        is_full = segment.size_bytes + len(batches.content) > self._most_bytes
+        is_full &= segment.size_bytes > 0 or len(batches) > 1
+        reach = int(table.last_offset.max()) - segment.written.segment_base_offset
+        if is_full or reach > layout.MAX_RELATIVE_OFFSET:
             if len(batches) > 1:
-                for each in batches.each():
+                for each in batches.each(table.size_bytes):
                     self.put(each)
                 return
             self.finish_log()
             self._start(int(batches.first_offsets[0]))
-        self._segments[-1].put(batches)
+            table = whole_batches(batches.content, 0, 1)
+        self._segments[-1].put(batches, table)
 
     def put_unindexed(self, content: bytes) -> None:
         """Append bytes that are no batch, without indexing them."""

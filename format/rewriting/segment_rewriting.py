@@ -244,7 +244,7 @@ def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> Non
             chunks = sound_chunks(source, task, outbox, rewriter.terms.limits, rewriter.chunk_bytes)
         for item in _rewritten_sound(chunks or (), log, rewriter, batch_range.after_offset):
             if isinstance(item, NewBatches):
-                outbox.send(replace(item, content=b""))  # the columns, and then the content
+                outbox.send((replace(item, content=b""), len(item.content)))  # the columns, and then the content
                 outbox.stream(item.content)
             else:
                 outbox.send(item)
@@ -255,8 +255,9 @@ def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> Non
 def _received(items: Iterator[object]) -> Iterator[NewBatches | RewrittenChunk]:
     """What workers sent, with the content of new batches from shared memory."""
     for item in items:
-        if isinstance(item, NewBatches):
-            yield replace(item, content=_received_bytes(items, int(item.sizes_bytes.sum())))
+        if isinstance(item, tuple):
+            batches, length = item
+            yield replace(batches, content=_received_bytes(items, length))
         elif isinstance(item, RewrittenChunk):
             yield item
         elif isinstance(item, RestOfLog):

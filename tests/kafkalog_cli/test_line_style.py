@@ -58,21 +58,9 @@ def rendered(format_name: str, blocks: Iterable[Any]) -> bytes:
 
 def made(format_name: str, table: RecordTable | BatchTable, place: Location, room_bytes: int) -> Iterator[Any]:
     """A table's lines, through a buffer of so many bytes, and rows where a record is too long for it."""
-    text = RowText(line_style(format_name))
     buffer = memoryview(bytearray(room_bytes))
-    if isinstance(table, BatchTable):
-        for lines in text.batch_lines(table, place, lambda: buffer):
-            yield LineBlock(batch_block(table, place).schema, buffer[: lines.length], lines.row_count)
-        return
-    row = 0
-    schema, start = wide(place)
-    for lines in text.record_lines(table, place, lambda: buffer, schema, start):
-        if lines.length:
-            yield LineBlock(schema, buffer[: lines.length], lines.row_count)
-        else:
-            yield record_block(table.rows(slice(row, row + 1)), place, schema, start)
-        row += lines.row_count
-    assert row == len(table)
+    block = batch_block(table, place) if isinstance(table, BatchTable) else record_block(table, place, *wide(place))
+    return RowText(line_style(format_name)).lines(block, lambda: buffer)
 
 
 def wide(place: Location) -> tuple[RowSchema, int | None]:

@@ -23,7 +23,7 @@ from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
 from format.log.legacy_messages import message_table, wrapper_table
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.rewriting.rewriter import Decision, Failure, NewBatches, batch_bytes, copied, new_batches, offsets_of
+from format.rewriting.rewriter import Decision, Failure, NewBatches, batch_bytes, copied, new_batches
 
 _OFFSET_BYTES = 8
 #: New bytes made at once, not counting the rest of the last batch: a batch may decompress to a thousand times its size.
@@ -73,8 +73,7 @@ def recompressed(
     sizes_bytes = HEADER_BYTES + np.array(list(map(len, parts[1::2])), np.int64)
     content = bytearray().join(parts)
     seal_batches(content, sizes_bytes, new_codec)
-    decisions = np.full(len(which), Decision.RECOMPRESSED, np.int8)
-    return NewBatches(content, sizes_bytes, *offsets_of(chunk, which), decisions), error
+    return new_batches(content, chunk.table.base_offset[which], Decision.RECOMPRESSED), error
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
@@ -96,7 +95,7 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
         timestamp=int(outer.timestamp[0]),
         attributes=attributes & ~layout.CODEC_MASK | target.codec,
     )
-    return _one_batch(content, int(table.base_offset[row]), table.last_offset_of(row), Decision.RECOMPRESSED)
+    return new_batches(content, [int(table.base_offset[row])], Decision.RECOMPRESSED)
 
 
 def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
@@ -117,7 +116,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
         )
         for number, offset in enumerate(offsets)
     ]
-    return new_batches(messages, offsets, offsets, Decision.REBUILT)
+    return new_batches(b"".join(messages), offsets, Decision.REBUILT)
 
 
 def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:
@@ -142,7 +141,7 @@ def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches
         attributes=int(table.attributes[rows[0]]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0,
         level=target.level,
     )
-    return _one_batch(content, first_offset, last_offset, Decision.REBUILT)
+    return new_batches(content, [first_offset], Decision.REBUILT)
 
 
 def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits) -> NewBatches:
@@ -181,16 +180,12 @@ def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limi
         layout.TIMESTAMP_TYPE_BIT if append_time else 0,
     )
     content = encode_batch(header, b"".join(parts), codec=target.codec, level=target.level)
-    return _one_batch(content, first_offset, last_offset, Decision.REBUILT)
+    return new_batches(content, [first_offset], Decision.REBUILT)
 
 
 def _raise_problems(records: RecordTable) -> None:
     if records.problems:
         raise records.problems[0].error
-
-
-def _one_batch(content: bytes, first_offset: int, last_offset: int, decision: Decision) -> NewBatches:
-    return new_batches([content], [first_offset], [last_offset], decision)
 
 
 class Reason(Enum):

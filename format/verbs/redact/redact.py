@@ -46,7 +46,7 @@ from format.rewriting.sources import WriteSources
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.redact.batches import ContentDigest, RecordRedaction, RedactedChunk, read_back, redact_chunk
+from format.verbs.redact.batches import ContentDigest, RecordRedaction, read_back, redact_chunk
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
@@ -142,7 +142,8 @@ class RedactingRewriter(Rewriter):
             yield Failure(problem.batch, problem.error, is_left_out=True)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
-        yield _new_batches(made, digest.value())
+        decisions = np.where(made.table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
+        yield NewBatches(b"".join(made.batches), made.table.base_offset, decisions, digest.value())
 
     def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
         """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
@@ -208,11 +209,3 @@ class RedactingRewriter(Rewriter):
             "segments": [each.as_json() for each in result.segments],
             "left_out_bytes": result.lost_bytes,
         }
-
-
-def _new_batches(made: RedactedChunk, digest: bytes) -> NewBatches:
-    table = made.table
-    decisions = np.where(table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
-    last_offsets = table.last_offset if len(table) else table.base_offset
-    content, sizes_bytes = b"".join(made.batches), table.size_bytes.copy()
-    return NewBatches(content, sizes_bytes, table.base_offset, last_offsets, decisions, digest)

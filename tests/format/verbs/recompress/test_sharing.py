@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding
 from format.layout import CODEC_NAMES
+from format.log.batch_table import whole_batches
 from format.rewriting import run as run_module
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import ReadBackMismatch
@@ -139,11 +140,9 @@ def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     def falsified(*arguments: Any) -> Any:
         made, error = recompressed(*arguments)
         if 600 in made.first_offsets:
-            contents = [bytes(each.content) for each in made.each()]
-            number = list(made.first_offsets).index(600)
-            wrong = batch(600, [b"other"] * 30, codec=1)
-            contents[number] = wrong
-            made.sizes_bytes[number] = len(wrong)
+            sizes_bytes = whole_batches(made.content, 0, len(made)).size_bytes
+            contents = [bytes(each.content) for each in made.each(sizes_bytes)]
+            contents[list(made.first_offsets).index(600)] = batch(600, [b"other"] * 30, codec=1)
             made = replace(made, content=b"".join(contents))
         return made, error
 
