@@ -3,8 +3,8 @@
 Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
 made for a record. Needs pyarrow.
 
-A caller with a RecordTable uses ``record_batches_of`` (bounded batches), or ``record_batch_of`` where the table is
-known to be small; columns can be narrowed by name, and what is not asked for is not built.
+A caller with a block uses ``block_batches`` (bounded batches); one with a RecordTable that is known to be small uses
+``record_batch_of``. Columns can be narrowed by name, and what is not asked for is not built.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
 def record_batch_of(table: RecordTable, location: Location, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The records as columns.RECORD, or some of its columns; the values are those of ``record_rows``.
 
-    Raises ValueError for a table with 2 GiB or more in one column: ``record_batches_of`` gives bounded batches.
+    Raises ValueError for a table with 2 GiB or more in one column: ``block_batches`` gives bounded ones.
     """
     return _batch_of(RECORD, RowValues.of_records(table, location), columns)
 
@@ -215,24 +215,18 @@ def _batch_of(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None 
     return pa.RecordBatch.from_arrays([column_array(filled(schema, name), rows) for name in arrow.names], schema=arrow)
 
 
-def record_batches_of(
-    table: RecordTable,
-    location: Location,
-    columns: Sequence[str] | None = None,
-    *,
-    batch_bytes: int = PART_BYTES,
+def block_batches(
+    block: RowBlock, columns: Sequence[str] | None = None, *, batch_bytes: int = PART_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The records as columns.RECORD in batches of about ``batch_bytes``, in order."""
-    for part in bounded_parts(table, batch_bytes):
-        yield record_batch_of(part, location, columns)
-
-
-def block_batch(block: RowBlock, columns: Sequence[str]) -> pa.RecordBatch:
-    """Some columns of a block's records. Raises ValueError for 2 GiB or more in one column."""
+    """A block of records or batches, or some of its columns, in order; records in parts of about ``batch_bytes``."""
     if block.location is None:
         raise ValueError("the block has rows without columns behind them")
-    values = RowValues.of_records(block.record_table, block.location, block.log_start_offset)
-    return _batch_of(block.schema, values, columns)
+    if block.batches is not None:
+        yield _batch_of(block.schema, RowValues(block.batches, block.location), columns)
+        return
+    for part in bounded_parts(block.record_table, batch_bytes):
+        values = RowValues.of_records(part, block.location, block.log_start_offset)
+        yield _batch_of(block.schema, values, columns)
 
 
 # -- batches, findings and other rows ------------------------------------------------------------------------

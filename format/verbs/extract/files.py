@@ -67,41 +67,6 @@ class Writes(Protocol):
         ...
 
 
-class RecordFile(Protocol):
-    """One open file of the output."""
-
-    file: ExtractedFile
-
-    def write(self, block: RowBlock) -> None:
-        """Write a block of records."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """The approximate size of the file so far."""
-        ...
-
-    def close(self) -> None:
-        """Finish the file and read it back. Raises OutputError."""
-        ...
-
-    def discard(self) -> None:
-        """Close and remove the file, after an error."""
-        ...
-
-
-class FileFormat(Protocol):
-    """A format of files; at most about ``portion_bytes`` of records are written at once."""
-
-    @property
-    def suffix(self) -> str: ...
-
-    @property
-    def portion_bytes(self) -> int: ...
-
-    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile: ...
-
-
 # -- text ----------------------------------------------------------------------------------------------------
 
 
@@ -114,19 +79,22 @@ class LineWriter(Protocol):
 
 
 class TextFormat(msgspec.Struct, frozen=True):
-    """JSON lines or CSV; ``open_writer`` makes the writer of a file. With a style, the kernel makes the lines."""
+    """JSON lines or CSV; ``open_writer`` makes the writer of a file. With a style, the kernel makes the lines.
+
+    At most about ``portion_bytes`` of records are written at once, as in Parquet.
+    """
 
     suffix: str
     open_writer: Callable[[NewFile], LineWriter]
     style: LineStyle | None = None
     portion_bytes: int = PART_BYTES
 
-    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
+    def open(self, publication: Writes, file: ExtractedFile) -> _TextFile:
         return _TextFile(publication, file, self)
 
 
 class _TextFile:
-    """A text file. The publication reads it back when it is finished, and compares its SHA-256."""
+    """An open text file. The publication reads it back when it is finished, and compares its SHA-256."""
 
     def __init__(self, publication: Writes, file: ExtractedFile, terms: TextFormat) -> None:
         self.file = file
@@ -136,6 +104,7 @@ class _TextFile:
         self._room = OwnRoom()
 
     def write(self, block: RowBlock) -> None:
+        """Write a block of records."""
         for part in in_lines((block,), self._text, self._room):
             if isinstance(part, LineBlock):
                 self._writer.write_raw(part.lines)
@@ -145,9 +114,11 @@ class _TextFile:
 
     @property
     def size_bytes(self) -> int:
+        """The size of the file so far."""
         return self._new.size_bytes
 
     def close(self) -> None:
+        """Finish the file. Raises OutputError."""
         self._new.close()
         self.file.size_bytes = self._new.size_bytes
 
@@ -169,7 +140,7 @@ class ParquetFormat(msgspec.Struct, frozen=True):
     def portion_bytes(self) -> int:
         return min(PART_BYTES, self.row_group_bytes)
 
-    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
+    def open(self, publication: Writes, file: ExtractedFile) -> _ParquetFile:
         return _ParquetFile(publication, file, self)
 
 
@@ -203,15 +174,17 @@ class _ParquetFile:
         self._pending_bytes = 0
 
     def write(self, block: RowBlock) -> None:
-        from format.rows.arrow_columns import batch_with_times, block_batch
+        """Write a block of records."""
+        from format.rows.arrow_columns import batch_with_times, block_batches
 
-        batch = batch_with_times(block_batch(block, self._schema.names), self._plain_schema)
         self.file.count(block)
-        self._digest.update(batch)
-        self._pending.append(batch)
-        self._pending_bytes += batch.nbytes
-        if self._pending_bytes >= self._row_group_bytes:
-            self._write_row_group()
+        for plain in block_batches(block, self._schema.names):
+            batch = batch_with_times(plain, self._plain_schema)
+            self._digest.update(batch)
+            self._pending.append(batch)
+            self._pending_bytes += batch.nbytes
+            if self._pending_bytes >= self._row_group_bytes:
+                self._write_row_group()
 
     def _write_row_group(self) -> None:
         import pyarrow as pa
@@ -223,9 +196,11 @@ class _ParquetFile:
 
     @property
     def size_bytes(self) -> int:
+        """The approximate size of the file so far."""
         return self._new.size_bytes
 
     def close(self) -> None:
+        """Finish the file and read it back. Raises OutputError."""
         self._write_row_group()
         self._writer.close()
         self._new.close()
@@ -255,6 +230,10 @@ class _ParquetFile:
         self._sink.is_discarded = True
         self._writer.close()
         self._new.discard()
+
+
+FileFormat = TextFormat | ParquetFormat
+RecordFile = _TextFile | _ParquetFile
 
 
 class _Sink:
