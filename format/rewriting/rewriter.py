@@ -324,6 +324,10 @@ class Rewriter:
 
     # -- what becomes of batches -------------------------------------------------------------------------------
 
+    def taken(self, chunk: BatchChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of the kept batches of a chunk go into the output, as the user asked for."""
+        return is_kept
+
     def portions(
         self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
     ) -> Iterator[NewBatches | Failure]:

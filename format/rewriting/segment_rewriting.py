@@ -67,11 +67,12 @@ _CHANGED = "the file changed while it was read"
 
 
 class RewrittenChunk(msgspec.Struct, frozen=True):
-    """What became of a chunk, which comes after its new batches: its range in the source, and what was written of it.
+    """What became of a chunk, which comes after its new batches: its range in the source, and the count of records.
 
-    ``first_offset`` and ``last_offset`` are those of its batches, None if it has none. ``has_gap`` says whether offsets
-    are missing before its last batch, None if that is the only one. ``transactional`` are the transactional and control
-    batches, ``markers`` the control records by row of those, and ``plain_producers`` the producers of the others.
+    The rest is about all its batches that were kept, also those that a verb does not take. ``first_offset`` and
+    ``last_offset`` are None if there is none, ``has_gap`` says whether offsets are missing before the last one, None if
+    it is the only one. ``transactional`` are the transactional and control batches, ``markers`` the control records by
+    row of those, and ``plain_producers`` the producers of the others.
     """
 
     start: int
@@ -113,14 +114,15 @@ def rewritten(
 
     ``report`` is called for each batch that could not be rebuilt. Raises Refused, and what ``report`` raises.
     """
-    is_written = is_kept.copy()
+    is_left = is_kept.copy()
+    is_taken = rewriter.taken(chunk, is_kept)
     digest = None
     gathered: list[NewBatches] = []
     gathered_bytes = 0
-    for item in rewriter.portions(chunk, is_kept, log.location):
+    for item in rewriter.portions(chunk, is_taken, log.location):
         if isinstance(item, Failure):
             report(item)
-            is_written[item.row] &= not item.is_left_out
+            is_left[item.row] &= not item.is_left_out
             continue
         digest = item.digest
         gathered.append(item)
@@ -130,20 +132,24 @@ def rewritten(
             gathered, gathered_bytes = [], 0
     if gathered:
         yield joined(gathered)
-    yield _rewritten_chunk(chunk, is_written, digest, rewriter.terms.limits)
+    yield _rewritten_chunk(chunk, is_left, is_left & is_taken, digest, rewriter.terms.limits)
 
 
 def _rewritten_chunk(
-    chunk: BatchChunk, is_written: NDArray[np.bool_], digest: bytes | None, limits: Limits
+    chunk: BatchChunk,
+    is_left: NDArray[np.bool_],
+    is_written: NDArray[np.bool_],
+    digest: bytes | None,
+    limits: Limits,
 ) -> RewrittenChunk:
     table = chunk.table
-    rows = np.flatnonzero(is_written)
-    which = is_written & (table.is_transactional | table.is_control)
-    plain = table.producer_id[is_written & ~which]
+    rows = np.flatnonzero(is_left)
+    which = is_left & (table.is_transactional | table.is_control)
+    plain = table.producer_id[is_left & ~which]
     return RewrittenChunk(
         chunk.buffer_position,
         chunk.buffer_position + chunk.covered_bytes,
-        int(np.maximum(table.record_count[rows], 0).sum()),
+        int(np.maximum(table.record_count[is_written], 0).sum()),
         table.rows(which),
         first_control_records(chunk, which, limits),
         frozenset(distinct_values(plain[plain >= 0]).tolist()),
@@ -488,7 +494,7 @@ class SegmentRewriting:
         self, source: FileSource | PatchedSource, chunk: BatchChunk, is_kept: NDArray[np.bool_]
     ) -> Iterator[Made]:
         """The kept batches of a chunk, and the bytes between and after them as they are."""
-        done = _rewritten_chunk(chunk, is_kept, None, self._rewriter.terms.limits)
+        done = _rewritten_chunk(chunk, is_kept, is_kept, None, self._rewriter.terms.limits)
         rows, table, copied_to = np.flatnonzero(is_kept), chunk.table, done.start
         edges = np.flatnonzero(table.position[rows[1:]] != table.end_position[rows[:-1]]) + 1
         for run in np.split(rows, edges) if len(rows) else ():

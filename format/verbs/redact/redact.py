@@ -23,7 +23,6 @@ from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import open_wrappers
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publication import Publication
@@ -135,8 +134,6 @@ class RedactingRewriter(Rewriter):
         self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
     ) -> Iterator[NewBatches | Failure]:
         redaction = self._redaction_of(location.topic)
-        if not self._selection.is_everything:
-            is_kept = is_kept & self._selected(chunk)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
             yield Failure(problem.batch, problem.error, is_left_out=True)
@@ -145,10 +142,9 @@ class RedactingRewriter(Rewriter):
         decisions = np.where(made.table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
         yield NewBatches(b"".join(made.batches), made.table.base_offset, decisions, digest.value())
 
-    def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
-        """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
-        open_wrappers(chunk, limits=self.terms.limits)
-        return self._selection.batches(chunk.table)
+    def taken(self, chunk: BatchChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The batches that may have a selected record."""
+        return is_kept if self._selection.is_everything else is_kept & self._selection.batches(chunk.table)
 
     def read_back(
         self,
