@@ -73,13 +73,6 @@ class Step(msgspec.Struct, frozen=True):
     result: Any
 
 
-class JournalContent(msgspec.Struct, frozen=True):
-    """The content of a journal: the job, and the finished steps by name."""
-
-    job: dict[str, Any]
-    steps: dict[str, Step] = msgspec.field(default_factory=dict)
-
-
 class Journal:
     """The open journal of the run that writes; it owns the descriptor, whose lock keeps other runs out."""
 
@@ -183,38 +176,30 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
-def read_journal(path: Path, manifest: Path) -> JournalContent | None:
-    """The journal at ``path``; where it is missing or empty, the manifest beside it, which replaces it at the end.
+def finished_steps(path: Path, manifest: Path, job: Mapping[str, Any]) -> dict[str, Step] | None:
+    """The finished steps in the journal at ``path``, by name; None where it is of another job, or cannot be read.
 
-    None where neither can be read.
+    Where it is missing or empty, the manifest counts, which replaces it at the end: it has no steps, so that all of
+    them are repeated.
     """
     try:
         lines = read_whole(path, _MAX_JOURNAL_BYTES).split(b"\n")
     except KafkaLogError:
         lines = [b""]
-    if len(lines) == 1:
-        return _read_manifest(manifest)
-    content: JournalContent | None = None
-    for line in lines[:-1]:
-        try:
-            entry = json.loads(line)
-            if content is None:
-                if entry["layout"] != _LAYOUT:
-                    return None
-                content = JournalContent(dict(entry["job"]))
-            else:
-                content.steps[entry["step"]] = Step(_files_of(entry), entry["result"])
-        except (ValueError, KeyError, TypeError):
-            break
-    return content
-
-
-def _read_manifest(path: Path) -> JournalContent | None:
-    """The job alone: a manifest has no steps, so that all of them are repeated."""
+    steps: dict[str, Step] = {}
     try:
-        return JournalContent(dict(json.loads(read_whole(path, _MAX_JOURNAL_BYTES))["job"]))
+        if len(lines) == 1:
+            return steps if json.loads(read_whole(manifest, _MAX_JOURNAL_BYTES))["job"] == job else None
+        first = json.loads(lines[0])
+        if first["layout"] != _LAYOUT or first["job"] != job:
+            return None
     except (KafkaLogError, ValueError, KeyError, TypeError):
         return None
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # a line that was cut short
+        for line in lines[1:-1]:
+            entry = json.loads(line)
+            steps[entry["step"]] = Step(_files_of(entry), entry["result"])
+    return steps
 
 
 def _files_of(entry: Mapping[str, Any]) -> tuple[FileEntry, ...]:
@@ -495,8 +480,7 @@ class Publication:
 
     def _steps_in(self, path: Path) -> dict[str, Step] | None:
         """The finished steps of a partial directory; None where it is of another job."""
-        content = read_journal(path / JOURNAL, path / self._manifest)
-        return content.steps if content is not None and content.job == self._job else None
+        return finished_steps(path / JOURNAL, path / self._manifest, self._job)
 
     def _resume_from(self, path: Path, journal: Journal) -> None:
         """Keep the files of finished steps that have the right SHA-256, and remove all others."""

@@ -54,7 +54,7 @@ _PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
 class SegmentLosses(msgspec.Struct):
     """Reports the bytes of a segment that are not kept, and the offsets that they may have held.
 
-    ``next_base_offset`` is the base offset of the next segment, None for the last. ``report`` sets the last two fields.
+    ``report`` sets the last two fields.
     """
 
     look: FirstLook
@@ -215,10 +215,12 @@ def salvage(
     """
     result = result or RewritingResult()
     salvager = Salvager(terms or WriteTerms(), sources.log_dir, repairs=repairs)
-    for found in salvager.missing_replicas(sources):
-        result.findings.append(found)
-        result.losses.append(found)
-        yield found
+    if sources.log_dir is not None and sources.is_whole:
+        for found in refusal_findings(sources.log_dir.path, salvager.terms.limits):
+            if found.code == "replica-missing":  # the metadata assigns it here, it had records, and it is gone
+                result.findings.append(found)
+                result.losses.append(found)
+                yield found
     yield from rewrite(sources, publication, salvager, verify_output, result)
 
 
@@ -255,14 +257,6 @@ class Salvager(Rewriter):
         losses.report(result)
         self._torn_end = losses.torn_end
         result.lost_bytes = losses.lost_bytes
-
-    def missing_replicas(self, sources: WriteSources) -> Iterator[Finding]:
-        """Findings for partitions that the metadata assigns here, that had records, and that are gone."""
-        if sources.log_dir is None or not sources.is_whole:
-            return
-        for found in refusal_findings(sources.log_dir.path, self.terms.limits):
-            if found.code == "replica-missing":
-                yield found
 
     def begin_partition(self, partition: Partition) -> Iterator[Finding]:
         around = directory_around(partition.path)

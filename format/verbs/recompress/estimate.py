@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,6 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import message_table, open_wrappers
-from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.rewriter import Decision, batch_bytes
 from format.rewriting.sources import WriteSources, is_cluster_metadata
@@ -120,14 +120,6 @@ class Piece(msgspec.Struct, frozen=True):
     end: int
 
 
-class TopicPieces(msgspec.Struct, frozen=True):
-    """The parts of a topic that are measured; ``log_bytes`` is the size of all its ``.log`` files."""
-
-    topic: str
-    log_bytes: int
-    pieces: list[Piece]
-
-
 def targets_of(codec: str | None, level: int | None) -> list[Target]:
     """The target with the given codec and level, or every codec at Kafka's default level."""
     names = [codec] if codec is not None else list(layout.CODEC_NAMES)
@@ -150,13 +142,14 @@ def estimate(
     yield from sources.findings
     for partition in sources.partitions.values():
         yield from unread_findings(partition)
-    topics = list(topic_pieces(sources, sample_bytes))
-    logs = [LogUnit(each.path, each.location, end=each.end) for topic in topics for each in topic.pieces]
+    topics = _logs_by_topic(sources)
+    pieces = {topic: sampled(whole, sample_bytes) for topic, whole in topics.items()}
+    logs = [LogUnit(each.path, each.location, end=each.end) for some in pieces.values() for each in some]
     items = scan_logs(EstimateScan(tuple(targets), limits), logs, advance=advance)
-    for topic in topics:
+    for topic, whole in topics.items():
         sums = Sums.of(targets)
-        yield from take_results(items, len(topic.pieces), sums.add)
-        yield from estimates(topic.topic, topic.log_bytes, sums)
+        yield from take_results(items, len(pieces[topic]), sums.add)
+        yield from _estimates(topic, sum(each.end for each in whole), sums)
 
 
 @cache
@@ -167,22 +160,18 @@ def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
 
 
-def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[TopicPieces]:
-    """The pieces of each topic in order: all its logs, or the beginnings of evenly spread ones for a sample."""
-    topics: dict[str, list[Partition]] = {}
+def _logs_by_topic(sources: WriteSources) -> dict[str, list[Piece]]:
+    """The logs of each topic, in order."""
+    topics: dict[str, list[Piece]] = {}
     for name, partition in sources.partitions.items():
-        if not is_cluster_metadata(partition):
-            topics.setdefault(partition.topic or name, []).append(partition)
-    for topic, partitions in sorted(topics.items()):
-        sized = []
-        for partition in partitions:
-            for segment in partition.segments:
-                path = segment.files[layout.LOG_SUFFIX]
-                try:
-                    sized.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
-                except OSError:
-                    continue  # a live broker deleted it
-        yield TopicPieces(topic, sum(each.end for each in sized), sampled(sized, sample_bytes))
+        if is_cluster_metadata(partition):
+            continue
+        pieces = topics.setdefault(partition.topic or name, [])
+        for segment in partition.segments:
+            path = segment.files[layout.LOG_SUFFIX]
+            with contextlib.suppress(OSError):  # a live broker deleted it
+                pieces.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
+    return dict(sorted(topics.items()))
 
 
 def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
@@ -227,7 +216,7 @@ class EstimateScan(msgspec.Struct, frozen=True):
         yield sums
 
 
-def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
+def _estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
     """The rows of a topic whose logs have ``log_bytes``: its present state, then each target."""
     pairs = sorted(sums.codec_batches.items())
     now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
@@ -343,12 +332,8 @@ def explain_recompress(
     yield from sources.findings
     for partition in sources.partitions.values():
         yield from unread_findings(partition)
-    yield from scan_logs(ExplainScan(terms, limits), _logs(sources), advance=advance)
-
-
-def _logs(sources: WriteSources) -> Iterator[LogUnit]:
-    for partition in sources.partitions.values():
-        yield from every_log_of(partition)
+    logs = (log for partition in sources.partitions.values() for log in every_log_of(partition))
+    yield from scan_logs(ExplainScan(terms, limits), logs, advance=advance)
 
 
 def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:

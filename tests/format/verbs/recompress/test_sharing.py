@@ -24,7 +24,6 @@ from format.rewriting import run as run_module
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import ReadBackMismatch
 from format.rewriting.rewriter import SegmentResult, WrittenSegment
-from format.rewriting.segment_output import Mark, SegmentOutput
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
 from format.scan.cost import is_worth_sharing
@@ -150,23 +149,6 @@ def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ReadBackMismatch, match="600 differs in value"):
         list(running(sound_source(tmp_path), tmp_path / "out"))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
-
-
-def test_what_the_disk_gives_back_wrong_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish_log = SegmentOutput.finish_log
-
-    def spoilt(self: SegmentOutput) -> None:
-        finish_log(self)
-        [(path, _, end)] = self.ranges(Mark(0, 0), self.mark())
-        with path.open("r+b") as log:
-            log.seek(end - 1)
-            last = log.read(1)
-            log.seek(end - 1)
-            log.write(bytes((last[0] ^ 1,)))
-
-    monkeypatch.setattr(SegmentOutput, "finish_log", spoilt)
-    with pytest.raises(ReadBackMismatch, match="what was written is damaged"):
-        list(running(sound_source(tmp_path), tmp_path / "out"))
 
 
 def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> Any:
