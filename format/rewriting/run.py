@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from format import layout
@@ -18,7 +19,7 @@ from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import segment_file_name
-from format.rewriting.carried_files import LogRange, carry_log_dir_files, carry_partition_files, copy_file
+from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.rewriting.index_builder import TransactionIndexBuilder
 from format.rewriting.publication import Publication
 from format.rewriting.rewriter import (
@@ -125,7 +126,7 @@ def rewrite(
             if logs and is_worth_sharing([log.path for log in logs], rewriter.cost):
                 shared = SharedRewriting(logs, rewriter, publication.leave)
                 stack.callback(shared.close)
-        yield from _Run(sources, publication, rewriter, shared, result).everything()
+        yield from _Run(sources, publication, rewriter, shared, result, rewriter.carry_terms(sources)).everything()
     if rewriter.writes_log:
         for found in verify_output(publication, sources, rewriter.terms, (*sources.findings, *result.findings)):
             result.findings.append(found)
@@ -145,70 +146,62 @@ def _step_of(name: str, log: SourceLog) -> str:
     return f"{name}/{log.base_offset}"
 
 
-class _Run:
+class _Run(msgspec.Struct):
     """One run over all partitions: ``everything`` writes them and fills in the result."""
 
-    def __init__(
-        self,
-        sources: WriteSources,
-        publication: Publication,
-        rewriter: Rewriter,
-        shared: SharedRewriting | None,
-        result: RewritingResult,
-    ) -> None:
-        self._sources = sources
-        self._publication = publication
-        self._rewriter = rewriter
-        self._shared = shared
-        self._result = result
-        self._carry_terms = rewriter.carry_terms(sources)
-        self._ranges: dict[tuple[str, int], LogRange] = {}
-        self._last_offset: int | None = None  # of the partition so far
+    sources: WriteSources
+    publication: Publication
+    rewriter: Rewriter
+    shared: SharedRewriting | None
+    result: RewritingResult
+    carry_terms: CarryTerms
+    ranges: dict[tuple[str, int], LogRange] = msgspec.field(default_factory=dict)
+    last_offset: int | None = None  # of the partition so far
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:
-        rewriter = self._rewriter
-        yield from self._sources.findings
-        for name, partition in self._sources.partitions.items():
+        rewriter = self.rewriter
+        yield from self.sources.findings
+        for name, partition in self.sources.partitions.items():
             yield from self._partition(name, partition)
-        if self._sources.log_dir is not None and rewriter.writes_side_files:
-            self._publication.redo_step(_LOG_DIR_STEP)
-            is_whole = self._sources.is_whole and rewriter.is_whole(self._result)
+        if self.sources.log_dir is not None and rewriter.writes_side_files:
+            self.publication.redo_step(_LOG_DIR_STEP)
+            is_whole = self.sources.is_whole and rewriter.is_whole(self.result)
             yield from self._noted(
                 carry_log_dir_files(
-                    self._publication, self._sources.log_dir, self._ranges, self._carry_terms, is_whole=is_whole
+                    self.publication, self.sources.log_dir, self.ranges, self.carry_terms, is_whole=is_whole
                 )
             )
-            self._publication.finish_step(_LOG_DIR_STEP)
+            self.publication.finish_step(_LOG_DIR_STEP)
 
     def _partition(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
-        publication, rewriter, result = self._publication, self._rewriter, self._result
+        publication, rewriter, result = self.publication, self.rewriter, self.result
         yield from self._noted(rewriter.begin_partition(partition))
         side_files = f"{name} side files"
         publication.redo_step(side_files)
         publication.create_directory(name)
         first_segment, lost_before = len(result.segments), result.lost_bytes
-        self._last_offset = None
+        self.last_offset = None
         if rewriter.is_copied_whole(partition):
             yield from self._copied(name, partition)
         else:
             yield from self._segments(name, partition)
-            for found in rewriter.end_partition(partition, self._last_offset):
+            for found in rewriter.end_partition(partition, self.last_offset):
                 result.losses.append(found)
                 yield from self._noted((found,))
         self._note_range(partition)
         if rewriter.writes_side_files:
             keeps_snapshots = rewriter.keeps_snapshots(result, result.lost_bytes - lost_before)
-            carried = carry_partition_files(publication, partition, name, self._carry_terms, snapshots=keeps_snapshots)
+            carried = carry_partition_files(publication, partition, name, self.carry_terms, snapshots=keeps_snapshots)
             yield from self._noted(carried.findings)
             # A log file by itself may be only a part of its partition; the metadata log has no producers.
-            is_part = any(each.log in self._sources.paths for each in partition.segments)
+            is_part = any(each.log in self.sources.paths for each in partition.segments)
             if rewriter.makes_snapshots and not is_part and not is_cluster_metadata(partition):
                 rebuild_snapshots(
                     publication,
                     partition,
                     name,
                     result.segments[first_segment:],
-                    0 if self._last_offset is None else self._last_offset + 1,
+                    0 if self.last_offset is None else self.last_offset + 1,
                     carried.snapshots if keeps_snapshots else None,
                     limits=rewriter.terms.limits,
                 )
@@ -216,30 +209,30 @@ class _Run:
 
     def _noted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for found in findings:
-            self._result.findings.append(found)
+            self.result.findings.append(found)
             yield found
 
     def _segments(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
         """Write the segments that no earlier run has written."""
-        transactions = TransactionIndexBuilder(self._rewriter.terms.limits)
+        transactions = TransactionIndexBuilder(self.rewriter.terms.limits)
         transactions.seed(partition)
         for log in source_logs(partition):
             step = _step_of(name, log)
-            if self._publication.is_step_finished(step):
-                self._rewriter.terms.advance(self._rewriter.passes * log.size_bytes())
-                done = SegmentResult.from_json(self._publication.step_result(step))
+            if self.publication.is_step_finished(step):
+                self.rewriter.terms.advance(self.rewriter.passes * log.size_bytes())
+                done = SegmentResult.from_json(self.publication.step_result(step))
             else:
-                done = SegmentResult(self._last_offset, transactions.open_transactions)
-                work = SegmentRewriting(self._publication, self._rewriter, self._shared, name, log, transactions)
+                done = SegmentResult(self.last_offset, transactions.open_transactions)
+                work = SegmentRewriting(self.publication, self.rewriter, self.shared, name, log, transactions)
                 try:
                     work.do(done)
                 except Refused:
                     yield from (found for found, _ in done.findings)
                     raise
-                self._publication.finish_step(step, done.as_json())
+                self.publication.finish_step(step, done.as_json())
             transactions.open_transactions = done.open_transactions
-            self._last_offset = done.last_offset
-            self._result.add(done)
+            self.last_offset = done.last_offset
+            self.result.add(done)
             yield from (found for found, _ in done.findings)
             yield from done.segments
 
@@ -250,19 +243,19 @@ class _Run:
                 continue
             for suffix, path in segment.files.items():
                 if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
-                    copy_file(self._publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
+                    copy_file(self.publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
             written = written_segment(name, partition.topic, partition.number, segment.base_offset)
             with FileSource(segment.log) as source:
                 for chunk in batch_chunks(source, with_bodies=False):
                     written.batch_count += len(chunk.table)
                 written.source_bytes = written.size_bytes = source.size_bytes
             written.copied_count = written.batch_count
-            self._rewriter.terms.advance(self._rewriter.passes * written.size_bytes)
-            self._result.segments.append(written)
+            self.rewriter.terms.advance(self.rewriter.passes * written.size_bytes)
+            self.result.segments.append(written)
             yield written
 
     def _note_range(self, partition: Partition) -> None:
         if partition.topic is None or partition.number is None or partition.mark is not None or not partition.segments:
             return
-        end = partition.segments[-1].base_offset if self._last_offset is None else self._last_offset + 1
-        self._ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)
+        end = partition.segments[-1].base_offset if self.last_offset is None else self.last_offset + 1
+        self.ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)

@@ -292,24 +292,15 @@ def _compare(rewriter: Rewriter, task: _Comparison, outbox: Outbox) -> None:
 # -- one segment ---------------------------------------------------------------------------------------------
 
 
-class SegmentRewriting:
+class SegmentRewriting(msgspec.Struct):
     """Rewrites one segment into ``directory`` of the publication; ``do`` fills in the result."""
 
-    def __init__(
-        self,
-        publication: Publication,
-        rewriter: Rewriter,
-        shared: SharedRewriting | None,
-        directory: str,
-        log: SourceLog,
-        transactions: TransactionIndexBuilder,
-    ) -> None:
-        self._publication = publication
-        self._rewriter = rewriter
-        self._shared = shared
-        self._directory = directory
-        self._log = log
-        self._transactions = transactions
+    publication: Publication
+    rewriter: Rewriter
+    shared: SharedRewriting | None
+    directory: str
+    log: SourceLog
+    transactions: TransactionIndexBuilder
 
     def do(self, result: SegmentResult) -> None:
         """Write the segment, or the several that it becomes; the result has the last offset before it.
@@ -317,30 +308,30 @@ class SegmentRewriting:
         Raises FileChanged, OutputError, and Refused, then with the findings so far in the result.
         """
         try:
-            file = FileSource(self._log.path)
+            file = FileSource(self.log.path)
         except UnreadableFile as error:
             self._report_unreadable(error, result)
         else:
             with file:
                 self._write_file(file, result)
-        result.open_transactions = self._transactions.open_transactions
-        self._rewriter.check(result)
+        result.open_transactions = self.transactions.open_transactions
+        self.rewriter.check(result)
 
     def _write_file(self, file: FileSource, result: SegmentResult) -> None:
-        progress = SpanProgress(self._rewriter.terms.advance, self._rewriter.passes * file.size_bytes)
+        progress = SpanProgress(self.rewriter.terms.advance, self.rewriter.passes * file.size_bytes)
         try:
-            if self._rewriter.repairs or not self._write_sound(file, result, progress):
+            if self.rewriter.repairs or not self._write_sound(file, result, progress):
                 self._write_kept(file, result, progress)
         except FileChanged as error:
             message = f"{error.message}; no process may write the sources during the run"
-            raise FileChanged(message, error.location or self._log.location) from error
+            raise FileChanged(message, error.location or self.log.location) from error
         except UnreadableFile as error:
             self._report_unreadable(error, result)
         progress.finish()
 
     def _report_unreadable(self, error: UnreadableFile, result: SegmentResult) -> None:
         result.is_read = False
-        self._rewriter.report_unreadable(error, self._log, result)
+        self.rewriter.report_unreadable(error, self.log, result)
 
     def _write(
         self,
@@ -351,8 +342,8 @@ class SegmentRewriting:
         progress: SpanProgress,
     ) -> None:
         """Write new batches as they come, read them back, and write the indexes."""
-        log, became = self._log, []
-        with SegmentOutput(self._publication, self._rewriter, self._directory, log, source.mtime_ns) as output:
+        log, became = self.log, []
+        with SegmentOutput(self.publication, self.rewriter, self.directory, log, source.mtime_ns) as output:
             before = output.mark()
             for item in made:
                 if isinstance(item, NewBatches):
@@ -363,18 +354,18 @@ class SegmentRewriting:
                     mark = output.mark()
                     became.append(Became(item.start, item.end, output.ranges(before, mark), item.digest))
                     before = mark
-                    self._transactions.feed(item.transactional, item.markers)
+                    self.transactions.feed(item.transactional, item.markers)
                     result.last_offset = result.last_offset if item.last_offset is None else item.last_offset
                     result.record_count += item.record_count
                     progress.advance(item.end - item.start)
             output.finish_log()
-            is_shared = kept is None and self._rewriter.writes_log and len(became) > 1
-            if is_shared and self._shared is not None and isinstance(source, FileSource):
-                for length_bytes in self._shared.read_back(source, log, became):
+            is_shared = kept is None and self.rewriter.writes_log and len(became) > 1
+            if is_shared and self.shared is not None and isinstance(source, FileSource):
+                for length_bytes in self.shared.read_back(source, log, became):
                     progress.advance(length_bytes)
             else:
-                self._rewriter.read_back(source, became, kept, log.location, progress.advance)
-            result.segments = output.close(self._transactions.take(log.segment))
+                self.rewriter.read_back(source, became, kept, log.location, progress.advance)
+            result.segments = output.close(self.transactions.take(log.segment))
         result.segments[0].source_bytes = source.size_bytes
         result.segments[0].lost_bytes = result.lost_bytes
 
@@ -382,23 +373,23 @@ class SegmentRewriting:
 
     def _write_sound(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> bool:
         """Write the whole log while it is read. Returns False and removes the output where it is not plainly sound."""
-        after_offset, open_transactions = result.last_offset, self._transactions.open_transactions
+        after_offset, open_transactions = result.last_offset, self.transactions.open_transactions
         try:
             self._write(file, self._made_sound(file, result), None, result, progress)
         except NotSound:
-            if self._shared is not None:
-                self._shared.leave(self._log)
+            if self.shared is not None:
+                self.shared.leave(self.log)
             progress.restart()
             result.last_offset, result.record_count = after_offset, 0
-            self._transactions.open_transactions = open_transactions
-            self._transactions.take(None)
+            self.transactions.open_transactions = open_transactions
+            self.transactions.take(None)
             return False
         return True
 
     def _made_sound(self, file: FileSource, result: SegmentResult) -> Iterator[NewBatches | RewrittenChunk]:
         """What becomes of the whole log. Raises NotSound."""
-        log, rewriter = self._log, self._rewriter
-        made = None if self._shared is None else self._shared.made(log)
+        log, rewriter = self.log, self.rewriter
+        made = None if self.shared is None else self.shared.made(log)
         if made is None:
             chunks = batch_chunks(file, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
             made = _rewritten_sound(chunks, log, rewriter, result.last_offset)
@@ -410,7 +401,7 @@ class SegmentRewriting:
                     first = item.first_offset
                     if item.start != position or first is None or not self._follows(first, result):
                         raise NotSound
-                    if rewriter.keeps_misplaced and item.may_stop_broker(self._transactions.open_transactions):
+                    if rewriter.keeps_misplaced and item.may_stop_broker(self.transactions.open_transactions):
                         raise NotSound
                     has_gap = first > log.first_possible(result.last_offset) if item.has_gap is None else item.has_gap
                     position = item.end
@@ -423,30 +414,30 @@ class SegmentRewriting:
 
     def _follows(self, first_offset: int, result: SegmentResult) -> bool:
         """Whether a batch may start at ``first_offset`` after those that were written."""
-        least = self._log.first_possible(result.last_offset)
-        return first_offset == least or (first_offset > least and not self._rewriter.wants_every_offset)
+        least = self.log.first_possible(result.last_offset)
+        return first_offset == least or (first_offset > least and not self.rewriter.wants_every_offset)
 
     # -- any other log -----------------------------------------------------------------------------------------
 
     def _write_kept(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> None:
         """Scan the whole log, then write the batches that are kept."""
-        source = PatchedSource(file) if self._rewriter.reads_around_errors else file
+        source = PatchedSource(file) if self.rewriter.reads_around_errors else file
         look = self._first_look(file, source, result.last_offset)
         progress.advance(source.size_bytes)
-        self._rewriter.report_look(look, result)
+        self.rewriter.report_look(look, result)
         kept = KeptBatches(look.scan.is_kept, look.scan.offsets)
         with contextlib.closing(self._made_kept(look, result)) as made:
             self._write(source, made, kept, result, progress)
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
-        log, rewriter, limits = self._log, self._rewriter, self._rewriter.terms.limits
+        log, rewriter, limits = self.log, self.rewriter, self.rewriter.terms.limits
         offsets = OffsetRange(log.first_possible(after_offset), log.last_possible)
         indexed = IndexedOffsets(log.location, limits)
         repairs: list[Repair] = []
         while True:
             producers = None
             if rewriter.keeps_misplaced:
-                producers = ProducerBatches(self._transactions.open_transactions, limits)
+                producers = ProducerBatches(self.transactions.open_transactions, limits)
             scan = scan_segment(source, offsets, limits, producers, indexed)
             repairable = []
             if rewriter.keeps_misplaced and isinstance(source, PatchedSource):
@@ -463,7 +454,7 @@ class SegmentRewriting:
 
     def _made_kept(self, look: FirstLook, result: SegmentResult) -> Generator[Made, None, None]:
         """What becomes of the batches that are kept, which are read again; reports on the way. Raises Refused."""
-        log, rewriter, scan = self._log, self._rewriter, look.scan
+        log, rewriter, scan = self.log, self.rewriter, look.scan
         quarantine: NewFile | None = None
         first = 0
         with contextlib.ExitStack() as stack:
@@ -484,8 +475,8 @@ class SegmentRewriting:
                 rewriter.check(result)
                 for row in np.flatnonzero((chunk.table.crc_valid == 1) & ~is_kept) if rewriter.keeps_misplaced else ():
                     if quarantine is None:
-                        name = f"{self._directory}.{log.base_offset:020d}.quarantine"
-                        quarantine = stack.enter_context(self._publication.create(name))
+                        name = f"{self.directory}.{log.base_offset:020d}.quarantine"
+                        quarantine = stack.enter_context(self.publication.create(name))
                     quarantine.write(batch_bytes(chunk, int(row)))
             if first != len(scan.table):
                 raise FileChanged(_CHANGED, log.location)
@@ -494,7 +485,7 @@ class SegmentRewriting:
         self, source: FileSource | PatchedSource, chunk: BatchChunk, is_kept: NDArray[np.bool_]
     ) -> Iterator[Made]:
         """The kept batches of a chunk, and the bytes between and after them as they are."""
-        done = _rewritten_chunk(chunk, is_kept, is_kept, None, self._rewriter.terms.limits)
+        done = _rewritten_chunk(chunk, is_kept, is_kept, None, self.rewriter.terms.limits)
         rows, table, copied_to = np.flatnonzero(is_kept), chunk.table, done.start
         edges = np.flatnonzero(table.position[rows[1:]] != table.end_position[rows[:-1]]) + 1
         for run in np.split(rows, edges) if len(rows) else ():

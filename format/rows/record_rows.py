@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,25 +23,8 @@ BoolColumn = NDArray[np.bool_]
 TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
 
 
-class Numbers(NamedTuple):
-    """Integers, one for each row; ``is_null`` is None if none is null."""
-
-    values: Int64Column
-    is_null: BoolColumn | None = None
-
-
-class Truths(NamedTuple):
-    """Booleans, one for each row; ``is_null`` is None if none is null."""
-
-    values: BoolColumn
-    is_null: BoolColumn | None = None
-
-
-class Words(NamedTuple):
-    """Indexes into ``words``, one for each row."""
-
-    numbers: Int64Column
-    words: Sequence[str]
+#: Values, one for each row, and which of them are null; None if none is.
+Nullable = tuple[NDArray[Any], BoolColumn | None]
 
 
 class RowValues:
@@ -94,33 +77,37 @@ class RowValues:
 BELOW_LOG_START = "record-below-log-start"
 
 
-def _below(offsets: Int64Column, log_start_offset: int | None) -> Truths:
+def _below(offsets: Int64Column, log_start_offset: int | None) -> Nullable:
     if log_start_offset is None:
-        return Truths(np.zeros(len(offsets), np.bool_), np.ones(len(offsets), np.bool_))
-    return Truths(offsets < log_start_offset)
+        return np.zeros(len(offsets), np.bool_), np.ones(len(offsets), np.bool_)
+    return offsets < log_start_offset, None
 
 
-NUMBERS: dict[str, Callable[[RowValues, str | int], Numbers]] = {
-    "number": lambda rows, source: Numbers(rows.of_batch(source)),
-    "v2": lambda rows, source: Numbers(rows.of_batch(source), rows.is_before_v2),
-    "timed": lambda rows, source: Numbers(rows.of_batch(source), rows.is_v0),
-    "count": lambda rows, source: Numbers(rows.of_batch(source), (rows.of_batch(source) < 0) & rows.is_before_v2),
-    "last-offset": lambda rows, source: Numbers(rows.batches.last_offset),
-    "base-timestamp": lambda rows, source: Numbers(rows.of_batch(source), rows.batches.has_delete_horizon | rows.is_v0),
-    "delete-horizon": lambda rows, source: Numbers(rows.of_batch(source), ~rows.batches.has_delete_horizon),
-    "record-number": lambda rows, source: Numbers(rows.of_record(source)),
-    "record-timestamp": lambda rows, source: Numbers(rows.of_record(source), rows.is_v0),
-    "record-sequence": lambda rows, source: Numbers(rows.records.sequence, rows.is_before_v2),
+#: Integers by the kind of expression.
+NUMBERS: dict[str, Callable[[RowValues, str | int], Nullable]] = {
+    "number": lambda rows, source: (rows.of_batch(source), None),
+    "v2": lambda rows, source: (rows.of_batch(source), rows.is_before_v2),
+    "timed": lambda rows, source: (rows.of_batch(source), rows.is_v0),
+    "count": lambda rows, source: (rows.of_batch(source), (rows.of_batch(source) < 0) & rows.is_before_v2),
+    "last-offset": lambda rows, source: (rows.batches.last_offset, None),
+    "base-timestamp": lambda rows, source: (rows.of_batch(source), rows.batches.has_delete_horizon | rows.is_v0),
+    "delete-horizon": lambda rows, source: (rows.of_batch(source), ~rows.batches.has_delete_horizon),
+    "record-number": lambda rows, source: (rows.of_record(source), None),
+    "record-timestamp": lambda rows, source: (rows.of_record(source), rows.is_v0),
+    "record-sequence": lambda rows, source: (rows.records.sequence, rows.is_before_v2),
 }
-TRUTHS: dict[str, Callable[[RowValues, str | int], Truths]] = {
-    "bit": lambda rows, source: Truths((rows.batches.attributes & int(source)) != 0, rows.is_before_v2),
+#: Booleans.
+TRUTHS: dict[str, Callable[[RowValues, str | int], Nullable]] = {
+    "bit": lambda rows, source: ((rows.batches.attributes & int(source)) != 0, rows.is_before_v2),
     BELOW_LOG_START: lambda rows, source: _below(rows.records.offset, rows.log_start_offset),
-    "crc-valid": lambda rows, source: Truths(rows.batches.crc_valid > 0, rows.batches.crc_valid < 0),
+    "crc-valid": lambda rows, source: (rows.batches.crc_valid > 0, rows.batches.crc_valid < 0),
 }
-WORDS: dict[str, Callable[[RowValues], Words]] = {
-    "codec": lambda rows: Words(rows.batches.codec, layout.CODEC_BITS_NAMES),
-    "timestamp-type": lambda rows: Words(
-        np.where(rows.is_v0, len(TIMESTAMP_TYPES) - 1, rows.batches.is_append_time), TIMESTAMP_TYPES
+#: Numbers of words, and the words.
+WORDS: dict[str, Callable[[RowValues], tuple[NDArray[Any], Sequence[str]]]] = {
+    "codec": lambda rows: (rows.batches.codec, layout.CODEC_BITS_NAMES),
+    "timestamp-type": lambda rows: (
+        np.where(rows.is_v0, len(TIMESTAMP_TYPES) - 1, rows.batches.is_append_time),
+        TIMESTAMP_TYPES,
     ),
 }
 #: A field of the location, the same in every row; bytes of a record; the headers of a record.

@@ -292,7 +292,9 @@ def extract(
     files: list[ExtractedFile] = []
     cluster = current_cluster()
     left = [each for each in units if not publication.is_step_finished(each.directory)]
-    made = _here(left, publication, terms) if cluster is None else _on(cluster, left, publication, terms)
+    made = (item for unit in left for item in extract_unit(unit, publication, terms))
+    if cluster is not None:
+        made = _on(cluster, left, publication, terms)
     with contextlib.closing(made):  # the cluster's directory is removed before the output is published
         for unit in units:
             if publication.is_step_finished(unit.directory):
@@ -320,14 +322,6 @@ def extract(
                 },
             )
     publication.finish({"files_of_records": [each.as_json() for each in files]})
-
-
-def _here(
-    units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
-) -> Generator[Finding | ExtractedFile | PartitionDone, None, None]:
-    """Extract partitions in this process, each as one step of the publication."""
-    for unit in units:
-        yield from extract_unit(unit, publication, terms)
 
 
 def _on(
