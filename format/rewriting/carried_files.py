@@ -41,6 +41,7 @@ from format.rewriting.publication import Publication
 _COPY_BYTES = 4 * 1024 * 1024
 #: The properties that Kafka writes into meta.properties; others, and comments, come from users.
 _IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
+_LEFT_OUT = "the file is left out"
 
 
 class LogRange(msgspec.Struct, frozen=True):
@@ -253,9 +254,6 @@ def _written_identity(found: MetaProperties) -> bytes:
     """meta.properties with only the properties that Kafka writes, each once."""
     known = dict(found.properties)
     return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
-
-
-_LEFT_OUT = "the file is left out"
 
 
 def _and(found: Finding, words: str) -> Finding:

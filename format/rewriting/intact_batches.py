@@ -27,6 +27,20 @@ from format.log.walker import batch_chunks
 from format.rewriting.index_builder import IndexedOffsets
 
 _SEQUENCES = 2**31
+Int64Column = NDArray[np.int64]
+_PLAIN, _TRANSACTIONAL, _END, _UNREADABLE = range(4)
+_NO_MARKER = (
+    "control-record-invalid",
+    "the control batch is not a readable end marker: a broker that replays it at its start refuses to start",
+)
+_OUTSIDE = (
+    "batch-invalid",
+    "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
+)
+_V2 = 2
+_AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
+_WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
+_WORDS = {name: name.replace("_", " ") for name in _AT}
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -163,19 +177,6 @@ def _goes_on(table: BatchTable, row: int) -> bool:
 def _is_gapless(table: BatchTable, last_offset: NDArray[np.int64], stop: int) -> bool:
     """Whether no offset is missing between the batches before ``stop``: compaction removed none of them."""
     return bool((table.base_offset[1:stop] == last_offset[: stop - 1] + 1).all()) and not table.is_sparse[:stop].any()
-
-
-Int64Column = NDArray[np.int64]
-_MAX_INT64 = 2**63 - 1
-_PLAIN, _TRANSACTIONAL, _END, _UNREADABLE = range(4)
-_NO_MARKER = (
-    "control-record-invalid",
-    "the control batch is not a readable end marker: a broker that replays it at its start refuses to start",
-)
-_OUTSIDE = (
-    "batch-invalid",
-    "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
-)
 
 
 class BadBytes(msgspec.Struct, frozen=True):
@@ -377,12 +378,6 @@ def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
             start = int(chunk.table.position[row]) - chunk.buffer_position
             agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == chunk.table.last_offset_of(row)
     return agree
-
-
-_V2 = 2
-_AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
-_WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
-_WORDS = {name: name.replace("_", " ") for name in _AT}
 
 
 class Repair(msgspec.Struct, frozen=True):

@@ -38,6 +38,11 @@ JOURNAL = "journal.jsonl"
 _LAYOUT = 2
 _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
+_BUFFER_BYTES = 1024 * 1024
+_LARGE_BYTES = 128 * 1024
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+#: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
+_MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 
 
 @contextlib.contextmanager
@@ -211,11 +216,6 @@ def _files_of(entry: Mapping[str, Any]) -> tuple[FileEntry, ...]:
     return files
 
 
-_BUFFER_BYTES = 1024 * 1024
-_LARGE_BYTES = 128 * 1024
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 class NewFile:
     """A file of a publication while it is written, in large pieces and with its SHA-256.
 
@@ -310,10 +310,6 @@ class NewFile:
         self._close_descriptor()
         with contextlib.suppress(OSError):
             os.unlink(self.path)
-
-
-#: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
-_MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 
 
 def check_target(target: Path, sources: Iterable[Path]) -> Path:

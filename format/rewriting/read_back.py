@@ -24,6 +24,17 @@ from format.rewriting.intact_batches import KeptBatches, salvage_chunks
 from format.scan.progress import Advance
 from format.wording import counted_plainly
 
+_FIELDS = (
+    "offset",
+    "timestamp",
+    "sequence",
+    *(name.replace("_", " ") for name in OF_BATCH),
+    "key",
+    "value",
+    "headers",
+)
+_COMPARE_BYTES = 1024 * 1024
+
 
 class ReadBackMismatch(OutputError):
     """What was read back differs from the source."""
@@ -214,25 +225,11 @@ def _raise_difference(source_part: RecordTable, output_part: RecordTable, row: i
         raise ReadBackMismatch(f"the record of offset {sides[0][0]} differs in {', '.join(names)}", location)
 
 
-_FIELDS = (
-    "offset",
-    "timestamp",
-    "sequence",
-    *(name.replace("_", " ") for name in OF_BATCH),
-    "key",
-    "value",
-    "headers",
-)
-
-
 def _values(table: RecordTable, row: int) -> tuple[object, ...]:
     of_record = int(table.offset[row]), int(table.timestamp[row]), int(table.sequence[row])
     batch = int(table.batch[row])
     of_batch = (int(getattr(table.batches, name)[batch]) for name in OF_BATCH)
     return (*of_record, *of_batch, table.key(row), table.value(row), table.headers(row) or [])
-
-
-_COMPARE_BYTES = 1024 * 1024
 
 
 class OutputRange(NamedTuple):

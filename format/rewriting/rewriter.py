@@ -38,6 +38,12 @@ from format.scan.protocol import Cost, LogUnit
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1
+#: The bytes that are read at once; more would leave the processor's cache before they are used.
+CHUNK_BYTES = 2 * 1024 * 1024
+#: Codes of damage at the end of a log that loses no record.
+HARMLESS_DAMAGE = ("tail-zeros",)
+#: How often a byte of a log counts as progress: after reading, after comparing, and after verifying the output.
+PASSES = 3
 
 
 class Decision(IntEnum):
@@ -207,14 +213,6 @@ class RewritingResult(msgspec.Struct):
         self.losses += [found for found, is_loss in result.findings if is_loss]
         self.lost_bytes += result.lost_bytes
         self.record_count += result.record_count
-
-
-#: The bytes that are read at once; more would leave the processor's cache before they are used.
-CHUNK_BYTES = 2 * 1024 * 1024
-#: Codes of damage at the end of a log that loses no record.
-HARMLESS_DAMAGE = ("tail-zeros",)
-#: How often a byte of a log counts as progress: after reading, after comparing, and after verifying the output.
-PASSES = 3
 
 
 class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):

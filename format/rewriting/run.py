@@ -36,6 +36,10 @@ from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.scan.cost import is_worth_sharing
 from format.state.producers import ProducerState
 
+_LOG_DIR_STEP = "log directory"
+#: Verifies the complete output; takes the publication, the sources, the terms and the findings reported so far.
+VerifyOutput = Callable[[Publication, WriteSources, WriteTerms, Iterable[Finding]], Iterator[Finding]]
+
 
 def rebuild_snapshots(
     publication: Publication,
@@ -93,12 +97,6 @@ def _feed(state: ProducerState, log: Path, limits: Limits) -> None:
 def _write(publication: Publication, name: str, offset: int, state: ProducerState) -> None:
     file_name = segment_file_name(offset, layout.PRODUCER_SNAPSHOT_SUFFIX)
     publication.write_file(f"{name}/{file_name}", producer_snapshot.write(state.snapshot_columns()))
-
-
-_LOG_DIR_STEP = "log directory"
-
-#: Verifies the complete output; takes the publication, the sources, the terms and the findings reported so far.
-VerifyOutput = Callable[[Publication, WriteSources, WriteTerms, Iterable[Finding]], Iterator[Finding]]
 
 
 def rewrite(

@@ -25,6 +25,13 @@ TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
 
 #: Values, one for each row, and which of them are null; None if none is.
 Nullable = tuple[NDArray[Any], BoolColumn | None]
+#: The kind of the column that marks records below the log start offset, which is known for each log.
+BELOW_LOG_START = "record-below-log-start"
+#: A field of the location, the same in every row; bytes of a record; the headers of a record.
+CONSTANT, BYTES, HEADERS = "constant", "record-bytes", "record-headers"
+Row = tuple[Any, ...]
+#: About as many bytes of records are taken at once, unless one has more.
+PART_BYTES = 16 * 1024 * 1024
 
 
 class RowValues:
@@ -73,10 +80,6 @@ class RowValues:
         return self.records.columns[:, RECORD_COLUMN[str(column)]]
 
 
-#: The kind of the column that marks records below the log start offset, which is known for each log.
-BELOW_LOG_START = "record-below-log-start"
-
-
 def _below(offsets: Int64Column, log_start_offset: int | None) -> Nullable:
     if log_start_offset is None:
         return np.zeros(len(offsets), np.bool_), np.ones(len(offsets), np.bool_)
@@ -110,8 +113,6 @@ WORDS: dict[str, Callable[[RowValues], tuple[NDArray[Any], Sequence[str]]]] = {
         TIMESTAMP_TYPES,
     ),
 }
-#: A field of the location, the same in every row; bytes of a record; the headers of a record.
-CONSTANT, BYTES, HEADERS = "constant", "record-bytes", "record-headers"
 
 
 def length_column(start_column: str | int) -> str:
@@ -174,11 +175,6 @@ def filled(schema: RowSchema, name: str) -> Fill:
                 raise ValueError(f"the column {name} does not say how it is filled")
             return column.fill
     raise KeyError(name)
-
-
-Row = tuple[Any, ...]
-#: About as many bytes of records are taken at once, unless one has more.
-PART_BYTES = 16 * 1024 * 1024
 
 
 class RowBlock(msgspec.Struct, frozen=True):

@@ -46,6 +46,8 @@ from format.verbs.txns.committed_logs import logs_below
 DUMP_CHUNK_BYTES = MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
+_Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
+_MOST_NAMED = 4
 
 
 class DumpTerms(msgspec.Struct, frozen=True):
@@ -221,9 +223,6 @@ def dump_lines(
             yield from scan_logs(DumpScan(terms, text), logs, jobs=jobs, advance=advance)
 
 
-_Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
-
-
 def _limited(items: Iterable[_Item], limit: int | None) -> Iterator[_Item]:
     """The items up to ``limit`` rows in sum."""
     left = limit
@@ -271,9 +270,6 @@ def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Findi
 
 
 # -- an empty range ------------------------------------------------------------------------------------------
-
-
-_MOST_NAMED = 4
 
 
 def empty_range_words(targets: Iterable[Target], selection: Selection, limits: Limits = DEFAULT_LIMITS) -> str:

@@ -49,6 +49,7 @@ from format.wording import offset_range as range_words
 
 #: Codes of intact batches, which are put aside.
 _PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
+_METADATA_PARTITION = f"{layout.CLUSTER_METADATA_TOPIC}-0"
 
 
 class SegmentLosses(msgspec.Struct):
@@ -194,9 +195,6 @@ def _readable_words(repair: Repair) -> str:
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:
     """The offsets from ``first`` to before ``until`` as first and last; None for none, or if ``until`` is None."""
     return None if until is None or until <= first else (first, until - 1)
-
-
-_METADATA_PARTITION = f"{layout.CLUSTER_METADATA_TOPIC}-0"
 
 
 def salvage(

@@ -42,6 +42,9 @@ DEFAULT_SAMPLE_BYTES = 16 * MIB
 #: A sample is taken in pieces of this size, spread over the topic's segments.
 _PIECE_BYTES = MIB
 _ZSTD = layout.CODEC_NAMES.index("zstd")
+_DECISION = BATCH_DECISION.names.index("decision")
+_REASON = BATCH_DECISION.names.index("reason")
+_CONFIG = {"none": "uncompressed"}
 
 
 def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
@@ -344,11 +347,6 @@ def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
     columns = (table.position, table.base_offset, table.last_offset, table.size_bytes, table.magic, table.codec)
     for *of_batch, codec in zip(*(column[rows].tolist() for column in columns), strict=True):
         yield (*place, *of_batch, CODEC_BITS_NAMES[codec], *what)
-
-
-_DECISION = BATCH_DECISION.names.index("decision")
-_REASON = BATCH_DECISION.names.index("reason")
-_CONFIG = {"none": "uncompressed"}
 
 
 class Savings(msgspec.Struct):

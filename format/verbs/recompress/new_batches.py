@@ -28,6 +28,7 @@ from format.rewriting.rewriter import Decision, Failure, NewBatches, batch_bytes
 _OFFSET_BYTES = 8
 #: New bytes made at once, not counting the rest of the last batch: a batch may decompress to a thousand times its size.
 _MOST_NEW_BYTES = 3 * MIB
+_ZSTD = layout.CODEC_NAMES.index("zstd")
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -202,8 +203,6 @@ class Reason(Enum):
     CONVERTED = "format-conversion"
     NEEDS_V2 = "zstd-needs-v2"
 
-
-_ZSTD = layout.CODEC_NAMES.index("zstd")
 
 #: For each reason the decision, and what a broker does (or did) with such a batch in a produce request.
 DECISIONS: dict[Reason, tuple[Decision, str]] = {

@@ -43,15 +43,6 @@ from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.recompress.new_batches import PlanTerms, portions
 from format.verbs.verify.written_output import verify_output
 
-
-class Recompression(WriteTerms, frozen=True, kw_only=True):
-    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
-
-    plan: PlanTerms
-    segment_bytes: int | None = None
-    skip_damaged: bool = False
-
-
 _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
     "--skip-damaged"
@@ -63,6 +54,14 @@ _MOST_USUAL_LEVEL = 9
 _THOROUGH_BYTE_S = 25e-9
 #: Bytes of records for each byte of a compressed log, roughly.
 _RECORD_BYTES_PER_BYTE = 3
+
+
+class Recompression(WriteTerms, frozen=True, kw_only=True):
+    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
+
+    plan: PlanTerms
+    segment_bytes: int | None = None
+    skip_damaged: bool = False
 
 
 def recompress(

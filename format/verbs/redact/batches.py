@@ -36,6 +36,12 @@ ReplaceRecord = Callable[[bytes | None, bytes | None], tuple[bytes | None, bytes
 
 _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _CRC_START = layout.MESSAGE_V0.offset_of("magic")
+_CONTROL_INVALID = "control-record-invalid"
+_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+_LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
+_OVERHEAD = layout.LOG_ENTRY.size_bytes
+#: The header fields that a redacted batch keeps: all but its position, size and CRC.
+_KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
 
 
 class RecordRedaction(msgspec.Struct, frozen=True):
@@ -102,12 +108,6 @@ class RecordRedaction(msgspec.Struct, frozen=True):
             stored = int.from_bytes(view[start + _CRC_AT : start + _CRC_AT + 4], "big")
             found.append((start, size_bytes, stored ^ crc32_of(view[start + _CRC_START : start + size_bytes])))
         return found
-
-
-_CONTROL_INVALID = "control-record-invalid"
-_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
-_LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
-_OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 
 class RedactedChunk(msgspec.Struct):
@@ -282,10 +282,6 @@ def payload_of(batch: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
     if not codec or attributes & layout.CONTROL_BIT or len(batch) == _HEADER_BYTES:
         return batch[_HEADER_BYTES:]
     return decompress(codec, batch[_HEADER_BYTES:], magic=magic, limits=limits)
-
-
-#: The header fields that a redacted batch keeps: all but its position, size and CRC.
-_KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
 
 
 class ContentDigest:
