@@ -23,7 +23,7 @@ from kafkalog_cli.written_rows import say_published, show_resumed
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.rewriting.publication import NewFile
-    from format.verbs.extract.files import FileFormat
+    from format.verbs.extract import FileFormat
 
 EXAMPLES = (
     ("kafkalog extract /var/kafka/orders-0 --output orders", "Parquet, for pandas, DuckDB or Spark"),
@@ -92,8 +92,8 @@ def extract(
     from format.layout import DATA_SET_MANIFEST
     from format.node.target import targets_at
     from format.verbs.dump import empty_range_words
-    from format.verbs.extract.extract import Extraction, extract_job, extract_sources
-    from format.verbs.extract.extract import extract as extract_records
+    from format.verbs.extract import Extraction, extract_job, extract_sources
+    from format.verbs.extract import extract as extract_records
 
     to = extracted.to or "jsonl"
     if extracted.to is None:
@@ -156,7 +156,7 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
 
     from format.kernel.compiled import KERNEL_IS_COMPILED
     from format.rows.record_rows import PART_BYTES
-    from format.verbs.extract.files import ParquetFormat, TextFormat
+    from format.verbs.extract import ParquetFormat, TextFormat
     from kafkalog_cli.line_style import line_style
 
     if to != "parquet":

@@ -22,8 +22,7 @@ from format.rows.record_rows import Row, RowBlock
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING
 from format.verbs.dump import DumpTerms, dump_lines
-from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
-from format.verbs.extract.files import TextFormat
+from format.verbs.extract import Extraction, TextFormat, extract, extract_job, extract_sources
 from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern

@@ -17,8 +17,7 @@ from format.scan.selection import EVERYTHING
 from format.state.cluster_context import ClusterContext, ContextTerms
 from format.verbs.compaction.compaction import Compaction, CompactionTerms
 from format.verbs.diff.diff import diff
-from format.verbs.extract.extract import Extraction, extract, extract_sources
-from format.verbs.extract.files import ParquetFormat
+from format.verbs.extract import Extraction, ParquetFormat, extract, extract_sources
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.producers.producers import Producers, ProducerTerms
 from format.verbs.retention.retention import Retention, RetentionTerms
