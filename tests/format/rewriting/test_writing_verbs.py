@@ -17,7 +17,7 @@ from format.rewriting import segment_rewriting
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import ReadBackMismatch
 from format.rewriting.rewriter import PASSES, Rewriter, RewritingResult, WriteTerms, WrittenSegment
-from format.rewriting.segment_output import Mark, SegmentOutput
+from format.rewriting.segment_rewriting import Mark, SegmentOutput
 from format.rewriting.sources import WriteSources, read_write_sources
 from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
 from format.verbs.recompress.new_batches import PlanTerms, Target
