@@ -212,7 +212,12 @@ def answer_boot(inputs: Inputs) -> None:
         for log_dir in target.log_dirs:
             node_id = inputs.context.node_id_at(log_dir.path)
             nodes.setdefault(node_id, []).append(log_dir.path)
-    terms = BootTerms(limits=inputs.terms.limits, read_logs=inputs.survey.read_logs, earlier=inputs.survey.kept_start)
+    terms = BootTerms(
+        is_release_known=False,
+        limits=inputs.terms.limits,
+        read_logs=inputs.survey.read_logs,
+        kept=inputs.survey.kept_start,
+    )
     for node_id, paths in nodes.items():
         for together in [paths] if node_id is not None else [[path] for path in paths]:
             name = f"node {node_id}" if node_id is not None else str(together[0])

@@ -40,7 +40,7 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult, Wr
 from format.rows.finding_rows import finding_as_json
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
-from format.verbs.boot.refusals import refusal_findings
+from format.verbs.boot.boot import refusal_findings
 from format.verbs.salvage.losses import SegmentLosses, offset_range
 from format.verbs.verify.written_output import verify_output
 from format.wording import offsets_are

@@ -5,7 +5,11 @@ Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written t
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from format.files.side_file import INT64_RANGE, decode_integer
 from format.layout import (
+    ABORTED_TXN,
     LOG_SUFFIX,
     OFFSET_INDEX_ENTRY,
     OFFSET_INDEX_SUFFIX,
@@ -14,23 +18,136 @@ from format.layout import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from format.verbs.boot.followed import opened
-from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
-from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
-from format.verbs.boot.one_log.leftovers import settle_leftovers
-from format.verbs.boot.one_log.loaded_log import LoadedLog, LoadedSegment, LoadTerms, reader_stops
-from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
-from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
-from format.verbs.boot.one_log.producer_replay import Replay
-from format.verbs.boot.one_log.recovered_log import Recovered
-from format.verbs.boot.one_log.recovery import emptied_segment, recovered_segment
-from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
-from format.verbs.boot.pipes import unsized_index
+from format.verbs.boot.broker_files import PartitionFiles, file_name, offset_of_name, opened
+from format.verbs.boot.one_log.batches import (
+    CorruptRecords,
+    LogEnd,
+    OffsetIndexView,
+    batches_from,
+    first_batch_reaching,
+    log_end,
+    read_index,
+)
+from format.verbs.boot.one_log.producers import ProducerFiles, Replay
+from format.verbs.boot.one_log.recovery import (
+    LoadedLog,
+    LoadedSegment,
+    LoadTerms,
+    Recovered,
+    emptied_segment,
+    reader_stops,
+    recovered_segment,
+)
 from format.verbs.boot.steps import Action, FailsSnapshot, StopsStart
+
+_DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
+_SNAPSHOT_DELETED = ".checkpoint.deleted"
+_CLASS = "LogLoader.removeTempFilesAndCollectSwapFiles"
+
+
+def settle_leftovers(files: PartitionFiles) -> None:
+    """Delete files that were marked for deletion or half cleaned, and complete swaps."""
+    swaps = _removed_temporary(files)
+    bounds = _swapped_range(files, swaps)
+    if bounds is not None:
+        for name in [name for name in files.present if not name.endswith(_SWAP)]:
+            head, point, _ = name.partition(".")
+            offset = decode_integer(head, *INT64_RANGE) if point else None
+            if offset is not None and bounds[0] <= offset < bounds[1]:
+                reason = f"offsets {bounds[0]} to {bounds[1] - 1} come from .swap files, which replace it"
+                files.delete(name, reason, kafka_class="LogLoader.load")
+    for name in [name for name in files.present if name.endswith(_SWAP)]:
+        files.rename(name, name.removesuffix(_SWAP), "an interrupted swap is completed", kafka_class="LogLoader.load")
+
+
+def _removed_temporary(files: PartitionFiles) -> list[str]:
+    """Delete the temporary files except valid ``.swap`` files, whose names are returned."""
+    swaps: list[str] = []
+    cleaned: dict[str, int] = {}
+    for name in list(files.present):
+        if name.endswith(_DELETED) and not name.endswith(_SNAPSHOT_DELETED):
+            files.delete(name, "it was marked for deletion before the broker stopped", kafka_class=_CLASS)
+        elif name.endswith(_CLEANED):
+            cleaned[name] = offset_of_name(files, name)
+        elif name.endswith(_SWAP):
+            swaps.append(name)
+    least = min(cleaned.values(), default=None)
+    for name in list(swaps):
+        if offset_of_name(files, name) >= (2**63 if least is None else least):
+            files.delete(name, "a split or cleaning of segments that did not complete", kafka_class=_CLASS)
+            swaps.remove(name)
+    for name in cleaned:
+        files.delete(name, "a cleaning that did not complete", kafka_class=_CLASS)
+    return swaps
+
+
+def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] | None:
+    """The offsets of the swapped segments: the first, and the one after the last. None where nothing is swapped."""
+    first: int | None = None
+    end = -(2**63)
+    for name in swaps:
+        if not name.removesuffix(_SWAP).endswith(LOG_SUFFIX):
+            continue
+        base_offset = offset_of_name(files, name)
+        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
+        index = read_index(files.present.get(index_name), base_offset)
+        files.present.setdefault(index_name, None)  # the broker opens it, which creates the file
+        place = files.present[name]
+        first = base_offset if first is None else min(first, base_offset)
+        if place is None:
+            continue
+        with opened(place) as source:
+            try:
+                end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
+            except CorruptRecords as error:
+                raise StopsStart(
+                    error.text,
+                    "FileLogInputStream.nextBatch",
+                    path=place,
+                    reason="the broker looks for the end of the .swap log, and no batch can be as short as this",
+                    position=error.position,
+                ) from error
+    return None if first is None else (first, end)
+
+
+_OTHER_VERSION = "an entry has a version that no release writes"
+#: Releases before take the first of the two bytes of an entry's version for the version.
+_TWO_BYTES_SINCE = (4, 4)
+
+
+def wrong_transaction_index(path: Path, base_offset: int, release: tuple[int, int]) -> str | None:
+    """What a broker does not accept in the transaction index of a segment; None where it accepts all of it.
+
+    Raises StopsStart for an entry of another version, which ends the start.
+    """
+    with opened(path) as source:
+        content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
+    for number, (version, producer_id, first, last, _) in enumerate(ABORTED_TXN.struct.iter_unpack(content)):
+        refusal = _refusal_of(version, path, release)
+        if refusal is not None:
+            position = number * ABORTED_TXN.size_bytes
+            raise StopsStart(refusal, "TransactionIndex", path=path, reason=_OTHER_VERSION, position=position)
+        if last < base_offset:
+            return (
+                f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
+                f"{last}, less than start offset {base_offset}"
+            )
+    return None
+
+
+def _refusal_of(version: int, path: Path, release: tuple[int, int]) -> str | None:
+    """The message about the version of an entry, None where the release accepts it."""
+    unexpected = "Unexpected aborted transaction version"
+    if release >= _TWO_BYTES_SINCE:
+        known = "supported version range is 0 to 0"
+        return f"{unexpected} {version} in transaction index {path}, {known}" if version else None
+    first_byte = version >> 8
+    return f"{unexpected} {first_byte} in transaction index {path}, current version is 0" if first_byte > 0 else None
+
 
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
-_CLASS = "LogLoader"
+_CLASS_OF_LOG_LOAD = "LogLoader"
 #: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
 _EMPTIES_SINCE = (4, 0)
 
@@ -101,7 +218,7 @@ class _LogLoad:
                 if log_name not in self._files.present and log_name not in self._files.folders:
                     message = f"Found an orphaned index file {self._files.path / name}, with no corresponding log file."
                     reason = "an index without its log"
-                    self._files.delete(name, reason, broker_message=message, kafka_class=_CLASS)
+                    self._files.delete(name, reason, broker_message=message, kafka_class=_CLASS_OF_LOG_LOAD)
             elif name.endswith(LOG_SUFFIX):
                 self._load_segment(offset_of_name(self._files, name))
 
@@ -125,14 +242,18 @@ class _LogLoad:
             what = f"offset index file corresponding to log file {files.path / name}"
             message = f"Could not find {what}, recovering segment and rebuilding index files..."
             files.step(
-                Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
+                Action.REBUILD_INDEX,
+                index_name,
+                "the index is missing",
+                broker_message=message,
+                kafka_class=_CLASS_OF_LOG_LOAD,
             )
             self._recover(segment, "its index is missing")
         elif (place := files.present.get(txn_name)) and (
             wrong := wrong_transaction_index(place, base_offset, self._terms.boot.version)
         ):
             message = f"Found a corrupted index file corresponding to log file {files.path / name} due to {wrong}"
-            files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS)
+            files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS_OF_LOG_LOAD)
             self._recover(segment, "its transaction index is corrupt")
         else:
             time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
@@ -151,7 +272,8 @@ class _LogLoad:
         for suffix, kafka_class in ((OFFSET_INDEX_SUFFIX, "OffsetIndex"), (TIME_INDEX_SUFFIX, "TimeIndex")):
             index_name = file_name(base_offset, suffix)
             if empties and self._terms.boot.version >= _EMPTIES_SINCE and files.is_pipe(index_name):
-                raise unsized_index(files.path / index_name, kafka_class)
+                text, reason = f'{kafka_class}.mmap()" is null', "it is a pipe, which cannot be given a size"
+                raise StopsStart(text, kafka_class, files.path / index_name, reason)
             files.check_opens(index_name, "LogSegment.recover")
         producers = ProducerFiles(files, self._limits, self._taken)
         self._replay(producers, self._terms.log_start, base_offset)
@@ -283,7 +405,11 @@ class _LogLoad:
             self._files.present[name] = None
         path = self._files.path / file_name(log_start, LOG_SUFFIX)
         self._files.step(
-            Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
+            Action.CREATE,
+            path.name,
+            "an empty segment, as the log has none",
+            offset=log_start,
+            kafka_class=_CLASS_OF_LOG_LOAD,
         )
         self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None)
         return log_start

@@ -1,6 +1,6 @@
-"""Simulates the recovery of a segment, which keeps the batches before the first incomplete or invalid one.
+"""One log in a broker's memory: its segments, and their recovery, which keeps what comes before the first bad batch.
 
-Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend, LogLoader.recoverLog.
+Source: storage LogLoader (recoverLog), LoadedLogOffsets, LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 """
 
 from __future__ import annotations
@@ -9,16 +9,139 @@ import struct
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
+
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.log.batch_ranges import BatchRange
 from format.scan.read_log import chunks_with_crcs
-from format.verbs.boot.followed import opened
-from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching, invalid_batch
-from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
-from format.verbs.boot.one_log.loaded_log import LoadedSegment
-from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
-from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
+from format.verbs.boot.broker_files import opened
+from format.verbs.boot.one_log.batches import (
+    CorruptRecords,
+    LogEnd,
+    OffsetIndexView,
+    batches_from,
+    first_batch_reaching,
+    invalid_batch,
+    log_end,
+    read_index,
+)
+from format.verbs.boot.steps import BootTerms, NotKnown, ReadLog, StopsStart
+
+
+class Recovered(msgspec.Struct):
+    """A segment after recovery: its valid bytes, its end, and the broker's message where it was truncated.
+
+    ``end`` is the end that the broker's reader finds in the valid bytes. ``is_emptied``: the offsets decrease, so the
+    broker makes the segment empty. ``epochs`` are (leader epoch, base offset) of each batch with a new highest epoch.
+    """
+
+    size_bytes: int
+    end: LogEnd
+    valid_bytes: int = 0
+    last_offset: int | None = None
+    map_end_offset: int | None = None  # the offset after the last v2 batch, up to which the producers' state goes
+    has_transactions: bool = False  # a producer's transactional or control batches
+    message: str | None = None
+    is_emptied: bool = False
+    epochs: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    index: OffsetIndexView = msgspec.field(default_factory=lambda: OffsetIndexView(0))
+
+    @property
+    def next_offset(self) -> int:
+        return self.end.next_offset
+
+    @property
+    def truncated_bytes(self) -> int:
+        return self.size_bytes - self.valid_bytes
+
+
+def _from_summary(log: ReadLog, size_bytes: int) -> Recovered | None:
+    """A sound log after recovery, by its summary; None where its batches have to be read one by one."""
+    if not log.is_sound or log.valid_bytes != size_bytes:
+        return None
+    next_offset = log.base_offset if log.last_offset is None else log.last_offset + 1
+    return Recovered(
+        size_bytes,
+        LogEnd(next_offset, size_bytes, log.last_offset is not None),
+        valid_bytes=size_bytes,
+        last_offset=log.last_offset,
+        map_end_offset=log.map_end_offset,
+        has_transactions=log.has_transactions,
+        epochs=log.epochs,
+        index=OffsetIndexView(log.base_offset),
+    )
+
+
+class LoadTerms(msgspec.Struct, frozen=True):
+    """What is known of a log before it is loaded; ``is_deleted``: its directory waits for its deletion.
+
+    ``may_be_remote``: a checkpoint has the log start offset. Where that is below the first segment, the segments before
+    it are in remote storage.
+    """
+
+    boot: BootTerms
+    clean: bool
+    recovery_point: int = 0
+    log_start: int = 0
+    is_deleted: bool = False
+    may_be_remote: bool = False
+    is_metadata: bool = False
+    max_index_bytes: int | None = None  # the topic's segment.index.bytes, where the metadata has one
+    why_recovered: str = "there was no clean shutdown"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log is loaded: where its directory may be one of several, those to be recovered are not."""
+        return self.clean or self.is_metadata or not self.boot.is_one_of_several
+
+
+class LoadedSegment(msgspec.Struct):
+    """A segment in the broker's memory: the file with its bytes, how many of them are valid, and its offset index."""
+
+    base_offset: int
+    place: Path | None
+    shown_path: Path
+    size_bytes: int
+    index_place: Path | None
+    recovered: Recovered | None = None
+    _end: LogEnd | None = None  # as the reader found it on disk
+
+    @property
+    def index(self) -> OffsetIndexView:
+        """The offset index: as recovery made it, or as it lies on disk."""
+        return read_index(self.index_place, self.base_offset) if self.recovered is None else self.recovered.index
+
+    def end(self) -> LogEnd:
+        """Where the broker sees the segment end. Raises StopsStart where its reader fails."""
+        if self.place is None:
+            return LogEnd(self.base_offset, 0, False)
+        if self.recovered is not None:
+            return self.recovered.end
+        if self._end is None:
+            with opened(self.place) as source:
+                try:
+                    self._end = log_end(source, self.size_bytes, self.index, self.shown_path)
+                except CorruptRecords as error:
+                    raise reader_stops(error, self.shown_path, "to find the end of the log") from error
+        return self._end
+
+
+class LoadedLog(msgspec.Struct, frozen=True):
+    """A log after its load: where it starts and ends, its segments, and the epochs that recovery saw."""
+
+    log_start: int
+    log_end: int
+    segments: tuple[LoadedSegment, ...]
+    epochs: tuple[tuple[int, int], ...]
+    is_cleared: bool = False  # all segments were below the log start offset
+
+
+def reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
+    """The end of a start at which the broker's reader fails."""
+    reason = f"the broker reads the log {purpose}, and stops at bytes that are not a batch"
+    return StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=reason, position=error.position)
+
 
 _INDEX_ENTRY = struct.Struct(">iI")
 
@@ -30,11 +153,11 @@ def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> 
     """
     base_offset = segment.base_offset
     known = terms.read_logs.get(place)
-    found = known.recovered(segment.size_bytes) if known is not None and known.base_offset == base_offset else None
+    found = None if known is None or known.base_offset != base_offset else _from_summary(known, segment.size_bytes)
     if found is not None:
         return found
     with opened(place) as source:
-        found = _summary(source, base_offset, terms).recovered(source.size_bytes)
+        found = _from_summary(_summary(source, base_offset, terms), source.size_bytes)
         return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset, terms)
 
 

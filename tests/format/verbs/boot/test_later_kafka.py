@@ -9,9 +9,8 @@ import pytest
 from format.internal_topics.decoder import decoder_for
 from format.layout import CONTROL_BIT, CONTROL_KEY
 from format.limits import DEFAULT_LIMITS
-from format.verbs.boot.boot import boot
+from format.verbs.boot.boot import boot, refusal_findings
 from format.verbs.boot.one_log.metadata_records import RecordTerms, check_records
-from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch, write_segment
 from tests.format.internal_topics.message_encoder import encode

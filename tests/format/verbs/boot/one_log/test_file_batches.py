@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from format.verbs.boot.one_log.file_batches import CorruptRecords, FileBatch, batches_from, last_batch
+from format.verbs.boot.one_log.batches import CorruptRecords, FileBatch, batches_from, last_batch
 from tests.building import batch, wrapper
 from tests.faults.mutations import damaged_bytes
 from tests.sources import BytesSource

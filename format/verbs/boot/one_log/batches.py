@@ -1,7 +1,4 @@
-"""Reads batches as a broker's file reader does: one header after the other, without a search past damage.
-
-Source: clients record FileLogInputStream, FileRecords, DefaultRecordBatch.
-"""
+"""Reads batches and index entries as a broker does: one header after the other, without a search past damage."""
 
 from __future__ import annotations
 
@@ -10,12 +7,62 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from format.codecs.checksums import crc32_of, crc32c_of
-from format.io.source import Source
-from format.layout import CONTROL_BIT, LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH, TRANSACTIONAL_BIT
+from format.errors import NotInBundle
+from format.files.index_file import broker_slot
+from format.io.bundles.opened import BundledFile
+from format.io.source import FileSource, Source
+from format.layout import (
+    CONTROL_BIT,
+    LOG_ENTRY,
+    MESSAGE_V0,
+    MIN_MESSAGE_LENGTH,
+    OFFSET_INDEX_ENTRY,
+    RECORD_BATCH,
+    TRANSACTIONAL_BIT,
+)
+from format.location import Location
+from format.log.after_damage.recorded import recorded_damage
 from format.log.batch_header import header_tables
-from format.verbs.boot.one_log.bundled_batches import ends_at, headers_in_bundle, invalid_crc
+from format.verbs.boot.broker_files import opened
+
+
+def headers_in_bundle(source: Source) -> BundledFile | None:
+    """The file in the bundle if the bundle has only its batch headers, else None."""
+    bundled = source.bundled if isinstance(source, FileSource) else None
+    return bundled if bundled is not None and bundled.has_only_headers else None
+
+
+def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
+    """Whether the reader ends at a position because a batch is cut off there.
+
+    Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
+    bundle returns them as they were.
+    """
+    if bundled.stored_bytes(position):
+        return False
+    damage = recorded_damage(bundled, position)
+    if damage is None or damage.code not in ("tail-torn", "tail-zeros"):
+        message = "the bundle does not hold what lies here, which is no batch"
+        raise NotInBundle(message, Location(source.path, position=position))
+    return damage.code == "tail-torn"
+
+
+def invalid_crc(bundled: BundledFile, source: Source, position: int, magic: int) -> str | None:
+    """The reader's message about a batch with a wrong CRC, without the computed CRC; None where the CRC is right.
+
+    Raises NotInBundle where the bundle has no such information.
+    """
+    (valid,) = bundled.crc_valid(np.array([position])).tolist()
+    if valid < 0:
+        message = "the bundle does not say whether the CRC of the batch here is right"
+        raise NotInBundle(message, Location(source.path, position=position))
+    stored_at = (RECORD_BATCH if magic >= 2 else MESSAGE_V0).offset_of("crc")
+    stored = int.from_bytes(source.read_at(position + stored_at, 4), "big")
+    return None if valid else f"Record is corrupt (stored crc = {stored},"
+
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
 _ENTRY = LOG_ENTRY.struct
@@ -171,3 +218,60 @@ def last_batch(source: Source, first: FileBatch, end: int, shown_path: Path) -> 
     for batch in batches_from(source, position, end, shown_path):
         last = batch
     return last
+
+
+_ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
+
+
+class OffsetIndexView(msgspec.Struct, frozen=True):
+    """The entries of an index file, or of one that recovery has just written."""
+
+    base_offset: int
+    content: bytes = b""
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.content) // _ENTRY_BYTES
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """Offset and position of an entry."""
+        relative, position = OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _ENTRY_BYTES)
+        return self.base_offset + relative, position
+
+    @property
+    def last_offset(self) -> int:
+        return self.entry(self.entry_count - 1)[0] if self.entry_count else self.base_offset
+
+    def position_for(self, offset: int) -> int:
+        """The position from which to search the log for an offset: that of the entry which OffsetIndex.lookup finds.
+
+        A negative position, which only an invalid entry has, stands for the start of the file.
+        """
+        slot = broker_slot(self.entry_count, lambda number: self.entry(number)[0], offset)
+        return 0 if slot < 0 else max(0, self.entry(slot)[1])
+
+
+def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
+    """The index at a path; an empty one where the path is None."""
+    if path is None:
+        return OffsetIndexView(base_offset)
+    with opened(path) as source:
+        return OffsetIndexView(base_offset, source.read_at(0, source.size_bytes))
+
+
+class LogEnd(msgspec.Struct, frozen=True):
+    """Where a log ends for a broker: the next offset, and the position after the last whole batch."""
+
+    next_offset: int
+    position: int
+    has_batches: bool
+
+
+def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path: Path) -> LogEnd:
+    """The end of a segment as a start finds it: from the last index entry on. Raises CorruptRecords."""
+    offset = index.last_offset
+    found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path)
+    if found is None:
+        return LogEnd(index.base_offset, 0, False)
+    last = last_batch(source, found, size_bytes, shown_path)
+    return LogEnd(last.next_offset, last.position + last.size_bytes, True)
