@@ -26,7 +26,7 @@ from format.internal_topics.dump_log import dump_log_contents, dump_log_json, to
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Field, Message, RecordType
 from format.layout import CONTROL_KEY, RECORD_BATCH
-from format.verbs.dump_log.contents_4_3 import as_of_4_3
+from format.verbs.dump_log.contents import as_of_4_3
 from tests.conftest import unavailable
 from tests.corpora import Corpus
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types

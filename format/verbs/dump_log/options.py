@@ -1,10 +1,12 @@
-"""Options of dump-log: Kafka's flags, and the release whose defects are repeated."""
+"""Options of dump-log: Kafka's flags, the release that is emulated; and what ends Kafka's own tool."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 import msgspec
+
+from format.errors import CorruptDataError
 
 INT32_MAX = 2**31 - 1
 
@@ -49,3 +51,18 @@ class DumpLogOptions(msgspec.Struct, frozen=True):
     @property
     def reads_records(self) -> bool:
         return self.is_deep or self.prints_contents
+
+
+class KafkaStops(CorruptDataError):
+    """Kafka's tool ends here with an exception; the message says why, in words of this program.
+
+    While a release is emulated this ends the run; otherwise only the record, batch or file that it is about.
+    """
+
+    code = "record-invalid"
+
+
+class ErrorLine(msgspec.Struct, frozen=True):
+    """A line that Kafka's tool writes to standard error."""
+
+    text: str
