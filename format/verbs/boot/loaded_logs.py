@@ -118,7 +118,7 @@ def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -
         max_index_bytes=None if image is None else image.max_index_bytes(name.topic),
     )
     on = (
-        path, terms.version, terms.index_interval_bytes, load.is_whole, load.clean, load.recovery_point,
+        path, terms.version, load.is_whole, load.clean, load.recovery_point,
         load.log_start, load.is_deleted, load.may_be_remote, load.max_index_bytes,
     )  # fmt: skip
     known = None if terms.kept is None else terms.kept.get(on)

@@ -186,7 +186,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
         step = Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
         return MetadataState(ClusterImage(), steps=[step])
-    on = path, terms.version, terms.is_release_known, terms.every_file, terms.index_interval_bytes
+    on = path, terms.version, terms.is_release_known, terms.every_file
     found: MetadataState | None = None if terms.kept is None else terms.kept.get(on)
     if found is None:
         found = _loaded(path, terms)

@@ -102,9 +102,10 @@ def problem_step(
 ) -> Step:
     """The step of an error: a refusal, or what is not known. ``path`` is for an error that this program met."""
     if isinstance(error, StopsStart):
+        topic, partition = key
         return Step(
-            Action.REFUSE, error.path, *key, position=error.position, reason=error.reason, broker_message=error.text,
-            kafka_class=error.kafka_class,
+            Action.REFUSE, error.path, topic, partition, position=error.position, reason=error.reason,
+            broker_message=error.text, kafka_class=error.kafka_class,
         )  # fmt: skip
     if isinstance(error, NotKnown):
         return Step(Action.UNKNOWN, error.path, reason=error.text)
@@ -168,12 +169,10 @@ class BootTerms(msgspec.Struct, frozen=True):
 
     ``is_release_known``: the node runs this release, and no later one. ``is_one_of_several``: the log directory may be
     one of several of its node, and the others are not known: nothing is reported that may lie in the others, and logs
-    that a broker would recover are not read. ``index_interval_bytes`` is the broker's default of
-    ``index.interval.bytes``: it decides where recovery writes index entries, which matters only in logs whose offsets
-    do not rise. ``read_logs`` are logs that the caller has read with their CRCs, by path: recovery does not read them
-    again. ``kept`` holds loaded logs between the starts of one command. ``is_broker``: whether process.roles of the
-    node has the broker, None where that is to be found. ``later`` is metadata of another node, which decides what
-    belongs to this one.
+    that a broker would recover are not read. ``read_logs`` are logs that the caller has read with their CRCs, by path:
+    recovery does not read them again. ``kept`` holds loaded logs between the starts of one command. ``is_broker``:
+    whether process.roles of the node has the broker, None where that is to be found. ``later`` is metadata of another
+    node, which decides what belongs to this one.
     """
 
     version: tuple[int, int] = (4, 4)
@@ -181,7 +180,6 @@ class BootTerms(msgspec.Struct, frozen=True):
     is_release_known: bool = True
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
-    index_interval_bytes: int = 4096
     read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
     kept: dict[tuple[Any, ...], Any] | None = None
     is_broker: bool | None = None

@@ -119,11 +119,6 @@ def int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def int64(number: int) -> int:
-    """The number as a Java long holds it, wrapped."""
-    return (number + 2**63) % 2**64 - 2**63
-
-
 def increment_sequence(sequence: int, increment: int) -> int:
     """A producer's sequence ``increment`` records later; it wraps from 2**31-1 to 0 (DefaultRecordBatch)."""
     if sequence > int32(2**31 - 1 - increment):

@@ -30,6 +30,7 @@ from format.kernel.tables import RECORD_COLUMNS
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
+from format.log.kafka_batch import BatchFacts
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
@@ -38,7 +39,6 @@ from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.dump_log.contents import Parser, prints_strings
 from format.verbs.dump_log.java_text import java_utf8
 from format.verbs.dump_log.kafka_reader import (
-    BatchFacts,
     KafkaRecord,
     batch_line,
     java_boolean,

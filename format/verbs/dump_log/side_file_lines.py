@@ -27,12 +27,13 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
+from format.log.kafka_batch import BatchFacts
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
 from format.verbs.dump_log.java_text import decrement_sequence, java_long, path_line, sibling, stem_of
-from format.verbs.dump_log.kafka_reader import BatchFacts, batch_at, kafka_walk, read_records
+from format.verbs.dump_log.kafka_reader import batch_at, kafka_walk, read_records
 from format.verbs.dump_log.log_lines import OffsetGaps
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions, ErrorLine, KafkaStops, Release
 

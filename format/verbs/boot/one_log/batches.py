@@ -1,8 +1,11 @@
-"""Reads batches and index entries as a broker does: one header after the other, without a search past damage."""
+"""Reads batches and index entries as a broker does: one header after the other, without a search past damage.
+
+A start does not check an index: it trusts every entry, and takes the last entry of the file for the last one.
+Source: clients record FileLogInputStream, FileRecords, DefaultRecordBatch; storage OffsetIndex, LogSegment.
+"""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,63 +18,21 @@ from format.files.index_file import broker_slot
 from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource, Source
 from format.layout import (
-    CONTROL_BIT,
     LOG_ENTRY,
     MESSAGE_V0,
     MIN_MESSAGE_LENGTH,
     OFFSET_INDEX_ENTRY,
     RECORD_BATCH,
-    TRANSACTIONAL_BIT,
 )
 from format.location import Location
 from format.log.after_damage.recorded import recorded_damage
 from format.log.batch_header import header_tables
+from format.log.kafka_batch import BatchFacts, decode_facts, magic_of
 from format.verbs.boot.broker_files import opened
 
-
-def headers_in_bundle(source: Source) -> BundledFile | None:
-    """The file in the bundle if the bundle has only its batch headers, else None."""
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    return bundled if bundled is not None and bundled.has_only_headers else None
-
-
-def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
-    """Whether the reader ends at a position because a batch is cut off there.
-
-    Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
-    bundle returns them as they were.
-    """
-    if bundled.stored_bytes(position):
-        return False
-    damage = recorded_damage(bundled, position)
-    if damage is None or damage.code not in ("tail-torn", "tail-zeros"):
-        message = "the bundle does not hold what lies here, which is no batch"
-        raise NotInBundle(message, Location(source.path, position=position))
-    return damage.code == "tail-torn"
-
-
-def invalid_crc(bundled: BundledFile, source: Source, position: int, magic: int) -> str | None:
-    """The reader's message about a batch with a wrong CRC, without the computed CRC; None where the CRC is right.
-
-    Raises NotInBundle where the bundle has no such information.
-    """
-    (valid,) = bundled.crc_valid(np.array([position])).tolist()
-    if valid < 0:
-        message = "the bundle does not say whether the CRC of the batch here is right"
-        raise NotInBundle(message, Location(source.path, position=position))
-    stored_at = (RECORD_BATCH if magic >= 2 else MESSAGE_V0).offset_of("crc")
-    stored = int.from_bytes(source.read_at(position + stored_at, 4), "big")
-    return None if valid else f"Record is corrupt (stored crc = {stored},"
-
-
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
-_ENTRY = LOG_ENTRY.struct
-_V2 = RECORD_BATCH.struct
-_LEGACY_TIMESTAMP = struct.Struct(">q")
-_LEGACY_TIMESTAMP_AT = MESSAGE_V0.size_bytes
-_LEGACY_CRC_FROM = MESSAGE_V0.offset_of("magic")
-_V2_CRC_FROM = RECORD_BATCH.offset_of("attributes")
 _WINDOW_BYTES = 64 * 1024
+_INDEX_ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
 
 
 class CorruptRecords(Exception):
@@ -81,32 +42,6 @@ class CorruptRecords(Exception):
         super().__init__(text)
         self.text = text
         self.position = position
-
-
-class FileBatch(msgspec.Struct, frozen=True):
-    """The header fields of a batch that the reader uses; -1 for those that a v0 or v1 message lacks."""
-
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    magic: int
-    max_timestamp: int
-    leader_epoch: int
-    producer_id: int
-    attributes: int = 0
-
-    @property
-    def is_transactional(self) -> bool:
-        return bool(self.attributes & TRANSACTIONAL_BIT)
-
-    @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL_BIT)
-
-    @property
-    def next_offset(self) -> int:
-        return _wrapped(self.last_offset + 1)
 
 
 class _Window:
@@ -125,88 +60,84 @@ class _Window:
         return self._bytes[at : at + length]
 
 
-def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iterator[FileBatch]:
+def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iterator[BatchFacts]:
     """The batches from ``start`` to ``end``, up to the first that is not whole.
 
     Raises CorruptRecords for a length that no batch can have.
     """
     window = _Window(source)
-    bundled = headers_in_bundle(source)
+    bundled = _only_headers(source)
     position = start
     while position + _UP_TO_MAGIC <= end:
-        if bundled is not None and ends_at(bundled, source, position):
+        if bundled is not None and _ends_at(bundled, source, position):
             return
         head = window.read(position, min(RECORD_BATCH.size_bytes, end - position))
-        offset, length = _ENTRY.unpack_from(head)
+        _, length = LOG_ENTRY.struct.unpack_from(head)
         if length < MIN_MESSAGE_LENGTH:
-            raise CorruptRecords(
-                f"Found record size {length} smaller than minimum record overhead ({MIN_MESSAGE_LENGTH}) in file "
-                f"{shown_path}.",
-                position,
-            )
+            least = f"minimum record overhead ({MIN_MESSAGE_LENGTH})"
+            raise CorruptRecords(f"Found record size {length} smaller than {least} in file {shown_path}.", position)
         size_bytes = LOG_ENTRY.size_bytes + length
         if position + size_bytes > end:
             return
-        yield _batch(head, window, position, size_bytes, offset)
+        magic = magic_of(head)
+        if magic >= 2 and len(head) < RECORD_BATCH.size_bytes:
+            raise CorruptRecords(f"Failed to load record batch at position {position} from the file", position)
+        yield decode_facts(head.ljust(RECORD_BATCH.size_bytes, b"\xff"), position, False)
         position += size_bytes
 
 
-def _batch(head: bytes, window: _Window, position: int, size_bytes: int, offset: int) -> FileBatch:
-    magic = int.from_bytes(head[_UP_TO_MAGIC - 1 : _UP_TO_MAGIC], "big", signed=True)
-    if magic < 2:
-        timestamp = -1
-        if magic == 1 and size_bytes >= _LEGACY_TIMESTAMP_AT + 8:
-            timestamp = _LEGACY_TIMESTAMP.unpack(window.read(position + _LEGACY_TIMESTAMP_AT, 8))[0]
-        return FileBatch(position, size_bytes, offset, offset, magic, timestamp, -1, -1)
-    if len(head) < RECORD_BATCH.size_bytes:
-        raise CorruptRecords(f"Failed to load record batch at position {position} from the file", position)
-    values = dict(zip(RECORD_BATCH.names, _V2.unpack(head), strict=True))
-    return FileBatch(
-        position,
-        size_bytes,
-        offset,
-        _wrapped(offset + values["last_offset_delta"]),
-        magic,
-        values["max_timestamp"],
-        values["leader_epoch"],
-        values["producer_id"],
-        values["attributes"],
-    )
-
-
-def _wrapped(value: int) -> int:
-    """A sum as a Java long, which overflows silently."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
-def invalid_batch(source: Source, batch: FileBatch) -> str | None:
+def invalid_batch(source: Source, batch: BatchFacts) -> str | None:
     """The reader's message about a batch whose size or CRC is wrong; None for a valid batch.
 
     For a batch in a bundle the message lacks the computed CRC, which is not known.
     """
-    bundled = headers_in_bundle(source)
+    layout = RECORD_BATCH if batch.magic >= 2 else MESSAGE_V0
+    stored_at = layout.offset_of("crc")
+    bundled = _only_headers(source)
     if bundled is not None:
-        return invalid_crc(bundled, source, batch.position, batch.magic)
+        (valid,) = bundled.crc_valid(np.array([batch.position])).tolist()
+        if valid < 0:
+            message = "the bundle does not say whether the CRC of the batch here is right"
+            raise NotInBundle(message, Location(source.path, position=batch.position))
+        stored = int.from_bytes(source.read_at(batch.position + stored_at, 4), "big")
+        return None if valid else f"Record is corrupt (stored crc = {stored},"
     data = source.read_at(batch.position, batch.size_bytes)
-    if batch.magic >= 2:
-        least, crc_from, crc_of = RECORD_BATCH.size_bytes, _V2_CRC_FROM, crc32c_of
-        stored_at = RECORD_BATCH.offset_of("crc")
-    else:
-        least, crc_from, crc_of = LOG_ENTRY.size_bytes + MIN_MESSAGE_LENGTH, _LEGACY_CRC_FROM, crc32_of
-        stored_at = MESSAGE_V0.offset_of("crc")
+    least = RECORD_BATCH.size_bytes if batch.magic >= 2 else LOG_ENTRY.size_bytes + MIN_MESSAGE_LENGTH
     if len(data) < least:
         return f"Record batch is corrupted (the size {len(data)} is smaller than the minimum allowed overhead {least})"
     stored = int.from_bytes(data[stored_at : stored_at + 4], "big")
-    computed = crc_of(memoryview(data)[crc_from:])
+    covered = memoryview(data)[layout.offset_of("attributes" if batch.magic >= 2 else "magic") :]
+    computed = crc32c_of(covered) if batch.magic >= 2 else crc32_of(covered)
     return None if stored == computed else f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
 
 
-def first_batch_reaching(source: Source, offset: int, start: int, end: int, shown_path: Path) -> FileBatch | None:
+def _only_headers(source: Source) -> BundledFile | None:
+    """The file in the bundle if the bundle has only its batch headers, else None."""
+    bundled = source.bundled if isinstance(source, FileSource) else None
+    return bundled if bundled is not None and bundled.has_only_headers else None
+
+
+def _ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
+    """Whether the reader ends at a position because a batch is cut off there.
+
+    Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
+    bundle returns them as they were.
+    """
+    if bundled.stored_bytes(position):
+        return False
+    damage = recorded_damage(bundled, position)
+    if damage is None or damage.code not in ("tail-torn", "tail-zeros"):
+        message = "the bundle does not hold what lies here, which is no batch"
+        raise NotInBundle(message, Location(source.path, position=position))
+    return damage.code == "tail-torn"
+
+
+def first_batch_reaching(source: Source, offset: int, start: int, end: int, shown_path: Path) -> BatchFacts | None:
     """The first batch from a position on whose last offset is not below ``offset``. Raises CorruptRecords."""
     return next((each for each in batches_from(source, start, end, shown_path) if each.last_offset >= offset), None)
 
 
-def last_batch(source: Source, first: FileBatch, end: int, shown_path: Path) -> FileBatch:
+def last_batch(source: Source, first: BatchFacts, end: int, shown_path: Path) -> BatchFacts:
     """The last whole batch before ``end``, searched for from the batch ``first`` on. Raises CorruptRecords.
 
     ``header_tables`` finds its place quickly: the reader accepts every header that it accepts.
@@ -220,9 +151,6 @@ def last_batch(source: Source, first: FileBatch, end: int, shown_path: Path) -> 
     return last
 
 
-_ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
-
-
 class OffsetIndexView(msgspec.Struct, frozen=True):
     """The entries of an index file, or of one that recovery has just written."""
 
@@ -231,11 +159,11 @@ class OffsetIndexView(msgspec.Struct, frozen=True):
 
     @property
     def entry_count(self) -> int:
-        return len(self.content) // _ENTRY_BYTES
+        return len(self.content) // _INDEX_ENTRY_BYTES
 
     def entry(self, number: int) -> tuple[int, int]:
         """Offset and position of an entry."""
-        relative, position = OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _ENTRY_BYTES)
+        relative, position = OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _INDEX_ENTRY_BYTES)
         return self.base_offset + relative, position
 
     @property

@@ -16,14 +16,15 @@ from format.layout import PRODUCER_SNAPSHOT_SUFFIX
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import plain_marker
+from format.log.kafka_batch import BatchFacts
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.boot.broker_files import PartitionFiles, file_name, offset_of_name, stop_at_pipe
-from format.verbs.boot.one_log.batches import FileBatch
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, FailsSnapshot, StopsStart
 
 #: From this release on a generated class reads the value of a marker, which fails at the end of the bytes.
 _GENERATED_SINCE = (4, 1)
+_CLASS = "ProducerStateManager"
 #: What a broker logs whatever the exception is.
 _ANY_ERROR = "There was an error in one of the threads during logs loading"
 
@@ -57,10 +58,10 @@ class Replay:
         self._path = path
         self._terms = terms
         self._recovers = recovers
-        self._completed: list[tuple[int, FileBatch]] = []
+        self._completed: list[tuple[int, BatchFacts]] = []
         self._last_aborted: int | None = None
 
-    def take(self, batch: FileBatch) -> None:
+    def take(self, batch: BatchFacts) -> None:
         """Take the next batch."""
         producer_id, state = batch.producer_id, self._state
         if producer_id < 0:
@@ -75,45 +76,37 @@ class Replay:
                 state.by_producer[producer_id] = batch.base_offset
                 state.first_offsets.add(batch.base_offset)
         elif producer_id in state.by_producer:
-            self._stop(
-                batch,
-                f"Expected transactional write from producer {producer_id} at offset",
-                f"a batch outside of a transaction, while producer {producer_id} has one open since offset "
-                f"{state.by_producer[producer_id]}",
-            )
+            text = f"Expected transactional write from producer {producer_id} at offset"
+            since = f"while producer {producer_id} has one open since offset {state.by_producer[producer_id]}"
+            self._stop(batch, text, f"a batch outside of a transaction, {since}")
 
     def finish(self) -> None:
         """Complete the transactions that ended."""
         for first_offset, batch in self._completed:
             self._remove(first_offset, batch)
 
-    def _complete(self, batch: FileBatch, first_offset: int, *, is_aborted: bool) -> None:
+    def _complete(self, batch: BatchFacts, first_offset: int, *, is_aborted: bool) -> None:
         if not self._recovers:
             self._completed.append((first_offset, batch))
             return
         if is_aborted:
             if self._last_aborted is not None and batch.base_offset <= self._last_aborted:
-                self._stop(
-                    batch,
+                text = (
                     f"The last offset of appended transactions must increase sequentially, but {batch.base_offset} is "
-                    f"not greater than current last offset {self._last_aborted}",
-                    "the transaction index cannot hold an aborted transaction that ends before another one",
-                    "TransactionIndex",
+                    f"not greater than current last offset {self._last_aborted}"
                 )
+                reason = "the transaction index cannot hold an aborted transaction that ends before another one"
+                self._stop(batch, text, reason, "TransactionIndex")
             self._last_aborted = batch.base_offset
         self._remove(first_offset, batch)
 
-    def _remove(self, first_offset: int, batch: FileBatch) -> None:
+    def _remove(self, first_offset: int, batch: BatchFacts) -> None:
         if first_offset not in self._state.first_offsets:
-            self._stop(
-                batch,
-                "Attempted to complete transaction",
-                f"two transactions begin at offset {first_offset}, and a broker can end only one of them",
-                "ProducerStateManager",
-            )
+            reason = f"two transactions begin at offset {first_offset}, and a broker can end only one of them"
+            self._stop(batch, "Attempted to complete transaction", reason, _CLASS)
         self._state.first_offsets.remove(first_offset)
 
-    def _marker_aborts(self, batch: FileBatch) -> bool | None:
+    def _marker_aborts(self, batch: BatchFacts) -> bool | None:
         """Whether a control batch ends a transaction as aborted; None where it holds no record, or is not known."""
         limits, where = self._terms.limits, BatchRange(batch.position, batch.position + batch.size_bytes)
         try:
@@ -134,7 +127,7 @@ class Replay:
             pass  # a broker's exception depends on what is wrong
         return self._stop(batch, _ANY_ERROR, "the records of a control batch cannot be read")
 
-    def _aborts(self, batch: FileBatch, key: bytes | None, value: bytes | None) -> bool:
+    def _aborts(self, batch: BatchFacts, key: bytes | None, value: bytes | None) -> bool:
         """Read a marker as a broker does."""
         key_bytes, value_bytes = layout.CONTROL_KEY.size_bytes, layout.END_TRANSACTION_MARKER.size_bytes
         if key is None:
@@ -163,12 +156,9 @@ class Replay:
             self._stop(batch, text, f"the value of an end transaction marker has version {version}")
         return name == "ABORT"
 
-    def _stop(self, batch: FileBatch, text: str, reason: str, kafka_class: str = "ProducerAppendInfo") -> NoReturn:
+    def _stop(self, batch: BatchFacts, text: str, reason: str, kafka_class: str = "ProducerAppendInfo") -> NoReturn:
         words = f"{reason} (offset {batch.base_offset}): the broker cannot rebuild the producers' state"
-        raise StopsStart(text, kafka_class, path=self._path, reason=words, position=batch.position)
-
-
-_CLASS = "ProducerStateManager"
+        raise StopsStart(text, kafka_class, self._path, words, batch.position)
 
 
 class ProducerFiles:
@@ -240,14 +230,9 @@ class ProducerFiles:
         try:
             self._files.check_opens(name, _CLASS)
         except FailsLogDir as error:
-            raise FailsSnapshot(error.text, _CLASS, path=error.path, reason=error.reason) from error
-        self._files.step(
-            Action.REBUILD_SNAPSHOT,
-            name,
-            f"the state of producers at offset {self.map_end} is written",
-            offset=self.map_end,
-            kafka_class=_CLASS,
-        )
+            raise FailsSnapshot(error.text, _CLASS, error.path, error.reason) from error
+        reason = f"the state of producers at offset {self.map_end} is written"
+        self._files.step(Action.REBUILD_SNAPSHOT, name, reason, offset=self.map_end, kafka_class=_CLASS)
         self._files.create(name)
         self._taken[self.map_end] = dict(self.transactions.by_producer)
         self.known[self.map_end] = name
@@ -263,11 +248,9 @@ def open_in_snapshot(path: Path, limits: Limits) -> dict[int, int] | str:
         found = producer_snapshot.read(path, limits)
     except KafkaLogError as error:
         return error.message
-    if found.version is None:
-        return "Snapshot failed schema validation"
-    if found.version != producer_snapshot.CURRENT_VERSION:
+    if found.version not in (None, producer_snapshot.CURRENT_VERSION):
         return f"Snapshot contained an unknown file version {found.version}"
-    if found.stored_entry_count is None or found.stored_entry_count != found.entry_count:
+    if found.stored_entry_count != found.entry_count:
         return "Snapshot failed schema validation"
     if not found.crc_valid:
         return "Snapshot is corrupt (CRC is no longer valid)"

@@ -28,6 +28,10 @@ from format.verbs.boot.one_log.batches import (
 )
 from format.verbs.boot.steps import BootTerms, NotKnown, ReadLog, StopsStart
 
+#: The broker's default of index.interval.bytes: where recovery writes index entries, which matters only in logs whose
+#: offsets do not rise.
+_INDEX_INTERVAL_BYTES = 4096
+
 
 class Recovered(msgspec.Struct):
     """A segment after recovery: its valid bytes, its end, and the broker's message where it was truncated.
@@ -39,7 +43,6 @@ class Recovered(msgspec.Struct):
     size_bytes: int
     end: LogEnd
     valid_bytes: int = 0
-    last_offset: int | None = None
     map_end_offset: int | None = None  # the offset after the last v2 batch, up to which the producers' state goes
     has_transactions: bool = False  # a producer's transactional or control batches
     message: str | None = None
@@ -65,7 +68,6 @@ def _from_summary(log: ReadLog, size_bytes: int) -> Recovered | None:
         size_bytes,
         LogEnd(next_offset, size_bytes, log.last_offset is not None),
         valid_bytes=size_bytes,
-        last_offset=log.last_offset,
         map_end_offset=log.map_end_offset,
         has_transactions=log.has_transactions,
         epochs=log.epochs,
@@ -140,10 +142,7 @@ class LoadedLog(msgspec.Struct, frozen=True):
 def reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
     """The end of a start at which the broker's reader fails."""
     reason = f"the broker reads the log {purpose}, and stops at bytes that are not a batch"
-    return StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=reason, position=error.position)
-
-
-_INDEX_ENTRY = struct.Struct(">iI")
+    return StopsStart(error.text, "FileLogInputStream.nextBatch", path, reason, error.position)
 
 
 def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> Recovered:
@@ -158,7 +157,7 @@ def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> 
         return found
     with opened(place) as source:
         found = _from_summary(_summary(source, base_offset, terms), source.size_bytes)
-        return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset, terms)
+        return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset)
 
 
 def emptied_segment(path: Path | None, shown_path: Path, base_offset: int) -> Recovered:
@@ -186,7 +185,7 @@ def _summary(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
     return log
 
 
-def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
+def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset: int) -> Recovered:
     """Read batch by batch, and make index entries as the broker does: one that it cannot add ends recovery."""
     found = Recovered(source.size_bytes, LogEnd(base_offset, 0, False))
     index = bytearray()
@@ -204,16 +203,14 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
                 _overflow(source, base_offset, relative, shown_path)
             if batch.max_timestamp > greatest:
                 greatest, offset_of_greatest = batch.max_timestamp, batch.last_offset
-            if found.valid_bytes - indexed_at > terms.index_interval_bytes:
+            if found.valid_bytes - indexed_at > _INDEX_INTERVAL_BYTES:
                 if index and batch.last_offset <= indexed_offset:
                     found.is_emptied = True
-                    found.message = (
-                        f"Attempt to append an offset {batch.last_offset} to position "
-                        f"{len(index) // OFFSET_INDEX_ENTRY.size_bytes} no larger than the last offset appended "
-                        f"({indexed_offset})"
-                    )
+                    where = f"position {len(index) // OFFSET_INDEX_ENTRY.size_bytes}"
+                    after = f"no larger than the last offset appended ({indexed_offset})"
+                    found.message = f"Attempt to append an offset {batch.last_offset} to {where} {after}"
                     break
-                index += _INDEX_ENTRY.pack(relative, found.valid_bytes)
+                index += struct.pack(">iI", relative, found.valid_bytes)
                 indexed_offset, indexed_at = batch.last_offset, found.valid_bytes
                 if time_entry is not None and offset_of_greatest < time_entry[1]:
                     found.is_emptied = True
@@ -222,7 +219,6 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
                 if time_entry is None or greatest > time_entry[0]:
                     time_entry = (greatest, offset_of_greatest)
             found.valid_bytes += batch.size_bytes
-            found.last_offset = batch.last_offset
             if batch.magic >= 2:
                 if batch.leader_epoch > last_epoch:
                     last_epoch = batch.leader_epoch
@@ -232,7 +228,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
     except CorruptRecords as error:
         found.message = error.text
     if found.is_emptied:
-        found.valid_bytes, found.last_offset, index = 0, None, bytearray()
+        found.valid_bytes, index = 0, bytearray()
     found.index = OffsetIndexView(base_offset, bytes(index))
     found.end = log_end(source, found.valid_bytes, found.index, shown_path)
     return found
@@ -244,9 +240,6 @@ def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: P
     last_relative = end.next_offset - 1 - base_offset
     if end.next_offset > base_offset and not 0 <= last_relative <= MAX_RELATIVE_OFFSET:
         raise NotKnown("the segment's offsets overflow its index; the broker splits it into several", shown_path)
-    raise StopsStart(
-        f"Split operation is only permitted for segments with overflow, and the problem path is {shown_path}",
-        "LocalLog.splitOverflowedSegment",
-        path=shown_path,
-        reason=f"a batch's offset lies {relative} past the segment's base offset, which its index cannot hold",
-    )
+    text = f"Split operation is only permitted for segments with overflow, and the problem path is {shown_path}"
+    reason = f"a batch's offset lies {relative} past the segment's base offset, which its index cannot hold"
+    raise StopsStart(text, "LocalLog.splitOverflowedSegment", shown_path, reason)

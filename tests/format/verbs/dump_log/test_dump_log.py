@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
+from format.log.kafka_batch import int64
 from format.scan.drivers import open_driver
 from format.scan.forked import ForkedDriver
 from format.scan.protocol import LogUnit
@@ -26,7 +27,6 @@ from format.verbs.dump_log.java_text import (
     hash_map_order,
     increment_sequence,
     int32,
-    int64,
     java_utf8,
     normalised,
     split_files,
