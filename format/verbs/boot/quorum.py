@@ -57,7 +57,7 @@ from format.verbs.boot.broker_files import (
 )
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity
 from format.verbs.boot.loaded_logs import stored_topic_id
-from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, invalid_batch
+from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, valid_batches
 from format.verbs.boot.one_log.checkpoints import BadText, EpochCache, read_lines
 from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_metadata_level, check_records
@@ -258,10 +258,7 @@ def _snapshot_end(snapshot_id: tuple[int, int], path: Path, terms: BootTerms) ->
             text = 'MemoryRecords.firstBatchSize()" is null'
             raise StopsStart(text, kafka_class, path, f"{reason}; this one is too short for a batch")
         try:
-            for batch in batches_from(source, 0, source.size_bytes, path):
-                wrong = invalid_batch(source, batch)
-                if wrong is not None:
-                    raise CorruptRecords(wrong, batch.position)
+            for batch in valid_batches(source, path):
                 end = batch.position + batch.size_bytes
         except CorruptRecords as error:
             text = error.text

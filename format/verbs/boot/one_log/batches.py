@@ -86,7 +86,16 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
         position += size_bytes
 
 
-def invalid_batch(source: Source, batch: BatchFacts) -> str | None:
+def valid_batches(source: Source, shown_path: Path) -> Iterator[BatchFacts]:
+    """The whole batches of a file, up to the first whose size or CRC is wrong. Raises CorruptRecords for that."""
+    for batch in batches_from(source, 0, source.size_bytes, shown_path):
+        wrong = _invalid_batch(source, batch)
+        if wrong is not None:
+            raise CorruptRecords(wrong, batch.position)
+        yield batch
+
+
+def _invalid_batch(source: Source, batch: BatchFacts) -> str | None:
     """The reader's message about a batch whose size or CRC is wrong; None for a valid batch.
 
     For a batch in a bundle the message lacks the computed CRC, which is not known.

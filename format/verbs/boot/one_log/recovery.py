@@ -20,11 +20,10 @@ from format.verbs.boot.one_log.batches import (
     CorruptRecords,
     LogEnd,
     OffsetIndexView,
-    batches_from,
     first_batch_reaching,
-    invalid_batch,
     log_end,
     read_index,
+    valid_batches,
 )
 from format.verbs.boot.steps import BootTerms, NotKnown, ReadLog, StopsStart
 
@@ -194,10 +193,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
     time_entry: tuple[int, int] | None = None
     last_epoch = -1
     try:
-        for batch in batches_from(source, 0, source.size_bytes, shown_path):
-            wrong = invalid_batch(source, batch)
-            if wrong is not None:
-                raise CorruptRecords(wrong, batch.position)
+        for batch in valid_batches(source, shown_path):
             relative = batch.last_offset - base_offset
             if not 0 <= relative <= MAX_RELATIVE_OFFSET:
                 _overflow(source, base_offset, relative, shown_path)
