@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format.kafka_uuid import is_reserved
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot.directories import LogDirState
 from format.verbs.boot.loaded_logs import FoundLog, LogsState, lost_range

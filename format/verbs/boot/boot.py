@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity, finding
-from format.io import broker_lock
-from format.io.remote_path import is_on_disk, is_there
+from format.io import live_broker
+from format.io.session import is_on_disk, is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES
 from format.limits import Limits
 from format.location import Location
@@ -90,7 +90,7 @@ class _Start:
             *(
                 NotKnown("a broker runs on this log directory, and changes it", path)
                 for path in log_dirs
-                if broker_lock.probe(path / LOCK).is_held
+                if live_broker.probe(path / LOCK).is_held
             ),
             *closed_to_the_owner(log_dirs),
         )
@@ -284,7 +284,7 @@ def refusal_findings(
     There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
     ``kept`` takes what another simulated start of the same command need not read again.
     """
-    if broker_lock.probe(log_dir / LOCK).is_held:
+    if live_broker.probe(log_dir / LOCK).is_held:
         return
     version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)

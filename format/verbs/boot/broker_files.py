@@ -18,7 +18,7 @@ import msgspec
 
 from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT64_RANGE, decode_integer
-from format.io.remote_path import Entry, entries_of, is_on_disk, is_there
+from format.io.session import Entry, entries_of, is_on_disk, is_there
 from format.io.source import FileSource, os_reason
 from format.layout import (
     CLEAN_SHUTDOWN,
@@ -30,8 +30,7 @@ from format.layout import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from format.location import Location
-from format.node.partition import parse_partition_dir
-from format.node.segment import segment_file_name
+from format.node.partition import parse_partition_dir, segment_file_name
 from format.verbs.boot.steps import Action, FailsLogDir, NotKnown, Step, StopsStart
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from format.errors import KafkaLogError
 from format.files.side_file import INT32_RANGE, decode_integer
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -24,7 +24,7 @@ from format.layout import (
     REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.verbs.boot.broker_files import exists, stop_at_pipe, why_closed
 from format.verbs.boot.one_log.checkpoints import BadText, read_offsets
 from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart, problem_step

@@ -11,10 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.layout import CLEAN_SHUTDOWN, LOG_SUFFIX, PARTITION_METADATA
 from format.limits import Limits
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot.broker_files import PartitionFiles, is_directory, is_seen, read_partition_files, stop_at_pipe
 from format.verbs.boot.directories import LogDirState, LogName, log_name

@@ -25,7 +25,7 @@ from format.errors import KafkaLogError
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
 from format.internal_topics.decoder import decoder_for
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
 from format.layout import (

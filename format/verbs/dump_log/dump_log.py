@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,11 +13,11 @@ import msgspec
 from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
-from format.io.remote_path import absolute as absolute_path
-from format.io.remote_path import entries_of, path_of
+from format.io.session import absolute as absolute_path
+from format.io.session import entries_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.verbs.dump_log.contents import deprecation_lines, parser_for
@@ -98,7 +99,7 @@ def dump_log(
     for given in files:
         path = normalised(given)
         yield path_line(path, "", before="Dumping ")
-        mismatches = seen.setdefault(str(absolute_path(path_of(path))), Mismatches())
+        mismatches = seen.setdefault(str(absolute_path(options.session.path(path))), Mismatches())
         try:
             yield from _file_items(path, options, limits, mismatches, jobs)
         except WorkerDied:
@@ -138,12 +139,12 @@ def _log_items(
     location = location_of_file(path)
     next_base_offset = None
     if location.base_offset is not None:
-        base_offsets = _base_offsets(os.path.dirname(path) or ".")
+        base_offsets = _base_offsets(options.place(os.path.dirname(path) or "."))
         next_base_offset = next((each for each in base_offsets if each > location.base_offset), None)
-    log = LogUnit(path_of(path), location, None, next_base_offset)
+    log = LogUnit(options.session.path(path), location, None, next_base_offset)
     name = os.fsencode(name_of(path))
     make = partial(LogLines, log=log, name=name, options=options, parse=parse, limits=limits)
-    with FileSource(path) as source:  # an error names the path as it was given
+    with FileSource(options.place(path)) as source:  # an error names the path as it was given
         if options.emulate is not None:
             lines = make(source)
             yield from lines.emulated_lines()
@@ -170,7 +171,7 @@ def _heading(path: str, suffix: str) -> bytes:
 
 
 @cache
-def _base_offsets(directory: str) -> list[int]:
+def _base_offsets(directory: str | Path) -> list[int]:
     """The base offsets of the logs in a directory, in order."""
     try:
         with entries_of(directory) as entries:

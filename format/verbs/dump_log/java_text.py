@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.verbs.dump_log.options import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")

@@ -20,7 +20,7 @@ from format.errors import InputError
 from format.files import offset_index, producer_snapshot, time_index, transaction_index
 from format.files.index_file import broker_slot
 from format.findings import Finding, Severity, finding
-from format.io.remote_path import entries_of, is_there, path_of
+from format.io.session import entries_of, is_there, path_of
 from format.io.source import FileSource, Source
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
@@ -31,7 +31,7 @@ from format.log.kafka_batch import BatchFacts
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.verbs.dump_log.java_text import decrement_sequence, java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import batch_at, kafka_walk, read_records
 from format.verbs.dump_log.log_lines import OffsetGaps
@@ -48,13 +48,15 @@ class Mismatches(msgspec.Struct):
     gaps: OffsetGaps | None = None
 
 
-def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:
+def header_tables(
+    path: str | os.PathLike[str], limits: Limits
+) -> tuple[list[BatchTable], int | None, InputError | None]:
     """The tables of all batches, the position of the first damage (None for none), and why the file cannot be read.
 
     Wrapped messages are decompressed, since a wrapper's header does not hold its first offset.
     """
     try:
-        with FileSource(os.fspath(path)) as source:
+        with FileSource(path) as source:
             for with_bodies in (False, True):
                 tables: list[BatchTable] = []
                 damaged_from = None
@@ -84,9 +86,9 @@ def offset_index_lines(
         return
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = offset_index.read(path, base_offset, limits)
+    index = offset_index.read(options.place(path), base_offset, limits)
     log = sibling(path, LOG_SUFFIX)
-    tables, damage, missing = header_tables(log, limits)
+    tables, damage, missing = header_tables(options.place(log), limits)
     if not index.entry_count and not (index.padding_bytes and tables):
         yield path_line(path, " is empty.")
         return
@@ -173,7 +175,7 @@ def time_index_lines(
         return
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = time_index.read(path, base_offset, limits)
+    index = time_index.read(options.place(path), base_offset, limits)
     for problem in index.problems:
         yield finding(problem.code, location.at(position=problem.position, length=problem.length), problem.message)
     if options.checks_sanity_only:
@@ -185,7 +187,7 @@ def time_index_lines(
         yield b"".join([b"timestamp: %d offset: %d\n" % each for each in rows])
         if not index.entry_count and index.padding_bytes:
             yield (b"timestamp: 0 offset: %d\n" % base_offset)  # Kafka takes the first of the zeros for an entry
-    tables, damage, missing = header_tables(sibling(path, LOG_SUFFIX), limits)
+    tables, damage, missing = header_tables(options.place(sibling(path, LOG_SUFFIX)), limits)
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
         return
@@ -196,7 +198,7 @@ def time_index_lines(
     if damage is not None:
         before = [table.last_offset[table.position < damage] for table in tables]
         damaged_after = max((int(each.max()) for each in before if len(each)), default=base_offset - 1)
-    is_closed = bool(later_segment_exists(path_of(path), base_offset))
+    is_closed = bool(later_segment_exists(options.session.path(path), base_offset))
     for found in check.findings(damaged_after, is_closed=is_closed):
         if found.severity >= Severity.ERROR:
             yield found
@@ -324,7 +326,7 @@ def transaction_index_lines(
     is_emulated = options.emulate is not None
     if is_emulated:
         java_long(stem_of(path))
-    index = transaction_index.read(path, location.base_offset or 0, limits)
+    index = transaction_index.read(options.place(path), location.base_offset or 0, limits)
     versions = (index.versions >> 8 if is_emulated else index.versions).tolist()
     if is_emulated and any(version > 0 for version in versions):
         raise KafkaStops(f"an entry of {path} has an unknown version")
@@ -341,7 +343,7 @@ def producer_snapshot_lines(
 ) -> Iterator[bytes | Finding | ErrorLine]:
     """A line for each producer; as in Kafka, no lines for a snapshot that cannot be trusted."""
     location = location_of_file(path)
-    snapshot = producer_snapshot.read(path, limits)
+    snapshot = producer_snapshot.read(options.place(path), limits)
     stored = snapshot.stored_entry_count
     is_readable = snapshot.version == producer_snapshot.CURRENT_VERSION and stored == snapshot.entry_count
     if options.emulate is None:

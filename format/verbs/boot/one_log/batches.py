@@ -15,8 +15,7 @@ import numpy as np
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import NotInBundle
 from format.files.index_file import broker_slot
-from format.io.bundles.opened import BundledFile
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, HeadersOnly, Source
 from format.layout import (
     LOG_ENTRY,
     MESSAGE_V0,
@@ -120,13 +119,12 @@ def _invalid_batch(source: Source, batch: BatchFacts) -> str | None:
     return None if stored == computed else f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
 
 
-def _only_headers(source: Source) -> BundledFile | None:
+def _only_headers(source: Source) -> HeadersOnly | None:
     """The file in the bundle if the bundle has only its batch headers, else None."""
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    return bundled if bundled is not None and bundled.has_only_headers else None
+    return source.headers_only if isinstance(source, FileSource) else None
 
 
-def _ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
+def _ends_at(bundled: HeadersOnly, source: Source, position: int) -> bool:
     """Whether the reader ends at a position because a batch is cut off there.
 
     Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
