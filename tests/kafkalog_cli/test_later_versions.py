@@ -163,7 +163,7 @@ def test_whether_a_later_broker_starts_is_not_known(run_kafkalog_many: RunMany, 
     unknown, refused = run_kafkalog_many(boots)
     (step,) = [row for row in unknown.check(3).rows("boot_step") if row["action"] == "unknown"]
     assert step["reason"].startswith("the metadata record at offset 2 cannot be read (")
-    assert step["reason"].endswith(": a broker of a later release may read this, and up to Kafka 4.4 would refuse")
+    assert step["reason"].endswith(": a broker of a later release may read it, and one up to Kafka 4.4 refuses")
     assert [(row["code"], row["offset"]) for row in unknown.rows("finding")] == [("version-unknown", 2)]
     assert "It cannot be predicted whether a 4.4 broker would start" in unknown.stderr
     assert next(row["action"] for row in refused.check(1).rows("boot_step")) == "refuse"

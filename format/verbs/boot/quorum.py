@@ -153,7 +153,7 @@ def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: Boo
 def _later(words: str, path: Path, terms: BootTerms) -> NotKnown:
     """What the known releases cannot read, and a later one may."""
     release = ".".join(map(str, terms.version))
-    return NotKnown(f"{words}: a broker of a later release may read this, and up to Kafka {release} would refuse", path)
+    return NotKnown(f"{words}: a broker of a later release may read it, and one up to Kafka {release} refuses", path)
 
 
 class MetadataState(msgspec.Struct):
