@@ -197,3 +197,15 @@ def test_a_later_metadata_version_is_not_known(
     steps = [row for row in run.check(code).rows("boot_step") if row["action"] in ("unknown", "refuse")]
     assert [row["action"] for row in steps] == [action]
     assert f"metadata.version has level {level}" in steps[0]["reason"]
+
+
+def test_a_later_record_of_the_bootstrap_metadata_is_not_known(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    node = node_with_metadata(tmp_path / "node", [])
+    shutil.rmtree(node / "orders-0")  # a stray
+    (node / "bootstrap.checkpoint").write_bytes(LATER_RECORDS["type"])
+    boots = [("boot", "--format", "jsonl", *words, node) for words in ((), ("--kafka-version", "4.4"))]
+    unknown, refused = run_kafkalog_many(boots)
+    (step,) = [row for row in unknown.check(3).rows("boot_step") if row["action"] in ("unknown", "refuse")]
+    assert step["path"].endswith("bootstrap.checkpoint")
+    assert "a broker of a later release may read it" in step["reason"]
+    refused.check(1)

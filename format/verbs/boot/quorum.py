@@ -133,21 +133,24 @@ def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | 
 
 def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: BootTerms) -> dict[str, Any]:
     """The fields of a record that sets a feature, none of another one. Raises StopsStart, NotKnown."""
-    decoder, words = decoder_for(CLUSTER_METADATA_TOPIC), ""
+    decoder = decoder_for(CLUSTER_METADATA_TOPIC)
+    if decoder is None:
+        return {}
+    words = "a record without a value, or of a type that this program does not know"
     try:
-        decoded = None if decoder is None else decoder.decode_value(None, value)
+        decoded = decoder.decode_value(None, value)
     except KafkaLogError as error:
-        decoded, words = None, str(error)
-    if decoder is None or decoded is None or decoded.data is None:
-        if decoder is not None and decoded is not None and decoded.type_id is not None and not terms.is_release_known:
-            known = decoder.record_types.get(decoded.type_id)
-            newest = max(decoder.record_types) if known is None else known.value.versions.highest
-            if (decoded.type_id if known is None else decoded.version or 0) > newest:
-                raise _later("a record of the bootstrap metadata cannot be read", path, terms)
-        words = words or "a record without a value, or of a type that this program does not know"
-        text = "unable to deserialize record"
-        raise StopsStart(text, _BOOTSTRAP, path, f"{_BOOTSTRAP_REASON}: {words}", position)
-    return decoded.data if decoded.record_type == "FEATURE_LEVEL_RECORD" else {}
+        words = str(error)
+    else:
+        if decoded.data is not None:
+            return decoded.data if decoded.record_type == "FEATURE_LEVEL_RECORD" else {}
+        kind = decoder.record_types.get(decoded.type_id or 0)
+        is_later = (decoded.type_id or 0) > max(decoder.record_types)
+        is_later |= kind is not None and (decoded.version or 0) > kind.value.versions.highest
+        if is_later and not terms.is_release_known:
+            raise _later("a record of the bootstrap metadata cannot be read", path, terms)
+    reason = f"{_BOOTSTRAP_REASON}: {words}"
+    raise StopsStart("unable to deserialize record", _BOOTSTRAP, path, reason, position)
 
 
 def _later(words: str, path: Path, terms: BootTerms) -> NotKnown:
