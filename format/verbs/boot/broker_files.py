@@ -33,6 +33,11 @@ from format.location import Location
 from format.node.partition import parse_partition_dir, segment_file_name
 from format.verbs.boot.steps import Action, FailsLogDir, NotKnown, Step, StopsStart
 
+_READ, _WRITE, _SEARCH = 4, 2, 1
+_OPENED_TO_WRITE = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_STAYS = "the file stays as it is"
+_WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
+
 
 def exists(path: Path) -> bool:
     """Whether a path leads to something, as Java's File.exists."""
@@ -132,10 +137,6 @@ def stop_at_pipe(path: Path, kafka_class: str) -> None:
         raise StopsStart(None, kafka_class, path=path, reason=reason)
 
 
-_READ, _WRITE, _SEARCH = 4, 2, 1
-_OPENED_TO_WRITE = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-
-
 def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
     """The log directories that the user of this program may not list."""
     found = []
@@ -224,10 +225,6 @@ def _words(closed: list[tuple[str, os.stat_result]], owner: int) -> str:
         f"the owner of the log directory, user {owner}, cannot open {first} (user {status.st_uid}, mode "
         f"{stat.S_IMODE(status.st_mode):04o}){more}: a broker that runs as that user fails on it"
     )
-
-
-_STAYS = "the file stays as it is"
-_WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
 
 
 class PartitionFiles(msgspec.Struct):

@@ -20,24 +20,6 @@ from format.verbs.dump_log.options import Contents, DumpLogOptions, KafkaStops, 
 _LATER_TYPES = {layout.CLUSTER_METADATA_TOPIC: {29}}
 #: Later fields are tagged: they are skipped, and not printed.
 _LATER_FIELDS = {"StreamsGroupMetadataValue": {"storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch"}}
-
-
-def as_of_4_3(decoder: Decoder) -> Decoder:
-    """The decoder of the same topic in that release."""
-    later = _LATER_TYPES.get(decoder.topic, ())
-    known = [each for number, each in decoder.record_types.items() if number not in later]
-    types = tuple(replace(each, value=_message(each.value)) for each in known)
-    kind = FramedDecoder if isinstance(decoder, FramedDecoder) else CoordinatorDecoder
-    return kind(decoder.topic, types)
-
-
-def _message(message: Message) -> Message:
-    later = _LATER_FIELDS.get(message.name)
-    if later is None:
-        return message
-    return replace(message, fields=tuple(each for each in message.fields if each.name not in later))
-
-
 #: The newest type of record in __consumer_offsets whose key 3.9.1 prints.
 _LAST_GROUP_TYPE = 8
 _LAST_METADATA_TYPE = 27
@@ -61,8 +43,25 @@ _TRANSACTION_STATES = (
     "Dead",
     "PrepareEpochFence",
 )
-
 Texts = tuple[bytes | None, bytes | None]
+_PACKAGE = "org.apache.kafka.tools.api."
+_OLD_PACKAGE = "kafka.serializer."
+
+
+def as_of_4_3(decoder: Decoder) -> Decoder:
+    """The decoder of the same topic in that release."""
+    later = _LATER_TYPES.get(decoder.topic, ())
+    known = [each for number, each in decoder.record_types.items() if number not in later]
+    types = tuple(replace(each, value=_message(each.value)) for each in known)
+    kind = FramedDecoder if isinstance(decoder, FramedDecoder) else CoordinatorDecoder
+    return kind(decoder.topic, types)
+
+
+def _message(message: Message) -> Message:
+    later = _LATER_FIELDS.get(message.name)
+    if later is None:
+        return message
+    return replace(message, fields=tuple(each for each in message.fields if each.name not in later))
 
 
 class ParserOf39:
@@ -176,10 +175,6 @@ def _no_key(offset: int) -> KafkaStops:
 def _encoded(text: str | None) -> bytes | None:
     """The text in UTF-8. As in Java, a character that UTF-8 cannot encode becomes a question mark."""
     return None if text is None else text.encode("utf-8", "replace")
-
-
-_PACKAGE = "org.apache.kafka.tools.api."
-_OLD_PACKAGE = "kafka.serializer."
 
 
 class Parser(Protocol):

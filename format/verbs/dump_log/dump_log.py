@@ -37,6 +37,15 @@ from format.verbs.dump_log.side_file_lines import (
 CHUNK_BYTES = 2 * MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)
+Item = bytes | memoryview | ErrorLine | Finding
+#: How many digits a snapshot's name has for its end offset and, after a dash, for its epoch.
+_OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
+_SIDE_FILES: dict[str, Callable[..., Iterator[Item]]] = {
+    layout.OFFSET_INDEX_SUFFIX: offset_index_lines,
+    layout.TIME_INDEX_SUFFIX: time_index_lines,
+    layout.PRODUCER_SNAPSHOT_SUFFIX: producer_snapshot_lines,
+    layout.TRANSACTION_INDEX_SUFFIX: transaction_index_lines,
+}
 
 
 class DumpLogScan(msgspec.Struct, frozen=True):
@@ -72,17 +81,6 @@ class DumpLogScan(msgspec.Struct, frozen=True):
             else:
                 yield part
         yield gaps
-
-
-Item = bytes | memoryview | ErrorLine | Finding
-#: How many digits a snapshot's name has for its end offset and, after a dash, for its epoch.
-_OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
-_SIDE_FILES: dict[str, Callable[..., Iterator[Item]]] = {
-    layout.OFFSET_INDEX_SUFFIX: offset_index_lines,
-    layout.TIME_INDEX_SUFFIX: time_index_lines,
-    layout.PRODUCER_SNAPSHOT_SUFFIX: producer_snapshot_lines,
-    layout.TRANSACTION_INDEX_SUFFIX: transaction_index_lines,
-}
 
 
 def dump_log(

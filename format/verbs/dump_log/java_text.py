@@ -12,6 +12,7 @@ from format.io.session import is_remote
 from format.verbs.dump_log.options import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")
+_AS_JAVA = "kafkalog-java-replacement"
 
 
 def split_files(value: str) -> list[str]:
@@ -57,9 +58,6 @@ def java_long(text: str) -> int:
 def path_line(path: str, rest: str, *, before: str = "") -> bytes:
     """A line that contains a path, with the path's bytes as the user gave them."""
     return before.encode() + os.fsencode(path) + rest.encode() + b"\n"
-
-
-_AS_JAVA = "kafkalog-java-replacement"
 
 
 def java_utf8(raw: bytes) -> bytes:

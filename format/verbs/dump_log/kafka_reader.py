@@ -31,6 +31,13 @@ from format.verbs.dump_log.options import KafkaStops
 
 _MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
+#: The fewest bytes after the last whole batch that Kafka still looks at: a header up to its magic.
+_LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
+_LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
+_TABLE_ROWS = 16 * 1024
+_ZSTD = layout.CODEC_NAMES.index("zstd")
+_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
+_ATTRIBUTES_AT = layout.MESSAGE_V0.offset_of("attributes")
 
 
 def batch_line(facts: BatchFacts) -> tuple[bytes, KafkaStops | None]:
@@ -79,12 +86,6 @@ def batch_line(facts: BatchFacts) -> tuple[bytes, KafkaStops | None]:
 def java_boolean(value: object) -> bytes:
     """A truth value as Java prints it."""
     return b"true" if value else b"false"
-
-
-#: The fewest bytes after the last whole batch that Kafka still looks at: a header up to its magic.
-_LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
-_LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
-_TABLE_ROWS = 16 * 1024
 
 
 def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) -> Iterator[BatchChunk | BatchFacts]:
@@ -153,11 +154,6 @@ def _facts(source: Source, position: int) -> BatchFacts:
     if len(header) < header_bytes(magic):
         raise KafkaStops(f"the header at position {position} is cut off by the end of the file")
     return decode_facts(header, position, False)
-
-
-_ZSTD = layout.CODEC_NAMES.index("zstd")
-_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
-_ATTRIBUTES_AT = layout.MESSAGE_V0.offset_of("attributes")
 
 
 class KafkaRecord(NamedTuple):

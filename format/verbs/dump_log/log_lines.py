@@ -50,6 +50,21 @@ from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions, KafkaStops,
 _FASTEST = 1
 #: The number of gaps that are compressed together.
 _PACKED_GAPS = 64 * 1024
+_OUT_BYTES = 1024 * 1024
+_LINE_BYTES = 1024
+_MAGIC_AT = layout.MESSAGE_V0.offset_of("magic")
+_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
+_NO_RECORDS = np.empty((0, len(RECORD_COLUMNS)), np.int64)
+#: The text before a control record's fields; 4.3.1 put a colon after the newest of them.
+_CONTROL_NAMES = {
+    "LEADER_CHANGE": "LeaderChange:",
+    "SNAPSHOT_HEADER": "SnapshotHeader",
+    "SNAPSHOT_FOOTER": "SnapshotFooter",
+    "KRAFT_VERSION": "KRaftVersion",
+    "KRAFT_VOTERS": "KRaftVoters",
+}
+Piece = bytes | memoryview | Finding
+_LIMIT_CODE = LimitExceeded.code
 
 
 class OffsetGaps:
@@ -139,13 +154,6 @@ def _latest(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack((firsts, pairs[::-1][at, 1]), axis=1)
 
 
-_OUT_BYTES = 1024 * 1024
-_LINE_BYTES = 1024
-_MAGIC_AT = layout.MESSAGE_V0.offset_of("magic")
-_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
-_NO_RECORDS = np.empty((0, len(RECORD_COLUMNS)), np.int64)
-
-
 class BulkLines:
     """The kernel's line writer for one set of options. It stops at an odd batch or record, which the caller writes.
 
@@ -230,16 +238,6 @@ def inner_checks(records: RecordTable) -> list[tuple[int, bool]]:
     return checks
 
 
-#: The text before a control record's fields; 4.3.1 put a colon after the newest of them.
-_CONTROL_NAMES = {
-    "LEADER_CHANGE": "LeaderChange:",
-    "SNAPSHOT_HEADER": "SnapshotHeader",
-    "SNAPSHOT_FOOTER": "SnapshotFooter",
-    "KRAFT_VERSION": "KRaftVersion",
-    "KRAFT_VOTERS": "KRaftVoters",
-}
-
-
 def record_line(
     facts: BatchFacts, record: KafkaRecord, options: DumpLogOptions, parse: Parser | None
 ) -> Iterator[bytes]:
@@ -306,10 +304,6 @@ def _decoded(number: int, value: bytes | None) -> Decoded:
         if first.data is not None:
             return replace(first, data={**first.data, "version": decoded.version})
     return decoded
-
-
-Piece = bytes | memoryview | Finding
-_LIMIT_CODE = LimitExceeded.code
 
 
 class LogLines:

@@ -23,6 +23,7 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _MOST_ENTRIES = 500_000_000
 _UUID_BYTES = 16
 _UUID_TEXT = 22
+_CLASS = "LeaderEpochFileCache"
 
 
 class BadText(Exception):
@@ -160,9 +161,6 @@ def _java_base64(text: str) -> bytes:
     if len(bare) % 4 == 1:
         raise BadText("Last unit does not have enough valid bits", is_io_error=False)
     return base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
-
-
-_CLASS = "LeaderEpochFileCache"
 
 
 class EpochCache:

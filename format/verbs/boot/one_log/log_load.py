@@ -44,6 +44,13 @@ _DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
 _SNAPSHOT_DELETED = ".checkpoint.deleted"
 _READER = "FileLogInputStream.nextBatch"
 _LEFTOVERS = "LogLoader.removeTempFilesAndCollectSwapFiles"
+#: Releases before take the first of the two bytes of an entry's version for the version.
+_TWO_BYTES_SINCE = (4, 4)
+_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
+_CLASS = "LogLoader"
+#: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
+_EMPTIES_SINCE = (4, 0)
 
 
 def settle_leftovers(files: PartitionFiles) -> None:
@@ -105,10 +112,6 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
     return None if first is None else (first, end)
 
 
-#: Releases before take the first of the two bytes of an entry's version for the version.
-_TWO_BYTES_SINCE = (4, 4)
-
-
 def wrong_transaction_index(path: Path, base_offset: int, release: tuple[int, int]) -> str | None:
     """What a broker does not accept in the transaction index of a segment; None where it accepts all of it.
 
@@ -129,13 +132,6 @@ def wrong_transaction_index(path: Path, base_offset: int, release: tuple[int, in
                 f"{last}, less than start offset {base_offset}"
             )
     return None
-
-
-_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-_SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
-_CLASS = "LogLoader"
-#: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
-_EMPTIES_SINCE = (4, 0)
 
 
 def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
