@@ -134,8 +134,6 @@ def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | 
 def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: BootTerms) -> dict[str, Any]:
     """The fields of a record that sets a feature, none of another one. Raises StopsStart, NotKnown."""
     decoder = decoder_for(CLUSTER_METADATA_TOPIC)
-    if decoder is None:
-        return {}
     words = "a record without a value, or of a type that this program does not know"
     try:
         decoded = decoder.decode_value(None, value)

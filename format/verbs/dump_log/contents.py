@@ -8,24 +8,19 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from format import layout
 from format.errors import KafkaLogError
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import FRAME_VERSION, CoordinatorDecoder, Decoder, FramedDecoder, decoder_for
+from format.internal_topics.decoder import FRAME_VERSION, TRANSACTION_STATUSES, Decoder, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json
-from format.internal_topics.schema import Message
+from format.internal_topics.reader import Cursor
 from format.verbs.dump_log.java_text import java_utf8, scala_places, string_hash
 from format.verbs.dump_log.options import Contents, DumpLogOptions, KafkaStops, Release
 
-_LATER_TYPES = {layout.CLUSTER_METADATA_TOPIC: {29}}
-#: Later fields are tagged: they are skipped, and not printed.
-_LATER_FIELDS = {"StreamsGroupMetadataValue": {"storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch"}}
 #: The newest type of record in __consumer_offsets whose key 3.9.1 prints.
 _LAST_GROUP_TYPE = 8
 _LAST_METADATA_TYPE = 27
 _REGISTER_BROKER_TYPE, _REGISTER_BROKER_VERSION = 0, 3
 #: Fields added in later releases: skipped, as tagged fields are, and not printed.
-_LATER_FIELDS_OF_CONTENTS_3_9 = {
+_LATER_FIELDS = {
     "ConsumerGroupTargetAssignmentMetadataValue": {"assignmentTimestamp"},
     "ConsumerGroupCurrentMemberAssignmentValue": {"assignmentEpochs"},
     "ConsumerGroupMetadataValue": {"metadataHash"},
@@ -33,45 +28,16 @@ _LATER_FIELDS_OF_CONTENTS_3_9 = {
     "BrokerRegistrationChangeRecord": {"cordonedLogDirs"},
 }
 _LATER_REMOTE_FIELD = re.compile(", txnIdxEmpty=(?:true|false)}$")
-_TRANSACTION_STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 Texts = tuple[bytes | None, bytes | None]
 _PACKAGE = "org.apache.kafka.tools.api."
 _OLD_PACKAGE = "kafka.serializer."
-
-
-def as_of_4_3(decoder: Decoder) -> Decoder:
-    """The decoder of the same topic in that release."""
-    later = _LATER_TYPES.get(decoder.topic, ())
-    known = [each for number, each in decoder.record_types.items() if number not in later]
-    types = tuple(replace(each, value=_message(each.value)) for each in known)
-    kind = FramedDecoder if isinstance(decoder, FramedDecoder) else CoordinatorDecoder
-    return kind(decoder.topic, types)
-
-
-def _message(message: Message) -> Message:
-    later = _LATER_FIELDS.get(message.name)
-    if later is None:
-        return message
-    return replace(message, fields=tuple(each for each in message.fields if each.name not in later))
 
 
 class ParserOf39:
     """The parser that one of 3.9.1's decoder flags selects."""
 
     def __init__(self, contents: Contents) -> None:
-        decoder = decoder_for(contents.value)
-        if decoder is None:
-            raise ValueError(f"no decoder for {contents.value}")
-        self._decoder: Decoder = decoder
+        self._decoder = decoder_for(contents.value)
         self._parse = {
             Contents.OFFSETS: self._group,
             Contents.TRANSACTION_LOG: self._transaction,
@@ -114,7 +80,7 @@ class ParserOf39:
             return None, f"Error at {offset}, skipping. {unknown}"
         if type_id == _REGISTER_BROKER_TYPE and version is not None and version > _REGISTER_BROKER_VERSION:
             return None, f"Error at {offset}, skipping. Failed to deserialize record with type {type_id}"
-        if decoded.name not in _LATER_FIELDS_OF_CONTENTS_3_9 or decoded.data is None or decoded.problems:
+        if decoded.name not in _LATER_FIELDS or decoded.data is None or decoded.problems:
             return self._as_later(key, value, offset)
         return None, dump_log_json(replace(decoded, data=_without(decoded.name, decoded.data)))
 
@@ -135,12 +101,12 @@ class ParserOf39:
         if fields is None:
             raise KafkaStops(f"unknown version {decoded.version}")
         status = fields["transactionStatus"]
-        if not 0 <= status < len(_TRANSACTION_STATES):
+        if not 0 <= status < len(TRANSACTION_STATUSES):
             raise KafkaStops(f"unknown transaction state id {status}")
         partitions = [] if status == 0 else _partitions(fields["transactionPartitions"])
         return key_text, (
             f"producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']}"
-            f",state={_TRANSACTION_STATES[status]},partitions=[{','.join(partitions)}]"
+            f",state={TRANSACTION_STATUSES[status]},partitions=[{','.join(partitions)}]"
             f",txnLastUpdateTimestamp={fields['transactionLastUpdateTimestampMs']}"
             f",txnTimeoutMs={fields['transactionTimeoutMs']}"
         )
@@ -158,7 +124,7 @@ def _partitions(topics: list[Mapping[str, Any]] | None) -> list[str]:
 
 def _without(name: str | None, data: Any) -> Any:
     """Decoded data without the fields that 3.9.1 does not know."""
-    later = _LATER_FIELDS_OF_CONTENTS_3_9.get(name or "")
+    later = _LATER_FIELDS.get(name or "")
     if later is None or data is None:
         return data
     if isinstance(data, dict):
@@ -235,12 +201,8 @@ def parser_for(options: DumpLogOptions) -> Parser:
     if options.contents is not Contents.CLASSES:
         if options.emulate is Release.V3_9_1:
             return ParserOf39(options.contents)
-        decoder = decoder_for(options.contents.value)
-        if decoder is None:
-            raise ValueError(f"no decoder for {options.contents.value}")
-        if options.emulate is Release.V4_3_1:
-            decoder = as_of_4_3(decoder)
-        return _topic_parser(decoder, is_emulated=options.emulate is not None)
+        known = (4, 3) if options.emulate is Release.V4_3_1 else None
+        return _topic_parser(decoder_for(options.contents.value, known), is_emulated=options.emulate is not None)
     decode_value, decode_key = decoder_class(options.value_decoder), decoder_class(options.key_decoder)
     if decode_value is None or decode_key is None:
         raise ValueError(f"no decoder of the name {options.value_decoder} or {options.key_decoder}")

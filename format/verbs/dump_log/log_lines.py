@@ -14,9 +14,9 @@ from format import layout
 from format.codecs.checksums import crc32_of, crc_tables
 from format.errors import KafkaLogError, LimitExceeded
 from format.findings import Finding, finding_of
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.decoded import Decoded
+from format.internal_topics.decoder import decode_control_value
 from format.internal_topics.dump_log import dump_log_json
+from format.internal_topics.reader import Decoded
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.kafka_lines import (

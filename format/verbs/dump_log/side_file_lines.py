@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.checks.offset_index import OffsetIndexCheck
-from format.checks.time_index import TimeIndexCheck
+from format.checks.side_files import OffsetIndexCheck, TimeIndexCheck
 from format.errors import InputError
 from format.files import offset_index, producer_snapshot, time_index, transaction_index
 from format.files.index_file import broker_slot

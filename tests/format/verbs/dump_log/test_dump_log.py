@@ -35,7 +35,7 @@ from format.verbs.dump_log.log_lines import OffsetGaps
 from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine, Release
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import DATA_DIR, Corpus
-from tests.format.internal_topics.segment_records import records_of
+from tests.format.internal_topics.known_messages import records_of
 
 pytestmark = pytest.mark.long
 
