@@ -58,5 +58,8 @@ cdef Py_ssize_t _put_time(const unsigned char* words, long long magic, long long
 cdef Py_ssize_t _put_boolean(const unsigned char* words, int word, bint value, unsigned char* out,
                              Py_ssize_t at) noexcept nogil
 
+cdef inline Py_ssize_t _put_field(const unsigned char* words, int word, long long number, unsigned char* out,
+                                  Py_ssize_t at) noexcept nogil
+
 @cython.locals(start=cython.Py_ssize_t)
 cdef inline Py_ssize_t _put_word(const unsigned char* words, int word, unsigned char* out, Py_ssize_t at) noexcept nogil

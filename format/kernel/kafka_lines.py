@@ -184,12 +184,9 @@ def _put_batch(words: Bytes, batches: Table, row: int, is_valid: bool, out: Room
     magic = batches[row, B_MAGIC]
     attributes = batches[row, B_ATTRIBUTES]
     if magic == 2:
-        at = _put_word(words, _W_BASE_OFFSET, out, at)
-        at = put_number(out, at, batches[row, B_BASE_OFFSET])
-        at = _put_word(words, _W_LAST_OFFSET, out, at)
-        at = put_number(out, at, batches[row, B_BASE_OFFSET] + batches[row, B_LAST_DELTA])
-        at = _put_word(words, _W_COUNT, out, at)
-        at = put_number(out, at, batches[row, B_COUNT])
+        at = _put_field(words, _W_BASE_OFFSET, batches[row, B_BASE_OFFSET], out, at)
+        at = _put_field(words, _W_LAST_OFFSET, batches[row, B_BASE_OFFSET] + batches[row, B_LAST_DELTA], out, at)
+        at = _put_field(words, _W_COUNT, batches[row, B_COUNT], out, at)
         at = _put_word(words, _W_BASE_SEQUENCE, out, at)
         sequence = batches[row, B_BASE_SEQUENCE]
         at = put_number(out, at, sequence)
@@ -199,12 +196,9 @@ def _put_batch(words: Bytes, batches: Table, row: int, is_valid: bool, out: Room
             if sequence > MAX_I32:
                 sequence -= TWO_31
         at = put_number(out, at, sequence)
-        at = _put_word(words, _W_PRODUCER_ID, out, at)
-        at = put_number(out, at, batches[row, B_PRODUCER_ID])
-        at = _put_word(words, _W_PRODUCER_EPOCH, out, at)
-        at = put_number(out, at, batches[row, B_PRODUCER_EPOCH])
-        at = _put_word(words, _W_LEADER_EPOCH, out, at)
-        at = put_number(out, at, batches[row, B_EPOCH])
+        at = _put_field(words, _W_PRODUCER_ID, batches[row, B_PRODUCER_ID], out, at)
+        at = _put_field(words, _W_PRODUCER_EPOCH, batches[row, B_PRODUCER_EPOCH], out, at)
+        at = _put_field(words, _W_LEADER_EPOCH, batches[row, B_EPOCH], out, at)
         at = _put_boolean(words, _W_IS_TRANSACTIONAL, attributes & TRANSACTIONAL_BIT != 0, out, at)
         at = _put_boolean(words, _W_IS_CONTROL, attributes & CONTROL_BIT != 0, out, at)
         at = _put_word(words, _W_HORIZON, out, at)
@@ -216,20 +210,15 @@ def _put_batch(words: Bytes, batches: Table, row: int, is_valid: bool, out: Room
         else:
             at = _put_word(words, _W_EMPTY, out, at)
     else:
-        at = _put_word(words, _W_OFFSET, out, at)
-        at = put_number(out, at, batches[row, B_BASE_OFFSET])
-    at = _put_word(words, _W_POSITION, out, at)
-    at = put_number(out, at, batches[row, B_POSITION])
+        at = _put_field(words, _W_OFFSET, batches[row, B_BASE_OFFSET], out, at)
+    at = _put_field(words, _W_POSITION, batches[row, B_POSITION], out, at)
     at = _put_time(words, magic, attributes, out, at)
     at = put_number(out, at, batches[row, B_MAX_TIMESTAMP])
-    at = _put_word(words, _W_SIZE, out, at)
-    at = put_number(out, at, batches[row, B_SIZE])
-    at = _put_word(words, _W_MAGIC, out, at)
-    at = put_number(out, at, magic)
+    at = _put_field(words, _W_SIZE, batches[row, B_SIZE], out, at)
+    at = _put_field(words, _W_MAGIC, magic, out, at)
     at = _put_word(words, _W_CODEC, out, at)
     at = _put_word(words, _W_CODEC_NONE + (attributes & CODEC_MASK), out, at)
-    at = _put_word(words, _W_CRC, out, at)
-    at = put_number(out, at, batches[row, B_CRC])
+    at = _put_field(words, _W_CRC, batches[row, B_CRC], out, at)
     at = _put_boolean(words, _W_IS_VALID_BATCH, is_valid, out, at)
     out[at] = 10
     return at + 1
@@ -254,14 +243,11 @@ def _put_record(
     if wants & _WANTS_METADATA:
         is_first = False
         at = _put_word(words, _W_BAR, out, at)
-        at = _put_word(words, _W_OFFSET, out, at)
-        at = put_number(out, at, records[row, R_OFFSET])
+        at = _put_field(words, _W_OFFSET, records[row, R_OFFSET], out, at)
         at = _put_time(words, magic, batches[batch, B_ATTRIBUTES], out, at)
         at = put_number(out, at, records[row, R_TIMESTAMP])
-        at = _put_word(words, _W_KEY_SIZE, out, at)
-        at = put_number(out, at, records[row, R_KEY_LENGTH])
-        at = _put_word(words, _W_VALUE_SIZE, out, at)
-        at = put_number(out, at, records[row, R_VALUE_LENGTH])
+        at = _put_field(words, _W_KEY_SIZE, records[row, R_KEY_LENGTH], out, at)
+        at = _put_field(words, _W_VALUE_SIZE, records[row, R_VALUE_LENGTH], out, at)
         if magic == 2:
             sequence = batches[batch, B_BASE_SEQUENCE]
             if sequence >= 0:
@@ -270,8 +256,7 @@ def _put_record(
                 sequence += records[row, R_OFFSET] - batches[batch, B_BASE_OFFSET]
                 if sequence > MAX_I32:
                     sequence -= TWO_31
-            at = _put_word(words, _W_SEQUENCE, out, at)
-            at = put_number(out, at, sequence)
+            at = _put_field(words, _W_SEQUENCE, sequence, out, at)
             at = _put_word(words, _W_HEADER_KEYS, out, at)
             if records[row, R_HEADER_COUNT] > 0:
                 start = records[row, R_HEADERS_START]
@@ -286,8 +271,7 @@ def _put_record(
             crc = read_u32(source, start + LEGACY_CRC_AT)
             is_valid = crc_of(source, start + CRC_START_LEGACY, stop, tables, LEGACY_TABLES) == crc
             at = _put_boolean(words, _W_IS_VALID_RECORD, is_valid, out, at)
-            at = _put_word(words, _W_CRC, out, at)
-            at = put_number(out, at, crc)
+            at = _put_field(words, _W_CRC, crc, out, at)
             if wants & _WANTS_3_9_1:
                 out[at] = 125
                 at += 1
@@ -343,6 +327,11 @@ def _put_boolean(words: Bytes, word: int, value: bool, out: Room, at: int) -> in
     """Write a word, then true or false."""
     at = _put_word(words, word, out, at)
     return _put_word(words, _W_TRUE if value else _W_FALSE, out, at)
+
+
+def _put_field(words: Bytes, word: int, number: int, out: Room, at: int) -> int:
+    """Write a word, then a number."""
+    return put_number(out, _put_word(words, word, out, at), number)
 
 
 def _put_word(words: Bytes, word: int, out: Room, at: int) -> int:

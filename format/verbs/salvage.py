@@ -41,7 +41,7 @@ from format.rewriting.sources import WriteSources
 from format.rows.finding_rows import finding_as_json
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
-from format.verbs.boot.refusals import refusal_findings
+from format.verbs.boot.boot import refusal_findings
 from format.verbs.verify.written_output import verify_output
 from format.wording import are, counted_plainly, offsets_are
 from format.wording import offset_range as range_words

@@ -55,9 +55,14 @@ class Starting(msgspec.Struct, frozen=True):
         ),
     ]
     kafka_version: Annotated[
-        str,
-        typer.Option("--kafka-version", help="The release of the broker.", **one_of(*KAFKA_VERSIONS)),
-    ] = KAFKA_VERSIONS[-1]
+        str | None,
+        typer.Option(
+            "--kafka-version",
+            help="The release of the broker.",
+            show_default=f"{KAFKA_VERSIONS[-1]} or later",
+            **one_of(*KAFKA_VERSIONS),
+        ),
+    ] = None
     node_id: Annotated[
         int | None,
         typer.Option(
@@ -95,9 +100,10 @@ class Starting(msgspec.Struct, frozen=True):
         """The terms for the verb."""
         from format.verbs.boot.steps import BootTerms
 
-        major, minor = self.kafka_version.split(".")
+        major, minor = (self.kafka_version or KAFKA_VERSIONS[-1]).split(".")
         return BootTerms(
             version=(int(major), int(minor)),
+            is_release_known=self.kafka_version is not None,
             every_file=self.every_file,
             is_broker=None if self.process_roles is None else "broker" in self.process_roles,
             later=None if self.metadata is None else _later_metadata(*map(session.path, (self.metadata, *self.paths))),
@@ -135,6 +141,8 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
         result = booted(paths, terms, starting.node_id)
         run.say_now(sentence(result, terms))
         run.write(BOOT_STEP, (step.row() for step in result.steps))
+        for found in result.findings:
+            run.finding(found)
         for words in result.not_checked:
             run.not_checked(words)
         for condition in _conditions(result):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from format.findings import Finding, Severity
     from format.limits import Limits
-    from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine
+    from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine
 
 EXAMPLES = (
     ("kafkalog dump-log --files 00000000000000000000.log", "every batch of a segment"),
@@ -43,7 +43,6 @@ STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 _OPTIONAL_VALUES = frozenset(("key-decoder-class", "value-decoder-class"))
 #: How options of 'kafkalog dump' begin that narrow what is shown.
 _OF_DUMP = ("from-", "to-", "last", "limit")
-_LATER_THAN_3_9 = "share-group-state-decoder"
 
 
 class DumpLogCommand(HelpfulCommand):
@@ -51,19 +50,14 @@ class DumpLogCommand(HelpfulCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the words as Kafka's tool does, and pass them to click in the form that it expects."""
-        emulates = _emulated(args)
-        known = _known_flags(self.get_params(ctx), emulates)
+        known = _known_flags(self.get_params(ctx))
         try:
-            return super().parse_args(ctx, _as_click_reads(args, known, emulates))
+            return super().parse_args(ctx, _as_click_reads(args, known))
         except (FlagError, UsageError) as error:
             if ctx.resilient_parsing:  # a shell asks for completions of a line that is not finished
                 return super().parse_args(ctx, args)
-            message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
-            if emulates in RELEASES:
-                say(f'Exception in thread "main" joptsimple.OptionException: {message}')
-                raise typer.Exit(1) from None
             if isinstance(error, FlagError):
-                words = message if error.unknown is None else _unknown_words(error.unknown, known)
+                words = str(error) if error.unknown is None else _unknown_words(error.unknown, known)
                 raise typer.BadParameter(words, ctx=ctx) from None
             raise
 
@@ -81,37 +75,22 @@ def _unknown_words(name: str, known: Mapping[str, Takes]) -> str:
     return f"no such option: {flag}{f'. {hint}' if hint else f'.{suggested}' if suggested else ''}"
 
 
-def _emulated(words: list[str]) -> str | None:
-    """The value of --emulate, even in a command line that is otherwise wrong."""
-    for number, word in enumerate(words):
-        name, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and name == "emulate":
-            return value if equals else next(iter(words[number + 1 :]), None)
-    return None
-
-
-def _known_flags(parameters: Sequence[Any], emulates: str | None) -> dict[str, Takes]:
-    """The flags by name, without dashes: those of this command, as far as the emulated release has them."""
+def _known_flags(parameters: Sequence[Any]) -> dict[str, Takes]:
+    """The flags of this command by name, without dashes."""
     known = {}
     for each in parameters:
         for option in each.opts:
             name = option.lstrip("-")
-            if each.is_flag:
-                known[name] = Takes.NOTHING
-            else:
-                known[name] = Takes.OPTIONAL_VALUE if name in _OPTIONAL_VALUES else Takes.VALUE
-    if emulates == "3.9.1":
-        del known[_LATER_THAN_3_9]
+            takes = Takes.OPTIONAL_VALUE if name in _OPTIONAL_VALUES else Takes.VALUE
+            known[name] = Takes.NOTHING if each.is_flag else takes
     return known
 
 
-def _as_click_reads(words: list[str], known: Mapping[str, Takes], emulates: str | None) -> list[str]:
+def _as_click_reads(words: list[str], known: Mapping[str, Takes]) -> list[str]:
     """The flags, each with two dashes and its value after ``=``. Other words are ignored, with a message."""
     parsed = parse_flags(words, known)
-    if parsed.other_words and emulates is None:
+    if parsed.other_words:
         say(f"kafkalog: ignored, as Kafka does: {' '.join(parsed.other_words)} (files go into --files A,B,C)")
-    if emulates is not None and len(parsed.values("files")) > 1:
-        raise FlagError("Found multiple arguments for option files, but you asked for only one")
     shown = []
     for name, value in parsed.flags:
         if known[name] is Takes.NOTHING:
@@ -165,7 +144,7 @@ class Decoders(msgspec.Struct, frozen=True):
     @property
     def contents(self) -> Contents:
         """The kind of records to decode: by the first of the flags that is given."""
-        from format.verbs.dump_log import Contents
+        from format.verbs.dump_log.options import Contents
 
         given = {
             Contents.OFFSETS: self.offsets_decoder,
@@ -218,7 +197,7 @@ class KafkaFlags(msgspec.Struct, frozen=True):
         str | None,
         typer.Option(
             "--emulate",
-            help="Print exactly what this release prints, with its mistakes; the exit status is Kafka's (0 or 1).",
+            help="Print what this release prints of the files, with its mistakes; the exit status is Kafka's (0 or 1).",
             **one_of(*RELEASES),
         ),
     ] = None
@@ -237,10 +216,18 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
 
         typer.echo(emulate or version_text())
         return
-    from format.verbs.dump_log import Contents, DumpLogOptions, Release
     from format.verbs.dump_log.contents import decoder_class
+    from format.verbs.dump_log.java_text import split_files
+    from format.verbs.dump_log.options import Contents, DumpLogOptions, Release
 
-    paths = _paths(sharing.session, flags.files, emulate)
+    if not flags.files:
+        raise UsageError("Missing option '--files'.")
+    if flags.max_bytes < 0:
+        raise typer.BadParameter("--max-bytes must not be negative")
+    for name in (decoders.key_decoder_class, decoders.value_decoder_class):
+        if name is not None and decoder_class(name) is None:
+            raise typer.BadParameter(f"{name} is not one of Kafka's own decoders, and no Java class can be loaded here")
+    paths = [_checked(sharing.session, path) for value in flags.files for path in split_files(value)]
     contents = decoders.contents
     options = DumpLogOptions(
         prints_contents=flags.print_data_log or decoders.has_class or contents is not Contents.CLASSES,
@@ -256,29 +243,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
         emulate=None if emulate is None else Release(emulate),
         session=sharing.session,
     )
-    if emulate is None:
-        for name in (options.key_decoder, options.value_decoder):
-            if decoder_class(name, None) is None:
-                raise typer.BadParameter(
-                    f"{name} is not one of Kafka's own decoders, and no Java class can be loaded here"
-                )
-        if flags.max_bytes < 0:
-            raise typer.BadParameter("--max-bytes must not be negative")
     _print(paths, options, guards.limits, judging.fail_on, sharing.process_count)
-
-
-def _paths(session: Session, files: list[str] | None, emulate: str | None) -> list[str]:
-    from format.verbs.dump_log.file_names import split_files
-
-    if not files:
-        if emulate is not None:
-            say('Missing required argument "[files]"')
-            raise typer.Exit(1)
-        raise UsageError("Missing option '--files'.")
-    paths = [path for value in files for path in split_files(value)]
-    if emulate is None:
-        paths = [_checked(session, path) for path in paths]
-    return paths
 
 
 def _checked(session: Session, path: str) -> str:
@@ -306,7 +271,8 @@ def _checked(session: Session, path: str) -> str:
 def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
     """Print everything on standard output and error, and raise typer.Exit with the exit code."""
     from format.findings import Finding, Severity
-    from format.verbs.dump_log import KafkaStops, dump_log
+    from format.verbs.dump_log.dump_log import dump_log
+    from format.verbs.dump_log.options import KafkaStops
     from kafkalog_cli.output import open_output
     from kafkalog_cli.render.text import shown_on_terminal
 
@@ -331,7 +297,8 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
         except KafkaStops as stop:
             kafkas_code = 1
             output.flush()
-            say(f'Exception in thread "main" {stop.message}')
+            release = "" if options.emulate is None else f" {options.emulate.value}"
+            say(f"kafkalog: kafka-dump-log{release} ends here with an exception: {stop.message}")
         output.publish()
     except BaseException as error:
         report(error)

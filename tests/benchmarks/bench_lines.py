@@ -21,7 +21,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.line_blocks import LineBlock, RowText
 from format.rows.record_rows import record_block
-from format.verbs.dump_log.bulk_lines import BulkLines
+from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
 
@@ -55,10 +55,10 @@ def _line_bytes(text: RowText, room: memoryview, table: RecordTable) -> int:
 def _kafka_bytes(bulk: BulkLines, table: RecordTable) -> int:
     """Writes the lines of a table's batches and records, all of which must be ordinary; returns their bytes."""
     first, last = int(table.batch[0]), int(table.batch[-1])
-    work = bulk.start(table.batches, first, last + 1, table, 0, is_begun=False)
-    written = len(work.next_lines())
-    while not work.is_done:
-        written += len(work.next_lines())
+    bulk.start(table.batches, first, last + 1, table, 0, is_begun=False)
+    written = len(bulk.next_lines())
+    while bulk.stop != "done":
+        written += len(bulk.next_lines())
     return written
 
 

@@ -11,6 +11,7 @@ import pytest
 from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
 from tests.building import batch, write_segment
+from tests.format.internal_topics.message_encoder import encode
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.record_encoder import encode_unsigned_varint
 from tests.running import Run, Word
@@ -141,3 +142,68 @@ def test_a_later_control_record_is_incomplete_and_no_damage(
         (run,) = run_kafkalog_many([(verb, "--format", "jsonl", node)])
         codes = {(row["code"], row["offset"]) for row in run.check(3).rows("finding")}
         assert ("version-unknown", 2) in codes, (verb, codes)
+
+
+#: Records of the metadata log that only a later release may read, by what is later.
+LATER_RECORDS = {
+    "type": batch(2, [framed(1, 9999, 0)], key=None, leader_epoch=1),
+    "version": batch(2, [framed(1, 2, LATER)], key=None, leader_epoch=1),
+    "frame": batch(2, [framed(2, 2, 0)], key=None, leader_epoch=1),
+    "control record": control(2, 7, bytes(4)),
+}
+
+
+@pytest.mark.parametrize("name", LATER_RECORDS)
+def test_whether_a_later_broker_starts_is_not_known(run_kafkalog_many: RunMany, tmp_path: Path, name: str) -> None:
+    """But a release that is named refuses, and so does every broker for damage after such a record."""
+    node = node_with_metadata(tmp_path / "node", [LATER_RECORDS[name]])
+    boots = [("boot", "--format", "jsonl", *words, node) for words in ((), ("--kafka-version", "4.4"))]
+    unknown, refused = run_kafkalog_many(boots)
+    (step,) = [row for row in unknown.check(3).rows("boot_step") if row["action"] == "unknown"]
+    assert step["reason"].startswith("the metadata record at offset 2 cannot be read (")
+    assert step["reason"].endswith(": a broker of a later release may read it, and one up to Kafka 4.4 refuses")
+    assert [(row["code"], row["offset"]) for row in unknown.rows("finding")] == [("version-unknown", 2)]
+    assert "It cannot be predicted whether a 4.4 broker would start" in unknown.stderr
+    assert next(row["action"] for row in refused.check(1).rows("boot_step")) == "refuse"
+    damaged = node_with_metadata(
+        tmp_path / "damaged", [LATER_RECORDS[name], batch(3, [None], key=None, leader_epoch=1)]
+    )
+    (run,) = run_kafkalog_many([("boot", "--format", "jsonl", damaged)])
+    assert next(row["action"] for row in run.check(1).rows("boot_step")) == "refuse"
+
+
+def feature(level: int) -> bytes:
+    """The value of a record that sets metadata.version."""
+    decoder = decoder_for("__cluster_metadata")
+    assert decoder is not None
+    fields = {"name": "metadata.version", "featureLevel": level}
+    return framed(1, 12, 0, encode(decoder.record_types[12].value, 0, fields))
+
+
+@pytest.mark.parametrize(("level", "code", "action"), [(99, 3, "unknown"), (1, 1, "refuse")])
+@pytest.mark.parametrize("is_bootstrap", [True, False])
+def test_a_later_metadata_version_is_not_known(
+    run_kafkalog_many: RunMany, tmp_path: Path, level: int, code: int, action: str, is_bootstrap: bool
+) -> None:
+    """One that every later broker has given up is refused."""
+    value = batch(2, [feature(level)], key=None, leader_epoch=1)
+    node = node_with_metadata(tmp_path / "node", [] if is_bootstrap else [value])
+    shutil.rmtree(node / "orders-0")  # a stray
+    if is_bootstrap:
+        (node / "bootstrap.checkpoint").write_bytes(value)
+    (run,) = run_kafkalog_many([("boot", "--format", "jsonl", node)])
+    steps = [row for row in run.check(code).rows("boot_step") if row["action"] in ("unknown", "refuse")]
+    assert [row["action"] for row in steps] == [action]
+    assert f"metadata.version has level {level}" in steps[0]["reason"]
+
+
+def test_a_later_record_of_the_bootstrap_metadata_is_not_known(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    node = node_with_metadata(tmp_path / "node", [])
+    shutil.rmtree(node / "orders-0")  # a stray
+    (node / "bootstrap.checkpoint").write_bytes(LATER_RECORDS["type"])
+    boots = [("boot", "--format", "jsonl", *words, node) for words in ((), ("--kafka-version", "4.4"))]
+    unknown, refused = run_kafkalog_many(boots)
+    (step,) = [row for row in unknown.check(3).rows("boot_step") if row["action"] in ("unknown", "refuse")]
+    assert step["path"].endswith("bootstrap.checkpoint")
+    assert "a broker of a later release may read it" in step["reason"]
+    refused.check(1)

@@ -1,7 +1,8 @@
 """kafkalog dump-log against kafka-dump-log of two releases, byte for byte: standard output, error and exit status.
 
-Every file of every corpus, with every set of flags that fits it; damaged copies, up to where the tool dies; and a
-corpus made afresh. The tool runs on copies, as it creates and trims index files beside what it reads.
+Every file of every corpus, with every set of flags that fits it; damaged copies, up to where the tool ends with an
+exception, whose text is not compared; and a corpus made afresh. The tool runs on copies, as it creates and trims index
+files beside what it reads.
 """
 
 from __future__ import annotations
@@ -278,9 +279,6 @@ def test_files_that_kill_the_tool(version: str, tmp_path: Path, kafka_lab: DumpL
         ("--files", f"{alone / index.with_suffix('.timeindex').name}"),
         ("--max-message-size", "50", "--files", f"{index}"),
         ("--files", f"{renamed}"),
-        ("--max-bytes", "-1", "--files", f"{log}"),
-        ("--value-decoder-class", "my.Decoder", "--files", f"{index},{log}"),
-        ("--no-such-flag", "--files", f"{log}"),
     ):
         [ours] = run_kafkalog_many([("dump-log", "--emulate", version, *words)])
         kafkas = kafka_lab(version, *words)

@@ -18,7 +18,7 @@ from format.log import batch_groups, legacy_messages, read_records, walker
 from format.scan import cost
 from format.scan.processes import shared_ranges
 from format.scan.processes.workers import Workers
-from format.verbs.dump_log import kafka_walk
+from format.verbs.dump_log import kafka_reader
 
 #: A chunk holds a batch header at the least.
 LEAST_CHUNK_BYTES = 64
@@ -63,8 +63,8 @@ def cut(sizes: Cuts) -> Iterator[None]:
             (walker, "_TABLE_ROWS", sizes.batch_rows),
             (walker, "_WRAPPER_CHUNK_BYTES", sizes.chunk_bytes // 3),
             (shared_ranges.SharedRanges, "__init__", cut_shares),
-            (kafka_walk, "BODY_CHUNK_BYTES", sizes.chunk_bytes),
-            (kafka_walk, "_TABLE_ROWS", sizes.batch_rows),
+            (kafka_reader, "BODY_CHUNK_BYTES", sizes.chunk_bytes),
+            (kafka_reader, "_TABLE_ROWS", sizes.batch_rows),
             (batch_groups, "_GROUP_BYTES", sizes.chunk_bytes),
             (read_records, "_PORTION_BYTES", sizes.chunk_bytes),
             (read_records, "MOST_ROWS", sizes.record_rows),

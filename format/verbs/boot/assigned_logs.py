@@ -1,23 +1,57 @@
 """The logs that the metadata assigns to a node, held against those that were found: moves that end, logs to be made.
 
-Source: core LogManager.getOrCreateLog, LogManager.recoverAbandonedFutureLogs, ReplicaManager.
+Source: core LogManager.getOrCreateLog, LogManager.recoverAbandonedFutureLogs, ReplicaManager,
+KafkaRaftServer.initializeLogDirs; metadata ReplicationControlManager.handleAssignReplicasToDirs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from format.kafka_uuid import is_reserved
 from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
-from format.verbs.boot.log_dir_state import FoundLog, LogDirState
-from format.verbs.boot.log_dirs import LogsState
-from format.verbs.boot.losses import lost_range
+from format.verbs.boot.directories import LogDirState
+from format.verbs.boot.loaded_logs import FoundLog, LogsState, lost_range
 from format.verbs.boot.steps import Action, Step
 from format.wording import counted, listed
+
+
+def unknown_directory_steps(
+    logs: LogsState, opened: Sequence[LogDirState], image: ClusterImage, node_id: int, *, is_whole: bool
+) -> Iterator[Step]:
+    """A step for each directory id that no directory has, and to which the metadata assigns logs that lie here.
+
+    A broker writes a new id where meta.properties has none, and registers with it. It then reports where its logs lie.
+    The controller records that, but elects no leader before the broker registers once more.
+    ``is_whole``: ``opened`` are all log directories of the node. Otherwise an id is certainly gone only where it is the
+    only one that the node registered.
+    """
+    known = {each.directory_id for each in opened}
+    found: dict[tuple[Path, str], list[TopicPartition]] = {}
+    for key, each in sorted(logs.live.items()):
+        topic_id = each.topic_id
+        assigned = None if topic_id is None else image.directory_of(topic_id, key[1], node_id)
+        if assigned is None or is_reserved(assigned) or assigned in known:
+            continue
+        found.setdefault((each.log_dir.path, assigned), []).append(key)
+    registered = image.brokers.get(node_id, {}).get("logDirs") or []
+    for (path, assigned), keys in found.items():
+        if not is_whole and registered != [assigned]:
+            continue
+        which, they = f"{len(keys)} partitions that lie here", "they have"
+        if len(keys) == 1:
+            which, they = f"{keys[0][0]}-{keys[0][1]}", "it has"
+        reason = (
+            f"the metadata assigns {which} to the directory id {assigned}, which no log directory has: {they} no "
+            f"leader on this node until it is started a second time; directory.id={assigned} in meta.properties "
+            "prevents that"
+        )
+        yield Step(Action.OFFLINE, path, reason=reason, kafka_class="ReplicationControlManager")
 
 
 def future_log_steps(logs: LogsState, image: ClusterImage, node_id: int) -> Iterator[Step]:
@@ -36,17 +70,12 @@ def future_log_steps(logs: LogsState, image: ClusterImage, node_id: int) -> Iter
                 reason="the future replica is to take the place of the current one in the same log directory",
             )  # fmt: skip
             continue
-        yield Step(
-            Action.RENAME, found.path, *key, new_path=found.path.with_name(f"{key[0]}-{key[1]}"),
-            reason="the metadata assigns the partition to this directory: the future replica becomes the current",
-            kafka_class="LogManager.recoverAbandonedFutureLogs", log_start_offset=found.log.log_start,
-            log_end_offset=found.log.log_end,
-        )  # fmt: skip
+        reason = "the metadata assigns the partition to this directory: the future replica becomes the current"
+        kafka_class, new_path = "LogManager.recoverAbandonedFutureLogs", found.path.with_name(f"{key[0]}-{key[1]}")
+        yield found.step_with_ends(Action.RENAME, reason, kafka_class=kafka_class, new_path=new_path)
         if current is not None:
-            yield Step(
-                Action.DELETE, current.path, *key, kafka_class="LogManager.replaceCurrentWithFutureLog",
-                reason="its future replica in another log directory takes its place",
-            )  # fmt: skip
+            reason = "its future replica in another log directory takes its place"
+            yield current.step(Action.DELETE, reason, kafka_class="LogManager.replaceCurrentWithFutureLog")
         logs.live[key] = found
 
 
@@ -64,7 +93,7 @@ def missing_log_steps(
     ``is_whole``: ``opened`` are all log directories of the node. ``earlier`` is the metadata by which the node worked
     before it stopped, if the image is later: what that does not assign to the node, the node never held.
     """
-    if logs.unknown or logs.stops:
+    if logs.problems:
         return
     serving = [log_dir for log_dir in opened if not log_dir.failures]
     is_whole = is_whole and len(serving) == len(opened)
@@ -129,20 +158,19 @@ def _cut_future(future: FoundLog, *, is_counted: bool) -> Step:
     """The step of a future replica that is cut to the empty log; ``is_counted``: that log's step has the loss."""
     first, end = future.log.log_start, future.log.log_end
     held = f"offsets {first} to {end - 1}" if end > first else "no offset"
-    return Step(
-        Action.TRUNCATE, future.path, *future.key, offset=0, kafka_class="ReplicaAlterLogDirsThread",
-        lost_offsets=(first, end - 1) if end > first and not is_counted else None,
-        reason=f"soon after the start, this future replica is cut to the empty log; it holds {held}: copy it before",
-    )  # fmt: skip
+    reason = f"soon after the start, this future replica is cut to the empty log; it holds {held}: copy it before"
+    lost = (first, end - 1) if end > first and not is_counted else None
+    kafka_class = "ReplicaAlterLogDirsThread"
+    return future.step(Action.TRUNCATE, reason, kafka_class=kafka_class, offset=0, lost_offsets=lost)
 
 
 def _other_topic(found: FoundLog, topic_id: str) -> Step:
-    return Step(
-        Action.OFFLINE, found.path, *found.key, kafka_class="UnifiedLog.assignTopicId",
-        broker_message=f"Tried to assign topic ID {topic_id} to log for topic partition",
-        reason=f"the log has the topic id {found.topic_id} of another topic: the partition is not served, nor are "
-        "others of which the broker becomes the leader at the same moment: the error ends that change",
-    )  # fmt: skip
+    reason = (
+        f"the log has the topic id {found.topic_id} of another topic: the partition is not served, nor are others of "
+        "which the broker becomes the leader at the same moment: the error ends that change"
+    )
+    message = f"Tried to assign topic ID {topic_id} to log for topic partition"
+    return found.step(Action.OFFLINE, reason, kafka_class="UnifiedLog.assignTopicId", broker_message=message)
 
 
 def with_other_replicas(step: Step, image: ClusterImage, node_id: int) -> Step:

@@ -9,31 +9,46 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
+from format.findings import Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
-from format.layout import CLUSTER_METADATA_TOPIC, LOCK
-from format.verbs.boot.assigned_logs import future_log_steps, missing_log_steps, with_other_replicas
-from format.verbs.boot.bootstrap import check_bootstrap
-from format.verbs.boot.directory_ids import unknown_directory_steps
+from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES
+from format.limits import Limits
+from format.location import Location
+from format.verbs.boot.assigned_logs import (
+    future_log_steps,
+    missing_log_steps,
+    unknown_directory_steps,
+    with_other_replicas,
+)
+from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
+from format.verbs.boot.directories import LogDirState, open_log_dir
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
-from format.verbs.boot.log_dir_state import LogDirState, open_log_dir
-from format.verbs.boot.log_dirs import load_logs
-from format.verbs.boot.metadata_log import MetadataState, load_metadata
-from format.verbs.boot.permissions import closed_to_the_owner, closed_to_this_user
-from format.verbs.boot.quorum import controller_lock, if_broker, is_broker, observer_step
+from format.verbs.boot.loaded_logs import load_logs
+from format.verbs.boot.quorum import (
+    MetadataState,
+    check_bootstrap,
+    check_levels,
+    controller_lock,
+    if_broker,
+    is_broker,
+    load_metadata,
+    observer_steps,
+)
 from format.verbs.boot.steps import (
     Action,
     BootResult,
     BootTerms,
-    FailsLogDir,
     KnownMetadata,
     NotKnown,
     Step,
     StopsStart,
+    problem_step,
 )
 from format.wording import counted
 
@@ -46,216 +61,192 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
 
     ``node_id`` is the node id in the broker's configuration; None stands for the one in meta.properties.
     """
-    result = BootResult(steps=[_unknown(error) for error in closed_to_this_user(log_dirs)])
-    if result.is_unknown:
-        result.not_checked.append("what the start would do: not every log directory can be listed")
+    return _Start(log_dirs, terms, node_id).run()
+
+
+class _Start:
+    """One simulated start, and what it has found out so far: the identity of the node and its metadata."""
+
+    def __init__(self, log_dirs: list[Path], terms: BootTerms, node_id: int | None) -> None:
+        self._log_dirs = log_dirs
+        self._terms = terms
+        self._node_id = node_id
+        self._result = BootResult()
+        self._metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
+        self._identity: NodeIdentity | None = None
+        self._metadata = MetadataState()
+
+    def run(self) -> BootResult:
+        result, terms, log_dirs = self._result, self._terms, self._log_dirs
+        self._note(*closed_to_this_user(log_dirs))
+        if result.is_unknown:
+            result.not_checked.append("what the start would do: not every log directory can be listed")
+            return result
+        self._read_identity()
+        identity = self._identity
+        if identity is not None and not identity.is_zookeeper:
+            self._load_metadata()
+        self._note(
+            *(
+                NotKnown("a broker runs on this log directory, and changes it", path)
+                for path in log_dirs
+                if live_broker.probe(path / LOCK).is_held
+            ),
+            *closed_to_the_owner(log_dirs),
+        )
+        if identity is not None:
+            self._node_id = identity.node_id
+        image, node_id = self._metadata.image, self._node_id
+        has_broker = is_broker(log_dirs, identity, self._metadata, node_id, terms)
+        if image is not None and image.problem is not None:
+            self._note(NotKnown(image.problem, self._metadata_dir / METADATA_PARTITION))
+        if identity is not None and image is not None and node_id is not None:
+            result.steps += observer_steps(self._metadata_dir, identity, image, node_id, terms)
+        if has_broker is False:
+            result.is_controller = True
+            result.steps += controller_lock(self._metadata_dir)
+        else:
+            steps = self._log_steps()
+            result.steps += steps if has_broker else map(if_broker, steps)
+        self._note_not_checked(has_broker)
+        if not terms.every_file:
+            result.steps = [step for step in result.steps if _is_remarkable(step)]
+        result.steps.sort(key=lambda step: _ORDER[step.action])
         return result
-    metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
-    identity = _identity(log_dirs, metadata_dir, node_id, terms, result)
-    metadata = MetadataState()
-    if identity is not None and not identity.is_zookeeper:
-        metadata = _metadata(metadata_dir, terms, result)
-    result.steps += [_unknown(NotKnown("a broker runs on this log directory, and changes it", path))
-                     for path in log_dirs if live_broker.probe(path / LOCK).is_held]  # fmt: skip
-    result.steps += [_unknown(error) for error in closed_to_the_owner(log_dirs)]
-    node_id = identity.node_id if identity is not None else node_id
-    has_broker = is_broker(log_dirs, identity, metadata, node_id, terms)
-    image = metadata.image
-    if image is not None and image.problem is not None:
-        result.steps.append(_unknown(NotKnown(image.problem, metadata_dir / METADATA_PARTITION)))
-    if identity is not None and image is not None and node_id is not None:
-        observer = observer_step(metadata_dir, identity, image, node_id, terms)
-        result.steps += [] if observer is None else [observer]
-    if has_broker is False:
-        result.is_controller = True
-        closed = controller_lock(metadata_dir)
-        result.steps += [] if closed is None else [_refusal(closed)]
-    else:
-        steps = _logs(log_dirs, metadata_dir, identity, metadata, node_id, terms, result)
-        result.steps += steps if has_broker else map(if_broker, steps)
-    _not_checked(result, identity, metadata, node_id, terms)
-    _note_roles(result, has_broker, node_id, terms)
-    if not terms.is_one_of_several:
-        _space(log_dirs, result)
-    if metadata_dir != log_dirs[0]:
-        result.not_checked.append(
-            f"metadata.log.dir: the metadata log lies in {metadata_dir}; unless that property names the directory, a "
-            "broker looks in the first one of log.dirs, and stops: Found unexpected metadata location"
-        )
-    if not terms.every_file:
-        result.steps = [step for step in result.steps if _is_remarkable(step)]
-    result.steps = sorted(result.steps, key=lambda step: _ORDER[step.action])
-    return result
 
+    def _note(self, *errors: StopsStart | NotKnown | KafkaLogError, path: Path | None = None) -> None:
+        """Add the steps of errors; ``path`` is where this program met one."""
+        self._result.steps += [problem_step(error, path or self._metadata_dir) for error in errors]
 
-def _logs(
-    log_dirs: list[Path],
-    metadata_dir: Path,
-    identity: NodeIdentity | None,
-    metadata: MetadataState,
-    node_id: int | None,
-    terms: BootTerms,
-    result: BootResult,
-) -> list[Step]:
-    """The steps of a broker's log manager on all logs but the metadata log."""
-    offline = {error.path: error for error in identity.offline} if identity is not None else {}
-    directory_ids = identity.directory_ids if identity is not None else {}
-    image = metadata.image if terms.later is None else terms.later.image
-    if image is not None and image.problem is not None:
-        image = None  # what belongs to the node may be in what cannot be read
-    opened = [open_log_dir(path, directory_ids.get(path), terms)
-              for path in log_dirs if path not in offline and path.is_dir()]  # fmt: skip
-    logs = load_logs(opened, image, node_id, terms)
-    steps = [_refusal(error) for error in logs.stops]
-    steps += [_unknown(error) for error in logs.unknown]
-    result.unread += logs.unread
-    has_metadata = identity is not None and not identity.is_zookeeper
-    has_metadata = has_metadata and (not terms.is_one_of_several or is_there(metadata_dir / METADATA_PARTITION))
-    steps += _offline_directories(opened, offline, metadata_dir if has_metadata else None, terms)
-    for log_dir in opened:
-        steps += log_dir.steps
-    steps += logs.steps
-    if logs.links:
-        result.not_checked.append(
-            f"whether symbolic links lead to the same files on the broker's host: {counted(len(logs.links), 'link')} "
-            f"followed, as a broker does; the first is {logs.links[0]}"
-        )
-    if image is None or node_id is None:
-        return steps
-    steps += future_log_steps(logs, image, node_id)
-    is_whole = not offline and not terms.is_one_of_several
-    steps += unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
-    is_later = terms.later is not None and metadata.path is not None
-    earlier = metadata.image if is_later else None
-    steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
-    return [with_other_replicas(step, image, node_id) for step in steps]
+    def _read_identity(self) -> None:
+        """Read meta.properties and the bootstrap metadata."""
+        terms = self._terms
+        try:
+            identity = read_identity(self._log_dirs, self._metadata_dir, self._node_id, terms.version, terms.limits)
+            try:
+                if not identity.is_zookeeper:
+                    check_bootstrap(self._metadata_dir, terms)
+            except NotKnown as error:
+                self._note(error)
+        except (StopsStart, NotKnown, KafkaLogError) as error:
+            self._note(error)
+            return
+        self._identity = identity
+        reason = "it has no directory.id: the broker makes up a new id, and rewrites the file"
+        self._result.steps += [
+            Step(Action.CREATE, path / META_PROPERTIES, reason=reason, kafka_class="KafkaRaftServer")
+            for path in identity.without_directory_id
+        ]
+
+    def _load_metadata(self) -> None:
+        path = self._metadata_dir / METADATA_PARTITION
+        try:
+            state = load_metadata(self._metadata_dir, self._terms)
+            check_levels(state, self._terms)
+        except (StopsStart, NotKnown, KafkaLogError) as error:
+            self._result.steps.append(problem_step(error, path, (CLUSTER_METADATA_TOPIC, 0)))
+            return
+        self._metadata = state
+        self._result.steps += state.steps
+        self._result.findings += state.findings
+
+    def _log_steps(self) -> list[Step]:
+        """The steps of a broker's log manager on all logs but the metadata log."""
+        terms, identity, result, node_id = self._terms, self._identity, self._result, self._node_id
+        offline = identity.offline if identity is not None else {}
+        directory_ids = identity.directory_ids if identity is not None else {}
+        image = self._metadata.image if terms.later is None else terms.later.image
+        if image is not None and image.problem is not None:
+            image = None  # what belongs to the node may be in what cannot be read
+        opened = [
+            open_log_dir(path, directory_ids.get(path), terms)
+            for path in self._log_dirs
+            if path not in offline and path.is_dir()
+        ]
+        logs = load_logs(opened, image, node_id, terms)
+        result.unread += logs.unread
+        steps = [*logs.problems, *self._failed_directories(opened, offline)]
+        for log_dir in opened:
+            steps += log_dir.steps
+        steps += logs.steps
+        if logs.links:
+            count = counted(len(logs.links), "link")
+            result.not_checked.append(
+                f"whether symbolic links lead to the same files on the broker's host: {count} followed, as a broker "
+                f"does; the first is {logs.links[0]}"
+            )
+        if image is None or node_id is None:
+            return steps
+        steps += future_log_steps(logs, image, node_id)
+        is_whole = not offline and not terms.is_one_of_several
+        steps += unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
+        is_later = terms.later is not None and self._metadata.path is not None
+        earlier = self._metadata.image if is_later else None
+        steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+        return [with_other_replicas(step, image, node_id) for step in steps]
+
+    def _failed_directories(self, opened: list[LogDirState], offline: dict[Path, Step]) -> Iterator[Step]:
+        """Steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
+        is_one_of_several, identity = self._terms.is_one_of_several, self._identity
+        has_metadata = identity is not None and not identity.is_zookeeper
+        has_metadata = has_metadata and (not is_one_of_several or is_there(self._metadata_dir / METADATA_PARTITION))
+        failed = list(offline.items())
+        failed += [(log_dir.path, step) for log_dir in opened for step in log_dir.failures]
+        serving = {log_dir.path for log_dir in opened if not log_dir.failures}
+        for path, step in failed:
+            reason = f"{step.reason}; the log directory fails, and "
+            if not serving and not is_one_of_several:
+                yield replace(step, reason=f"{reason}no other is left")
+            elif path == self._metadata_dir and has_metadata:
+                yield replace(step, reason=f"{reason}with it the metadata log")
+            else:
+                reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
+                yield replace(step, action=Action.OFFLINE, reason=reason)
+
+    def _note_not_checked(self, has_broker: bool | None) -> None:
+        """Note what the log directories cannot show."""
+        result, terms, identity, metadata = self._result, self._terms, self._identity, self._metadata
+        notes = result.not_checked
+        notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
+        notes += [f"{path} is not a regular file: a broker ignores it" for path in result.unread]
+        missing = "strays and missing partitions"
+        if identity is None:
+            notes.append(f"{missing}: the node's identity cannot be read")
+        elif identity.is_zookeeper:
+            notes.append(f"{missing}: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
+            notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
+        elif metadata.image is None or metadata.image.problem is not None:
+            notes.append(f"{missing}: the metadata log cannot be read as a whole")
+        else:
+            result.as_of = terms.later
+            if metadata.voters != (self._node_id,):
+                notes.append("whether a majority of the controllers runs: the node waits for their leader")
+                if terms.later is None and metadata.path is not None:
+                    result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
+                    words = "metadata that other controllers have and this node does not: give theirs with --metadata"
+                    notes.append(words)
+        if terms.is_broker is None and has_broker is None:
+            notes.append("whether the node is a broker: neither its metadata log nor its files say so")
+        elif terms.is_broker is None and not has_broker:
+            notes.append(
+                f"process.roles: the metadata log has a controller {self._node_id} and no broker {self._node_id}, so "
+                "the node is taken for a controller alone, which reads nothing but the metadata log; --process-roles "
+                "says otherwise"
+            )
+        if not terms.is_one_of_several:
+            _note_space(self._log_dirs, result)
+        if self._metadata_dir != self._log_dirs[0]:
+            notes.append(
+                f"metadata.log.dir: the metadata log lies in {self._metadata_dir}; unless that property names the "
+                "directory, a broker looks in the first one of log.dirs, and stops: Found unexpected metadata location"
+            )
 
 
 def _is_remarkable(step: Step) -> bool:
-    return (
-        step.action is not Action.KEEP or step.lost_offsets is not None or bool(step.bytes) or bool(step.broker_message)
-    )
+    return step.action is not Action.KEEP or bool(step.lost_offsets or step.bytes or step.broker_message)
 
 
-def _identity(
-    log_dirs: list[Path], metadata_dir: Path, node_id: int | None, terms: BootTerms, result: BootResult
-) -> NodeIdentity | None:
-    try:
-        identity = read_identity(log_dirs, metadata_dir, node_id, terms.version, terms.limits)
-        if not identity.is_zookeeper:
-            check_bootstrap(metadata_dir, terms)
-    except StopsStart as error:
-        result.steps.append(_refusal(error))
-        return None
-    except NotKnown as error:
-        result.steps.append(_unknown(error))
-        return None
-    except KafkaLogError as error:
-        result.steps.append(_unknown(NotKnown(error.message, metadata_dir)))
-        return None
-    for path in identity.without_directory_id:
-        reason = "it has no directory.id: the broker makes up a new id, and rewrites the file"
-        result.steps.append(Step(Action.CREATE, path / "meta.properties", reason=reason, kafka_class="KafkaRaftServer"))
-    return identity
-
-
-def _metadata(metadata_dir: Path, terms: BootTerms, result: BootResult) -> MetadataState:
-    try:
-        state = load_metadata(metadata_dir, terms)
-    except StopsStart as error:
-        result.steps.append(_refusal(error, (CLUSTER_METADATA_TOPIC, 0)))
-        return MetadataState()
-    except NotKnown as error:
-        result.steps.append(_unknown(error))
-        return MetadataState()
-    except KafkaLogError as error:
-        result.steps.append(_unknown(NotKnown(error.message, metadata_dir / METADATA_PARTITION)))
-        return MetadataState()
-    result.steps += state.steps
-    return state
-
-
-def _refusal(error: StopsStart, key: tuple[str, int] | None = None) -> Step:
-    topic, partition = error.key or key or (None, None)
-    return Step(
-        Action.REFUSE,
-        error.path,
-        topic,
-        partition,
-        position=error.position,
-        reason=error.reason,
-        broker_message=error.text,
-        kafka_class=error.kafka_class,
-    )
-
-
-def _unknown(error: NotKnown) -> Step:
-    return Step(Action.UNKNOWN, error.path, reason=error.text)
-
-
-def _offline_directories(
-    opened: list[LogDirState],
-    offline: dict[Path, FailsLogDir],
-    metadata_dir: Path | None,
-    terms: BootTerms,
-) -> Iterator[Step]:
-    """Steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
-    failed = list(offline.items())
-    failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
-    none_is_left = not terms.is_one_of_several and bool(failed)
-    none_is_left = none_is_left and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
-    for path, error in failed:
-        step = _refusal(error)
-        if none_is_left:
-            yield replace(step, reason=f"{step.reason}; the log directory fails, and no other is left")
-        elif path == metadata_dir:
-            reason = f"{step.reason}; the log directory fails, and with it the metadata log"
-            yield replace(step, reason=reason)
-        else:
-            reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
-            yield replace(step, action=Action.OFFLINE, reason=reason)
-
-
-def _not_checked(
-    result: BootResult, identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None, terms: BootTerms
-) -> None:
-    """Note what the log directories cannot show."""
-    notes = result.not_checked
-    notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
-    notes += [f"{path} is not a regular file: a broker ignores it" for path in result.unread]
-    if identity is None:
-        notes.append("strays and missing partitions: the node's identity cannot be read")
-        return
-    if identity.is_zookeeper:
-        notes.append("strays and missing partitions: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
-        notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
-    elif metadata.image is None or metadata.image.problem is not None:
-        notes.append("strays and missing partitions: the metadata log cannot be read as a whole")
-    elif metadata.voters != (node_id,):
-        notes.append("whether a majority of the controllers runs: the node waits for their leader")
-        if terms.later is not None:
-            result.as_of = terms.later
-        elif metadata.path is not None:
-            result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
-            notes.append("metadata that other controllers have and this node does not: give theirs with --metadata")
-    else:
-        result.as_of = terms.later
-
-
-def _note_roles(result: BootResult, has_broker: bool | None, node_id: int | None, terms: BootTerms) -> None:
-    """Note on what the roles of the node rest where its configuration was not given."""
-    if terms.is_broker is not None or has_broker:
-        return
-    if has_broker is None:
-        result.not_checked.append("whether the node is a broker: neither its metadata log nor its files say so")
-    else:
-        result.not_checked.append(
-            f"process.roles: the metadata log has a controller {node_id} and no broker {node_id}, so the node is taken "
-            "for a controller alone, which reads nothing but the metadata log; --process-roles says otherwise"
-        )
-
-
-def _space(log_dirs: list[Path], result: BootResult) -> None:
+def _note_space(log_dirs: list[Path], result: BootResult) -> None:
     """Note where little space is free on this host's file systems; without any, a start cannot be predicted."""
     seen = set()
     for path in log_dirs:
@@ -272,7 +263,60 @@ def _space(log_dirs: list[Path], result: BootResult) -> None:
         need = "a start needs some, for indexes and checkpoints"
         if not free:
             text = f"the file system has no byte free, on this host and now: {need}"
-            result.steps.append(_unknown(NotKnown(text, path)))
+            result.steps.append(Step(Action.UNKNOWN, path, reason=text))
         elif free < _MUCH_SPACE:
             words = f"{counted(free, 'byte')} free, on this host and now"
             result.not_checked.append(f"whether the disk has room: {path} has {words}; {need}")
+
+
+#: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
+_NEWEST, _LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
+
+
+def refusal_findings(
+    log_dir: Path,
+    limits: Limits,
+    elsewhere: frozenset[tuple[str, int]] = frozenset(),
+    kept: dict[tuple[Any, ...], Any] | None = None,
+) -> Iterator[Finding]:
+    """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
+
+    There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
+    ``kept`` takes what another simulated start of the same command need not read again.
+    """
+    if live_broker.probe(log_dir / LOCK).is_held:
+        return
+    version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
+    terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
+    result = boot([log_dir], terms)
+    for step in result.steps:
+        if step.action is Action.REFUSE:
+            yield _finding("boot-refused", step, f"a broker would not start: {_words(step)}")
+        elif step.action is Action.OFFLINE:
+            yield _finding("boot-unserved", step, f"a broker would not serve this: {_words(step)}")
+        elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
+            yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
+        elif step.action is Action.KEEP and _has_lost_head(step):
+            yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
+        elif step.action is Action.CREATE and (step.topic, step.partition) in elsewhere:
+            continue  # a broker finds the log in another log directory, and notes that it lies there
+        elif step.action is Action.CREATE and step.lost_offsets is not None:
+            yield _finding("replica-missing", step, step.reason)
+
+
+def _has_lost_head(step: Step) -> bool:
+    start = step.log_start_offset
+    return step.lost_offsets is not None and start is not None and step.lost_offsets[0] < start
+
+
+def _words(step: Step) -> str:
+    """The broker's message, with the reason in brackets; without a message, the reason."""
+    if step.broker_message is None:
+        return step.reason
+    message = step.broker_message.rstrip(".")
+    return f"{message} ({step.reason.rstrip('.')})" if step.reason else message
+
+
+def _finding(code: str, step: Step, message: str) -> Finding:
+    location = Location(str(step.path), step.topic, step.partition, position=step.position)
+    return finding(code, location, message, lost_offsets=step.lost_offsets)

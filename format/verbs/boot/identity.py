@@ -15,9 +15,8 @@ from format.io.session import is_there
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
-from format.verbs.boot.followed import exists, opened
-from format.verbs.boot.pipes import stop_at_pipe
-from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
+from format.verbs.boot.broker_files import exists, opened, stop_at_pipe
+from format.verbs.boot.steps import Action, NotKnown, Step, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
@@ -35,12 +34,12 @@ class DirIdentity(msgspec.Struct, frozen=True):
 
 
 class NodeIdentity(msgspec.Struct):
-    """The identity of a node; ``offline`` are the log directories without which the broker goes on."""
+    """The identity of a node; ``offline`` are the log directories without which the broker goes on, and why."""
 
     cluster_id: str | None = None
     node_id: int | None = None
     directory_ids: dict[Path, str | None] = msgspec.field(default_factory=dict)
-    offline: list[FailsLogDir] = msgspec.field(default_factory=list)
+    offline: dict[Path, Step] = msgspec.field(default_factory=dict)
     is_zookeeper: bool = False
     without_directory_id: list[Path] = msgspec.field(default_factory=list)
 
@@ -63,57 +62,58 @@ def read_identity(
         path = log_dir / META_PROPERTIES
         if is_there(log_dir) and not log_dir.is_dir():
             failed[log_dir] = "it is not a directory"
-            continue
-        if not exists(path):
+        elif not exists(path):
             missing.append(log_dir)
-            continue
-        stop_at_pipe(path, "PropertiesUtils.readPropertiesFile")
-        try:
-            found[log_dir] = _read(path, limits)
-        except _Unreadable as error:
-            failed[log_dir] = str(error)
+        else:
+            stop_at_pipe(path, "PropertiesUtils.readPropertiesFile")
+            try:
+                found[log_dir] = _read(path, limits)
+            except _Unreadable as error:
+                failed[log_dir] = str(error)
     found = dict(sorted(found.items()))
     identity = NodeIdentity(directory_ids={path: each.directory_id for path, each in found.items()})
-    identity.is_zookeeper = (
-        version < (4, 0) and all(each.version == 0 for each in found.values()) and not _has_metadata_log(log_dirs)
-    )
-    if identity.is_zookeeper and (found or not failed):
-        # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
-        _agree(identity, found, node_id)
-        _check_cluster_ids(found)
-        identity.offline = _failed_dirs(failed)
-        return identity
-    if identity.is_zookeeper and not missing and all(_names_broker(log_dir) for log_dir in failed):
-        raise StopsStart(
-            "Shutdown broker because none of the specified log dirs from", "LogManager",
-            path=log_dirs[0] / META_PROPERTIES, reason="; ".join(failed.values()),
-        )  # fmt: skip
-    if not found:
-        raise StopsStart(
-            "No readable meta.properties files found.", _ENSEMBLE, path=log_dirs[0] / META_PROPERTIES,
-            reason="; ".join(failed.values()) or "there is no meta.properties, as in a directory that is not mounted",
-        )  # fmt: skip
-    _agree(identity, found, node_id)
-    if metadata_dir in failed:
-        raise StopsStart(
-            f"Encountered I/O error in metadata log directory {metadata_dir}. Cannot continue.",
-            _ENSEMBLE,
-            path=metadata_dir / META_PROPERTIES,
-            reason=failed[metadata_dir],
-        )
-    for log_dir in log_dirs:
-        if log_dir != metadata_dir and is_there(log_dir / METADATA_PARTITION):
+    has_metadata_log = any(is_there(log_dir / METADATA_PARTITION) for log_dir in log_dirs)
+    is_old = version < (4, 0) and all(each.version == 0 for each in found.values())
+    identity.is_zookeeper = is_old and not has_metadata_log
+    # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
+    goes_on = identity.is_zookeeper and (found or not failed)
+    first, reasons = log_dirs[0] / META_PROPERTIES, "; ".join(failed.values())
+    if not found and not goes_on:
+        if identity.is_zookeeper and not missing and all(_names_broker(log_dir) for log_dir in failed):
             raise StopsStart(
-                f"Found unexpected metadata location in data directory `{log_dir / METADATA_PARTITION}` (the "
-                f"configured metadata directory is {metadata_dir}).",
-                _SERVER,
-                path=log_dir / METADATA_PARTITION,
-                reason="the metadata log lies in a directory that is not the metadata log directory",
+                "Shutdown broker because none of the specified log dirs from", "LogManager", first, reasons
             )
-    _check_complete(missing, found)
-    identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
-    identity.offline = _failed_dirs(failed)
+        reasons = reasons or "there is no meta.properties, as in a directory that is not mounted"
+        raise StopsStart("No readable meta.properties files found.", _ENSEMBLE, first, reasons)
+    _agree(identity, found, node_id)
+    for log_dir, text in failed.items():
+        identity.offline[log_dir] = Step(
+            Action.REFUSE, log_dir, reason=f"{text}: the directory is taken as failed", kafka_class=_ENSEMBLE,
+            broker_message=f"Error while reading meta.properties file {log_dir / META_PROPERTIES}",
+        )  # fmt: skip
+    if identity.is_zookeeper:
+        _check_cluster_ids(found)
+    else:
+        _check_metadata_dir(log_dirs, metadata_dir, failed)
+        _check_complete(missing, found)
+        identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
     return identity
+
+
+def _check_metadata_dir(log_dirs: list[Path], metadata_dir: Path, failed: dict[Path, str]) -> None:
+    """Raise StopsStart where the directory of the metadata log failed, or another one has a metadata log."""
+    if metadata_dir in failed:
+        text = f"Encountered I/O error in metadata log directory {metadata_dir}. Cannot continue."
+        raise StopsStart(text, _ENSEMBLE, metadata_dir / META_PROPERTIES, failed[metadata_dir])
+    for log_dir in log_dirs:
+        path = log_dir / METADATA_PARTITION
+        if log_dir != metadata_dir and is_there(path):
+            text = (
+                f"Found unexpected metadata location in data directory `{path}` (the configured metadata directory is "
+                f"{metadata_dir})."
+            )
+            reason = "the metadata log lies in a directory that is not the metadata log directory"
+            raise StopsStart(text, _SERVER, path, reason)
 
 
 def _check_cluster_ids(found: dict[Path, DirIdentity]) -> None:
@@ -121,19 +121,7 @@ def _check_cluster_ids(found: dict[Path, DirIdentity]) -> None:
     for log_dir, each in found.items():
         if each.cluster_id == "":
             path = log_dir / META_PROPERTIES
-            raise StopsStart(f"Invalid cluster.id in: {path}", _ENSEMBLE, path=path, reason="the cluster id is empty")
-
-
-def _failed_dirs(failed: dict[Path, str]) -> list[FailsLogDir]:
-    return [
-        FailsLogDir(
-            f"Error while reading meta.properties file {log_dir / META_PROPERTIES}",
-            _ENSEMBLE,
-            path=log_dir,
-            reason=f"{text}: the directory is taken as failed",
-        )
-        for log_dir, text in failed.items()
-    ]
+            raise StopsStart(f"Invalid cluster.id in: {path}", _ENSEMBLE, path, "the cluster id is empty")
 
 
 def _names_broker(log_dir: Path) -> bool:
@@ -143,10 +131,6 @@ def _names_broker(log_dir: Path) -> bool:
         return False
     with opened(path) as source:
         return b"broker.id" in source.read_at(0, min(source.size_bytes, _MOST_META_BYTES))
-
-
-def _has_metadata_log(log_dirs: list[Path]) -> bool:
-    return any(is_there(log_dir / METADATA_PARTITION) for log_dir in log_dirs)
 
 
 def _read(path: Path, limits: Limits) -> DirIdentity:
@@ -188,61 +172,36 @@ def _agree(identity: NodeIdentity, found: dict[Path, DirIdentity], node_id: int 
     identity.node_id = node_id
     seen: dict[str, Path] = {}
     for log_dir, each in found.items():
-        path = log_dir / META_PROPERTIES
-        if each.cluster_id is not None:
-            identity.cluster_id = identity.cluster_id or each.cluster_id
-            if each.cluster_id != identity.cluster_id:
-                raise StopsStart(
-                    f"Invalid cluster.id in: {path}. Expected {identity.cluster_id}, but read {each.cluster_id}",
-                    _ENSEMBLE,
-                    path=path,
-                    reason="the log directories belong to different clusters",
-                )
-        if each.node_id is not None:
-            if identity.node_id is None:
-                identity.node_id = each.node_id
-            if each.node_id != identity.node_id:
-                raise StopsStart(
-                    f"Stored node id {each.node_id} doesn't match previous node id {identity.node_id} in {path}.",
-                    _ENSEMBLE,
-                    path=path,
-                    reason="the log directory belongs to another node",
-                )
-        if each.directory_id is not None:
-            _check_directory_id(each.directory_id, log_dir, seen)
-
-
-def _check_directory_id(directory_id: str, log_dir: Path, seen: dict[str, Path]) -> None:
-    path = log_dir / META_PROPERTIES
-    if is_reserved(directory_id):
-        raise StopsStart(
-            f"directory ID {directory_id} found in {log_dir}", _ENSEMBLE, path=path,
-            reason="the directory id is one that Kafka reserves",
-        )  # fmt: skip
-    if directory_id in seen:
-        raise StopsStart(
-            f"Duplicate directory ID Optional[{directory_id}] found. It was the ID of {seen[directory_id]}, but also "
-            f"of {log_dir}",
-            _ENSEMBLE,
-            path=path,
-            reason="two log directories have the same directory id, as after a copy",
-        )
-    seen[directory_id] = log_dir
+        path, directory_id = log_dir / META_PROPERTIES, each.directory_id
+        identity.cluster_id = identity.cluster_id or each.cluster_id
+        identity.node_id = each.node_id if identity.node_id is None else identity.node_id
+        text = reason = ""
+        if each.cluster_id not in (None, identity.cluster_id):
+            text = f"Invalid cluster.id in: {path}. Expected {identity.cluster_id}, but read {each.cluster_id}"
+            reason = "the log directories belong to different clusters"
+        elif each.node_id not in (None, identity.node_id):
+            text = f"Stored node id {each.node_id} doesn't match previous node id {identity.node_id} in {path}."
+            reason = "the log directory belongs to another node"
+        elif directory_id is not None and is_reserved(directory_id):
+            text = f"directory ID {directory_id} found in {log_dir}"
+            reason = "the directory id is one that Kafka reserves"
+        elif directory_id is not None and seen.setdefault(directory_id, log_dir) != log_dir:
+            earlier = f"It was the ID of {seen[directory_id]}, but also of {log_dir}"
+            text = f"Duplicate directory ID Optional[{directory_id}] found. {earlier}"
+            reason = "two log directories have the same directory id, as after a copy"
+        if text:
+            raise StopsStart(text, _ENSEMBLE, path, reason)
 
 
 def _check_complete(missing: list[Path], found: dict[Path, DirIdentity]) -> None:
     """Raise StopsStart where a directory has no meta.properties, or one without a node id or cluster id."""
     if missing:
-        raise StopsStart(
-            f"No `meta.properties` found in {missing[0]} (have you run `kafka-storage.sh` to format the directory?)",
-            _SERVER,
-            path=missing[0] / META_PROPERTIES,
-            reason="the directory was never formatted, or is not mounted",
-        )
+        how = "have you run `kafka-storage.sh` to format the directory?"
+        text = f"No `meta.properties` found in {missing[0]} ({how})"
+        reason = "the directory was never formatted, or is not mounted"
+        raise StopsStart(text, _SERVER, missing[0] / META_PROPERTIES, reason)
     for log_dir, each in found.items():
         for value, words in ((each.node_id, "node ID"), (each.cluster_id, "cluster ID")):
             if value is None:
-                raise StopsStart(
-                    f"Error: {words} not found in {log_dir}", _SERVER, path=log_dir / META_PROPERTIES,
-                    reason=f"meta.properties has no {words}",
-                )  # fmt: skip
+                text, reason = f"Error: {words} not found in {log_dir}", f"meta.properties has no {words}"
+                raise StopsStart(text, _SERVER, log_dir / META_PROPERTIES, reason)

@@ -1,30 +1,452 @@
-"""A node's part in its cluster: whether it is a broker, and whether it is a voter of the metadata quorum.
+"""The KRaft part of a start: bootstrap metadata, the metadata log, its snapshots, quorum-state, the roles of the node.
 
-A controller alone has no log manager: it loads the metadata log and leaves every other file of its log directories
-alone. The voters of a dynamic quorum (KIP-853) are pairs of node id and directory id. A controller whose metadata log
-lies in a directory with another id is an observer: it never votes, and never becomes the leader.
+A node reads them before any other log, and recovers the metadata log at every start, even after a clean shutdown. A
+controller alone has no log manager: it leaves every other file of its log directories alone. The voters of a dynamic
+quorum (KIP-853) are pairs of node id and directory id. A controller whose metadata log lies in a directory with another
+id is an observer: it never votes, and never becomes the leader.
 
-Source: core KafkaRaftServer, SharedServer, KafkaRaftManager; raft KafkaRaftClient, VoterSet.isVoter.
+Source: metadata BootstrapDirectory, BootstrapMetadata, BatchFileReader; raft KafkaRaftLog (before 4.2 core
+KafkaMetadataLog), FileQuorumStateStore, KRaftControlRecordStateMachine, KafkaRaftClient, VoterSet.isVoter; core
+KafkaRaftServer, SharedServer, KafkaRaftManager.
 """
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from format.errors import KafkaLogError
+from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
+from format.findings import Finding
+from format.internal_topics.decoder import decoder_for
 from format.io.session import is_there
-from format.kafka_uuid import canonical_uuid
-from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, OFFSET_CHECKPOINTS
+from format.io.source import FileSource
+from format.kafka_uuid import canonical_uuid, is_uuid
+from format.layout import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    LOCK,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+)
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_ranges import BatchRange
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
+from format.scan.protocol import LogUnit
 from format.state.cluster_image import KRAFT_VERSION, ClusterImage
-from format.verbs.boot.followed import why_closed
+from format.state.metadata_log import MetadataReplay, metadata_records
+from format.verbs.boot.broker_files import (
+    PartitionFiles,
+    exists,
+    followed,
+    opened,
+    read_partition_files,
+    stop_at_pipe,
+    why_closed,
+)
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity
-from format.verbs.boot.metadata_log import MetadataState
-from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart
+from format.verbs.boot.loaded_logs import stored_topic_id
+from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, valid_batches
+from format.verbs.boot.one_log.checkpoints import BadText, EpochCache, read_lines
+from format.verbs.boot.one_log.log_load import load_log
+from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_metadata_level, check_records
+from format.verbs.boot.one_log.recovery import LoadTerms
+from format.verbs.boot.steps import Action, BootTerms, NotKnown, Step, StopsStart, problem_step
 from format.wording import counted
 
-_RAFT = "KafkaRaftClient"
+_BOOTSTRAP = "BootstrapDirectory"
+_BOOTSTRAP_REASON = "a node reads its bootstrap metadata at every start, though only a new cluster needs it"
+#: The topic id of __cluster_metadata, which no metadata record gives.
+_METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_RAFT_LOG = "KafkaRaftLog"
+#: Later releases take a snapshot that cannot be found for one that was deleted (FileRawSnapshotReader.open).
+_PASSES_MISSING_SNAPSHOTS = (4, 3)
+#: (epoch, end offset) of the snapshot that a new node with a dynamic quorum begins with: its log repeats the records.
+_BOOTSTRAP_SNAPSHOT = (0, 0)
+#: From this release on, nothing is taken from that snapshot but the voters.
+_PASSES_BOOTSTRAP_SNAPSHOT = (4, 3)
+_SHORTEST_BATCH = 17  # bytes, up to the magic byte
+_SNAPSHOT_ENDS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
+_QUORUM = "FileQuorumStateStore"
+_FIELDS = {
+    0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
+    1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
+}
 _OF_LOG_MANAGER = (CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS)
+
+
+def check_bootstrap(metadata_dir: Path, terms: BootTerms) -> None:
+    """Read bootstrap.checkpoint, the metadata of a new cluster, as a node does, without CRCs.
+
+    Raises StopsStart where a node fails, NotKnown where one of a later release may not, UnreadableFile, FileChanged.
+    """
+    path = metadata_dir / BOOTSTRAP_CHECKPOINT
+    if not exists(path):
+        return
+    if path.is_dir():
+        raise StopsStart(os.strerror(errno.EISDIR), _BOOTSTRAP, path, _BOOTSTRAP_REASON)
+    stop_at_pipe(path, _BOOTSTRAP)
+    with opened(path) as source:
+        level = _bootstrap_level(source, path, terms)
+    if level is None:
+        text = (
+            "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap "
+            f"metadata file: {path}"
+        )
+        raise StopsStart(text, "BootstrapMetadata.fromRecords", path, _BOOTSTRAP_REASON)
+    if not terms.is_one_of_several:  # else the release may be an earlier one
+        check_metadata_level(level, terms.version, path, is_release_known=terms.is_release_known)
+
+
+def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | None:
+    """The last metadata.version in the records, all of which are decoded; None without one. Raises StopsStart."""
+    level = None
+    try:
+        for batch in batches_from(source, 0, source.size_bytes, path):
+            where = BatchRange(batch.position, batch.position + batch.size_bytes)
+            for chunk in batch_chunks(source, where, limits=terms.limits):
+                for table in record_tables(chunk, which=~chunk.table.is_control, limits=terms.limits):
+                    for row in range(len(table)):
+                        fields = _bootstrap_record(table.value(row), path, batch.position, terms)
+                        if fields.get("name") == "metadata.version":
+                            level = int(fields["featureLevel"])
+                    if table.problems:
+                        reason = f"{_BOOTSTRAP_REASON}: {table.problems[0].error}"
+                        text = "InvalidRecordException"
+                        raise StopsStart(text, "DefaultRecord.readFrom", path, reason, batch.position)
+    except CorruptRecords as error:
+        kafka_class = "FileLogInputStream.nextBatch"
+        raise StopsStart(error.text, kafka_class, path, _BOOTSTRAP_REASON, error.position) from error
+    return level
+
+
+def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: BootTerms) -> dict[str, Any]:
+    """The fields of a record that sets a feature, none of another one. Raises StopsStart, NotKnown."""
+    decoder = decoder_for(CLUSTER_METADATA_TOPIC)
+    words = "a record without a value, or of a type that this program does not know"
+    try:
+        decoded = decoder.decode_value(None, value)
+    except KafkaLogError as error:
+        words = str(error)
+    else:
+        if decoded.data is not None:
+            return decoded.data if decoded.record_type == "FEATURE_LEVEL_RECORD" else {}
+        kind = decoder.record_types.get(decoded.type_id or 0)
+        is_later = (decoded.type_id or 0) > max(decoder.record_types)
+        is_later |= kind is not None and (decoded.version or 0) > kind.value.versions.highest
+        if is_later and not terms.is_release_known:
+            raise _later("a record of the bootstrap metadata cannot be read", path, terms)
+    reason = f"{_BOOTSTRAP_REASON}: {words}"
+    raise StopsStart("unable to deserialize record", _BOOTSTRAP, path, reason, position)
+
+
+def _later(words: str, path: Path, terms: BootTerms) -> NotKnown:
+    """What the known releases cannot read, and a later one may."""
+    release = ".".join(map(str, terms.version))
+    return NotKnown(f"{words}: a broker of a later release may read it, and one up to Kafka {release} refuses", path)
+
+
+class MetadataState(msgspec.Struct):
+    """What the rest of a start needs of the metadata log; ``image`` is None where none could be loaded."""
+
+    image: ClusterImage | None = None
+    configured_voters: tuple[int, ...] | None = None  # those in quorum-state, of a quorum without directory ids
+    epoch: int = 0  # that of quorum-state
+    timestamp: int | None = None  # of the last metadata record
+    path: Path | None = None  # of the metadata log, None without one
+    steps: list[Step] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)  # about records of later releases
+    levels: list[tuple[str, int, Path, int]] = msgspec.field(default_factory=list)  # feature, level, file, offset
+    contradiction: StopsStart | None = None
+
+    @property
+    def voters(self) -> tuple[int, ...] | None:
+        """The ids of the controllers that elect a leader; None where they are not known."""
+        if self.image is not None and self.image.voters is not None:
+            return tuple(self.image.voters)
+        return self.configured_voters
+
+
+def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
+    """Simulate the load of the metadata log. Raises StopsStart, NotKnown, UnreadableFile and FileChanged."""
+    path = metadata_dir / METADATA_PARTITION
+    if not is_there(path):
+        if terms.is_one_of_several:
+            return MetadataState()
+        reason = "there is no metadata log here: the node begins a new one and knows of no topic"
+        step = Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
+        return MetadataState(ClusterImage(), steps=[step])
+    on = path, terms.version, terms.is_release_known, terms.every_file
+    found: MetadataState | None = None if terms.kept is None else terms.kept.get(on)
+    if found is None:
+        found = _loaded(path, terms)
+        if terms.kept is not None:
+            terms.kept[on] = found
+    if found.contradiction is not None:
+        raise found.contradiction
+    return found
+
+
+def check_levels(state: MetadataState, terms: BootTerms) -> None:
+    """Raises StopsStart for a feature level that no such broker supports; one of a later release is a problem."""
+    if terms.is_one_of_several or state.image is None:  # the release may be an earlier one
+        return
+    for name, level, path, offset in state.levels:
+        try:
+            check_feature(name, level, terms.version, path, offset, is_release_known=terms.is_release_known)
+        except NotKnown as error:
+            state.image.problem = state.image.problem or error.text
+
+
+def _loaded(path: Path, terms: BootTerms) -> MetadataState:
+    state = MetadataState(ClusterImage(), path=path)
+    files = read_partition_files(path, CLUSTER_METADATA_TOPIC, 0)
+    epochs = EpochCache(files, terms.limits)
+    why = "the metadata log is recovered at every start"
+    log = load_log(files, LoadTerms(terms, clean=False, is_metadata=True, why_recovered=why))
+    epochs.settle(log)
+    _check_topic_id(files, terms.limits)
+    snapshots = _snapshots(files, log.log_start)
+    newest = _newest(snapshots, files, terms)
+    epoch = max(epochs.latest_epoch, 0)
+    is_replaced = newest is not None and newest > (epoch, log.log_end)
+    if newest is not None and is_replaced:
+        name = snapshots[newest].name
+        reason = f"the newest snapshot, {name}, is ahead of the log: the log is emptied and goes on after it"
+        for segment in log.segments:
+            if segment.place is not None:
+                files.step(
+                    Action.TRUNCATE, segment.shown_path.name, reason, position=0, bytes=segment.size_bytes,
+                    offset=newest[1], kafka_class=_RAFT_LOG,
+                )  # fmt: skip
+    _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
+    if newest is not None and newest[1] == INT64_RANGE[1]:
+        message = "Shutting down because we were unable to register with the controller quorum"
+        reason = "the log goes on after its newest snapshot, where no offset is left"
+        raise StopsStart(message, "BrokerLifecycleManager", snapshots[newest], reason)
+    _check_next_epoch(state, max(epochs.latest_epoch, 0 if newest is None else newest[0]), path)
+    to_replay: list[tuple[Path, int, int]] = []  # files, each up to a position, from an offset on
+    if newest is not None:
+        to_replay.append((snapshots[newest], _snapshot_end(newest, snapshots[newest], terms), 0))
+    if not is_replaced:
+        start = 0 if newest is None else newest[1]
+        to_replay += [(each.place, each.size_bytes, start) for each in log.segments if each.place is not None]
+    _replay(to_replay, state, terms)
+    state.steps = files.settled_steps(with_kept=terms.every_file)
+    return state
+
+
+def _snapshot_end(snapshot_id: tuple[int, int], path: Path, terms: BootTerms) -> int:
+    """The end of the last whole batch of a snapshot, which is read as a node does, with CRCs. Raises StopsStart."""
+    kafka_class, end = "RecordsSnapshotReader", 0
+    reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
+    if path.is_dir():
+        raise StopsStart("Is a directory", kafka_class, path, reason)
+    stop_at_pipe(path, kafka_class)
+    with opened(path) as source:
+        if 0 < source.size_bytes < _SHORTEST_BATCH:
+            text = 'MemoryRecords.firstBatchSize()" is null'
+            raise StopsStart(text, kafka_class, path, f"{reason}; this one is too short for a batch")
+        try:
+            for batch in valid_batches(source, path):
+                end = batch.position + batch.size_bytes
+        except CorruptRecords as error:
+            text = error.text
+            if text.startswith("Found record size"):
+                text = f"Record size {text.split()[3]} is less than the minimum record overhead (14)"
+            raise StopsStart(text, kafka_class, path, reason, error.position) from error
+    if not end and (snapshot_id != _BOOTSTRAP_SNAPSHOT or terms.version < _PASSES_BOOTSTRAP_SNAPSHOT):
+        raise StopsStart("No value present", kafka_class, path, reason)
+    return end
+
+
+def _replay(files: list[tuple[Path, int, int]], state: MetadataState, terms: BootTerms) -> None:
+    """Replay a snapshot and logs into the image; a record that cannot be read becomes ``image.problem``.
+
+    Raises StopsStart for the first record at which a node stops.
+    """
+    record_terms = RecordTerms(terms.version, terms.limits, terms.is_release_known)
+    later = [stop for each in files for stop in check_records(*each, record_terms)]
+    image = ClusterImage()
+    if later:
+        image.problem = _later(f"{later[0].reason} ({later[0].text})", later[0].path, terms).text
+    replay = MetadataReplay(image)
+    state.image = image
+    for path, end, from_offset in files:
+        log = LogUnit(followed(path), Location(str(path)), end=end)
+        for item in metadata_records(log, from_offset, terms.limits):
+            if isinstance(item, Finding):
+                image.problem = image.problem or f"a metadata record cannot be read: {item.message}"
+                if item.code == "version-unknown":
+                    state.findings.append(item)
+                continue
+            if item.record_type == "FEATURE_LEVEL_RECORD":
+                state.levels.append((item.data["name"], item.data["featureLevel"], path, item.offset))
+            replay.take(item)
+            if not item.is_control:
+                state.timestamp = item.timestamp
+    if replay.first_contradiction is not None and image.problem is None and state.path is not None:
+        reason = "the metadata log refers to records that the snapshot lacks"
+        state.contradiction = StopsStart(replay.first_contradiction[1], "MetadataLoader", state.path, reason)
+
+
+def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
+    """Raises StopsStart where the only voter, which votes for itself at its start, has no higher epoch to go to."""
+    voters = state.configured_voters
+    if max(state.epoch, log_epoch) == INT32_RANGE[1] and voters is not None and len(voters) == 1:
+        message = f"Received invalid partition leader epoch entry EpochEntry[epoch={INT32_RANGE[0]}"
+        raise StopsStart(message, "EpochEntry", path, "its epoch is the largest that there is")
+
+
+def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
+    """Raises StopsStart where partition.metadata cannot be read or has another topic id."""
+    path = files.path / PARTITION_METADATA
+    try:
+        topic_id = stored_topic_id(files, limits)
+    except BadText as error:
+        raise StopsStart(error.text, "PartitionMetadataFile", path, "it cannot be read") from error
+    if topic_id is None:
+        files.step(Action.CREATE, PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
+    elif topic_id != _METADATA_TOPIC_ID:
+        text = f"{METADATA_PARTITION},but log already contained topic ID {topic_id}"
+        raise StopsStart(text, "UnifiedLog.initializeTopicId", path, "the metadata log has a fixed topic id")
+
+
+def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], Path]:
+    """The snapshots that a node keeps, by (epoch, end offset). Raises StopsStart where the log's head has none."""
+    kept: dict[tuple[int, int], Path] = {}
+    removed: list[tuple[str, str]] = []
+    for name in (*files.present, *files.folders, *files.dangling):
+        if not name.endswith(_SNAPSHOT_ENDS):
+            continue
+        end_offset, epoch = _snapshot_id(files.path / name)
+        if not name.endswith(_SNAPSHOT_ENDS[0]):
+            removed.append((name, "a snapshot that was not finished, or was to be deleted"))
+        elif end_offset < log_start:
+            removed.append((name, f"a snapshot below the log start offset {log_start}"))
+        else:
+            kept[epoch, end_offset] = files.path / name
+    newest = max(kept, default=None)
+    if log_start > 0 and newest is None:
+        text = (
+            "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start "
+            f"offset {log_start}, but the latest snapshot is"
+        )
+        reason = "the start of the metadata log was deleted, and no snapshot has its records"
+        raise StopsStart(text, _RAFT_LOG, files.path, reason)
+    for name, reason in removed:
+        files.delete(name, reason, kafka_class=_RAFT_LOG)
+    return kept
+
+
+def _newest(snapshots: dict[tuple[int, int], Path], files: PartitionFiles, terms: BootTerms) -> tuple[int, int] | None:
+    """The newest snapshot that is there: links to nothing are removed. Raises StopsStart where a broker needs them."""
+    while snapshots:
+        newest = max(snapshots)
+        path = snapshots[newest]
+        if path.name not in files.dangling:
+            return newest
+        if terms.version < _PASSES_MISSING_SNAPSHOTS:
+            text = f"Unable to Opens a snapshot file {path}"
+            reason = "the newest metadata snapshot is a link that leads nowhere"
+            raise StopsStart(text, "FileRawSnapshotReader.open", path=path, reason=reason)
+        del snapshots[newest]
+    return None
+
+
+def _snapshot_id(path: Path) -> tuple[int, int]:
+    """The end offset and the epoch in the name of a snapshot. Raises StopsStart where the broker cannot parse it."""
+    name = path.name
+    for text, (low, high) in ((name[:20], INT64_RANGE), (name[21:31], INT32_RANGE)):
+        number = decode_integer(text, low, high)
+        if number is None:
+            broker_text = f'For input string: "{text}"' if len(name) >= 31 else "begin "
+            reason = f"the name of a file that ends in {_SNAPSHOT_ENDS[0]} has to begin with an offset and an epoch"
+            raise StopsStart(broker_text, "Snapshots.parse", path=path, reason=reason)
+    return int(name[:20]), int(name[21:31])
+
+
+def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> None:
+    """Read quorum-state as a node does. Raises StopsStart."""
+    if not exists(path):
+        return
+    stop_at_pipe(path, _QUORUM)
+    text, wrong = f"Error while reading the Quorum status from the file {path}", ""
+    fields: Any = None
+    try:
+        lines = read_lines(path, limits)
+        fields, _ = json.JSONDecoder().raw_decode(lines[0].strip())
+    except BadText as error:
+        wrong = error.text
+    except IndexError:
+        wrong = "the file is empty"
+    except (ValueError, RecursionError):
+        wrong = "its first line is not JSON"
+    if not wrong and not isinstance(fields, dict):
+        wrong = "its first line is not a JSON object"
+    elif not wrong and "data_version" not in fields:
+        wrong = "it has no data_version"
+    elif not wrong:
+        text, wrong = _wrong_quorum_fields(fields)
+    if wrong:
+        raise StopsStart(text, _QUORUM, path, f"{wrong}; a node without the file starts")
+    state.epoch = fields["leaderEpoch"]
+    if _as_short(fields["data_version"]) == 0:
+        state.configured_voters = tuple(each["voterId"] for each in fields["currentVoters"])
+
+
+def _wrong_quorum_fields(fields: dict[str, Any]) -> tuple[str, str]:
+    """What a node refuses in the fields of quorum-state, in its words and in ours; empty texts for none."""
+    version = _as_short(fields["data_version"])
+    if version not in _FIELDS:
+        text = f"data_version ({version}) is not within the min (0) and max (1) supported version"
+        return text, "its version is unknown"
+    for name in (*_FIELDS[0], "votedDirectoryId"):  # a field of the other version may be missing, but has its type
+        if name not in fields:
+            if name in _FIELDS[version]:
+                text = f"unable to locate field '{name}', which is mandatory in version {version}"
+                return text, f"it has no {name}"
+        elif not _has_type(name, fields[name]):
+            is_text = name == "votedDirectoryId" and isinstance(fields[name], str)
+            return "base64" if is_text else "QuorumStateData: ", f"its {name} has the wrong type"
+    voters = fields.get("currentVoters", [])
+    if version == 1 and voters:
+        return "Can't read version 1 of Voter", "its currentVoters are those of version 0"
+    if version == 0 and voters is None:
+        return 'currentVoters()" is null', "its currentVoters are null"
+    for each in voters or []:
+        if not isinstance(each, dict) or "voterId" not in each:
+            return "Voter: unable to locate field 'voterId', which is mandatory in version 0", "a voter has no id"
+        if not _has_type("voterId", each["voterId"]):
+            return "Voter expected a 32 bit signed integer", "the id of a voter is no number"
+    return "", ""
+
+
+def _as_short(value: object) -> int:
+    """The number that the broker's JSON library makes of a value: 0 of anything but a number."""
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+
+
+def _has_type(name: str, value: object) -> bool:
+    if name == "currentVoters":
+        return value is None or isinstance(value, list)
+    if name == "clusterId":
+        return isinstance(value, str)
+    if name == "votedDirectoryId":
+        return isinstance(value, str) and is_uuid(value)
+    low, high = INT64_RANGE if name == "appliedOffset" else INT32_RANGE
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def is_broker(
@@ -59,27 +481,27 @@ def if_broker(step: Step) -> Step:
     return replace(step, action=Action.UNKNOWN, reason=reason)
 
 
-def controller_lock(metadata_dir: Path) -> StopsStart | None:
-    """The end of the start of a controller that cannot lock the directory of its metadata log."""
-    closed = why_closed(metadata_dir / LOCK)
+def controller_lock(metadata_dir: Path) -> list[Step]:
+    """The refusal of a controller that cannot lock the directory of its metadata log, none where it can."""
+    path = metadata_dir / LOCK
+    closed = why_closed(path)
     if closed is None:
-        return None
-    reason = f"{LOCK} cannot be opened"
-    return StopsStart(f"{metadata_dir / LOCK}: {closed}", "KafkaRaftManager", path=metadata_dir / LOCK, reason=reason)
+        return []
+    return [problem_step(StopsStart(f"{path}: {closed}", "KafkaRaftManager", path, f"{LOCK} cannot be opened"), path)]
 
 
-def observer_step(
+def observer_steps(
     metadata_dir: Path, identity: NodeIdentity, own: ClusterImage, node_id: int, terms: BootTerms
-) -> Step | None:
+) -> list[Step]:
     """The step of a voter whose metadata log lies in a directory with another id than the voter set has."""
     image = own if terms.later is None else terms.later.image
     voters = image.voters
     if voters is None or node_id not in voters or not image.features.get(KRAFT_VERSION):
-        return None
+        return []
     expected = canonical_uuid(voters[node_id]["voterDirectoryId"])
     actual = identity.directory_ids.get(metadata_dir)
     if actual == expected:
-        return None
+        return []
     is_new = metadata_dir in identity.without_directory_id
     has = "has none, and gets a new one" if is_new else f"has {actual}"
     reason = (
@@ -96,4 +518,5 @@ def observer_step(
     else:
         reason += ". No leader can be elected without it: the node waits without end"
         action = Action.REFUSE
-    return Step(action, metadata_dir / META_PROPERTIES, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT)
+    path = metadata_dir / META_PROPERTIES
+    return [Step(action, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class="KafkaRaftClient")]

@@ -1,4 +1,4 @@
-"""The steps of a start as data: one for each file or directory, and the refusals that end the start."""
+"""The steps of a start as data: one for each file or directory, the refusals that end the start, and its terms."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from format.columns import BOOT_STEP
+from format.errors import KafkaLogError
+from format.findings import Finding
+from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_table import BatchTable
 from format.state.cluster_image import ClusterImage
-from format.verbs.boot.one_log.recovered_log import ReadLog
 
 
 class Action(Enum):
@@ -61,61 +65,19 @@ class Step(msgspec.Struct, frozen=True):
         return tuple(values.values())
 
 
-class KeptStart(msgspec.Struct):
-    """Results of a start that the next one of the same command takes over, by path: loaded logs, metadata logs."""
-
-    logs: dict[Path, Any] = msgspec.field(default_factory=dict)
-    metadata: dict[Path, Any] = msgspec.field(default_factory=dict)
-
-
-class KnownMetadata(msgspec.Struct, frozen=True):
-    """The cluster as the metadata log of a node has it, and the time of its last record."""
-
-    path: Path
-    image: ClusterImage
-    timestamp: int | None
-
-
-class BootTerms(msgspec.Struct, frozen=True):
-    """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
-
-    ``is_one_of_several``: the log directory may be one of several of its node, and the others are not known: nothing is
-    reported that may lie in the others, and logs that a broker would recover are not read.
-    ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
-    index entries, which matters only in logs whose offsets do not rise. ``read_logs`` are logs that the caller has read
-    with their CRCs, by path: recovery does not read them again. ``kept`` takes results for another start,
-    ``earlier`` has those of one. ``is_broker``: whether process.roles of the node has the broker, None where that is to
-    be found. ``later`` is metadata of another node, which decides what belongs to this one.
-    """
-
-    version: tuple[int, int] = (4, 4)
-    every_file: bool = False
-    is_one_of_several: bool = False
-    limits: Limits = DEFAULT_LIMITS
-    index_interval_bytes: int = 4096
-    read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
-    kept: KeptStart | None = None
-    earlier: KeptStart | None = None
-    is_broker: bool | None = None
-    later: KnownMetadata | None = None
-
-
 class StopsStart(Exception):
     """A reason for the broker to exit: ``text`` is its message, ``kafka_class`` the class that raises it.
 
     ``text`` is None where the broker neither exits nor goes on, and says nothing.
     """
 
-    def __init__(
-        self, text: str | None, kafka_class: str, *, path: Path, reason: str = "", position: int | None = None
-    ):
+    def __init__(self, text: str | None, kafka_class: str, path: Path, reason: str = "", position: int | None = None):
         super().__init__(text or reason)
         self.text = text
         self.kafka_class = kafka_class
         self.path = path
         self.reason = reason
         self.position = position
-        self.key: tuple[str, int] | None = None  # topic and partition of the log that is loaded
 
 
 class FailsLogDir(StopsStart):
@@ -135,15 +97,106 @@ class NotKnown(Exception):
         self.path = path
 
 
+def problem_step(
+    error: StopsStart | NotKnown | KafkaLogError, path: Path, key: tuple[str, int] | tuple[None, None] = (None, None)
+) -> Step:
+    """The step of an error: a refusal, or what is not known. ``path`` is for an error that this program met."""
+    if isinstance(error, StopsStart):
+        topic, partition = key
+        return Step(
+            Action.REFUSE, error.path, topic, partition, position=error.position, reason=error.reason,
+            broker_message=error.text, kafka_class=error.kafka_class,
+        )  # fmt: skip
+    if isinstance(error, NotKnown):
+        return Step(Action.UNKNOWN, error.path, reason=error.text)
+    return Step(Action.UNKNOWN, path, reason=error.message)
+
+
+class ReadLog(msgspec.Struct):
+    """A summary of a sound log for recovery, made from its batches in log order.
+
+    ``is_sound`` is False from the first batch on that recovery has to read by itself.
+    """
+
+    base_offset: int
+    is_sound: bool = True
+    valid_bytes: int = 0
+    last_offset: int | None = None
+    map_end_offset: int | None = None
+    has_transactions: bool = False
+    epochs: list[tuple[int, int]] = msgspec.field(default_factory=list)
+
+    def add(self, table: BatchTable, *, is_damaged: bool) -> None:
+        """Add the next batches; their CRCs are checked, and their offsets are those of the headers."""
+        if is_damaged or not self._continues(table):
+            self.is_sound = False
+        if not self.is_sound:
+            return
+        last = len(table) - 1
+        self.last_offset = table.last_offset_of(last)
+        self.valid_bytes = table.value("position", last) + table.value("size_bytes", last)
+        rows = table.higher_epochs(self.epochs[-1][0] if self.epochs else -1)
+        self.epochs += [(table.value("leader_epoch", row), table.value("base_offset", row)) for row in rows]
+        self.has_transactions |= table.sums.in_transactions > 0
+        if table.value("magic", last) >= 2:
+            self.map_end_offset = self.last_offset + 1
+        elif len(is_v2 := np.flatnonzero(table.magic >= 2)):
+            self.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
+
+    def _continues(self, table: BatchTable) -> bool:
+        """Whether batches are valid, and their offsets rise from those before and fit the index of the segment."""
+        if not len(table):
+            return False
+        sums = table.sums
+        if sums.right_crcs < len(table) or not sums.rises or sums.least_offset < self.base_offset:
+            return False
+        # Offsets that rise are in the range if the first and the last are.
+        before = self.base_offset - 1 if self.last_offset is None else max(self.base_offset - 1, self.last_offset)
+        last_relative = table.last_offset_of(len(table) - 1) - self.base_offset
+        return table.last_offset_of(0) > before and last_relative <= MAX_RELATIVE_OFFSET
+
+
+class KnownMetadata(msgspec.Struct, frozen=True):
+    """The cluster as the metadata log of a node has it, and the time of its last record."""
+
+    path: Path
+    image: ClusterImage
+    timestamp: int | None
+
+
+class BootTerms(msgspec.Struct, frozen=True):
+    """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
+
+    ``is_release_known``: the node runs this release, and no later one. ``is_one_of_several``: the log directory may be
+    one of several of its node, and the others are not known: nothing is reported that may lie in the others, and logs
+    that a broker would recover are not read. ``read_logs`` are logs that the caller has read with their CRCs, by path:
+    recovery does not read them again. ``kept`` holds loaded logs between the starts of one command. ``is_broker``:
+    whether process.roles of the node has the broker, None where that is to be found. ``later`` is metadata of another
+    node, which decides what belongs to this one.
+    """
+
+    version: tuple[int, int] = (4, 4)
+    every_file: bool = False
+    is_release_known: bool = True
+    is_one_of_several: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
+    kept: dict[tuple[Any, ...], Any] | None = None
+    is_broker: bool | None = None
+    later: KnownMetadata | None = None
+
+
 class BootResult(msgspec.Struct):
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 
-    ``unread`` are paths with the name of a log that are no regular files: a broker ignores them, and so does boot.
-    ``is_controller``: the node is a controller alone, which loads no log but the metadata log. ``as_of`` is the
-    metadata by which logs were sorted, where other nodes may have later metadata.
+    ``findings`` are about what a later release may have written. ``unread`` are paths with the name of a log that are
+    no regular files: a broker ignores them, and so does boot. ``is_controller``: the node is a controller alone, which
+    loads no log but the metadata log. ``as_of`` is the metadata by which logs were sorted, where other nodes may have
+    later metadata.
     """
 
     steps: list[Step] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
     unread: list[Path] = msgspec.field(default_factory=list)
     not_checked: list[str] = msgspec.field(default_factory=list)
     is_controller: bool = False

@@ -3,9 +3,3 @@
 ``dump_log`` takes files and Kafka's flags and yields bytes for standard output, lines for standard error, and findings.
 When it emulates a release it repeats that release's defects, up to the point where the tool dies (KafkaStops).
 """
-
-from format.verbs.dump_log.files import dump_log
-from format.verbs.dump_log.options import Contents, DumpLogOptions, Release
-from format.verbs.dump_log.stops import ErrorLine, KafkaStops
-
-__all__ = ["Contents", "DumpLogOptions", "ErrorLine", "KafkaStops", "Release", "dump_log"]

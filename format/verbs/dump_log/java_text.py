@@ -1,14 +1,63 @@
-"""Values as Java prints them: malformed UTF-8, wrapping 32- and 64-bit sums, the iteration order of hash tables.
-
-Source: OpenJDK String (decoding with replacement), HashMap; Scala 2.13 mutable.HashMap.
-"""
+"""Values and file names as Java has them: malformed UTF-8, wrapping sums, the order of hash tables, java.io.File."""
 
 from __future__ import annotations
 
 import codecs
+import os
+import re
 from collections.abc import Iterable, Sequence
 
+from format.files.side_file import INT64_RANGE
+from format.io.session import is_remote
+from format.verbs.dump_log.options import KafkaStops
+
+_LONG = re.compile(r"[+-]?[0-9]{1,40}")
 _AS_JAVA = "kafkalog-java-replacement"
+
+
+def split_files(value: str) -> list[str]:
+    """The files in the value of --files, split at commas; trailing empty names are dropped, as in String.split."""
+    if value == "":
+        return [""]
+    parts = value.split(",")
+    while parts and parts[-1] == "":
+        parts.pop()
+    return parts
+
+
+def normalised(path: str) -> str:
+    """The path as java.io.File normalises it: without doubled or trailing slashes. An address stays as it is."""
+    if is_remote(path):
+        return path
+    joined = re.sub("/+", "/", path)
+    return joined if joined == "/" else joined.removesuffix("/")
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return path.rsplit("/", 1)[-1]
+
+
+def stem_of(path: str) -> str:
+    """The name up to its first dot."""
+    return name_of(path).split(".")[0]
+
+
+def sibling(path: str, suffix: str) -> str:
+    """The path of the file beside it with the same stem and another suffix."""
+    return os.path.join(os.path.dirname(path), stem_of(path) + suffix)
+
+
+def java_long(text: str) -> int:
+    """Long.parseLong; raises KafkaStops for text that is not a long."""
+    if not _LONG.fullmatch(text) or not INT64_RANGE[0] <= int(text) <= INT64_RANGE[1]:
+        raise KafkaStops(f"{text!r} in the name of the file is no number")
+    return int(text)
+
+
+def path_line(path: str, rest: str, *, before: str = "") -> bytes:
+    """A line that contains a path, with the path's bytes as the user gave them."""
+    return before.encode() + os.fsencode(path) + rest.encode() + b"\n"
 
 
 def java_utf8(raw: bytes) -> bytes:
@@ -66,11 +115,6 @@ def _is_second_of_four(lead: int, byte: int) -> bool:
 def int32(number: int) -> int:
     """The number as a Java int holds it, wrapped."""
     return (number + 2**31) % 2**32 - 2**31
-
-
-def int64(number: int) -> int:
-    """The number as a Java long holds it, wrapped."""
-    return (number + 2**63) % 2**64 - 2**63
 
 
 def increment_sequence(sequence: int, increment: int) -> int:

@@ -1,4 +1,4 @@
-"""Options of dump-log: Kafka's flags, and the release whose defects are repeated."""
+"""Options of dump-log: Kafka's flags, the release that is emulated; and what ends Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from format.errors import CorruptDataError
 from format.io.session import Session, is_remote
 
 INT32_MAX = 2**31 - 1
@@ -50,10 +51,25 @@ class DumpLogOptions(msgspec.Struct, frozen=True):
     emulate: Release | None = None
     session: Session = msgspec.field(default_factory=Session)
 
+    @property
+    def reads_records(self) -> bool:
+        return self.is_deep or self.prints_contents
+
     def place(self, path: str) -> str | Path:
         """The path to open: of an address that of the session, else the text as it was given, which messages name."""
         return self.session.path(path) if is_remote(path) else path
 
-    @property
-    def reads_records(self) -> bool:
-        return self.is_deep or self.prints_contents
+
+class KafkaStops(CorruptDataError):
+    """Kafka's tool ends here with an exception; the message says why, in words of this program.
+
+    While a release is emulated this ends the run; otherwise only the record, batch or file that it is about.
+    """
+
+    code = "record-invalid"
+
+
+class ErrorLine(msgspec.Struct, frozen=True):
+    """A line that Kafka's tool writes to standard error."""
+
+    text: str

@@ -155,7 +155,12 @@ class _Answers(msgspec.Struct):
         for log_dir in (each for target in self.targets for each in target.log_dirs):
             node_id = self.context.node_id_at(log_dir.path)
             nodes.setdefault(log_dir.path if node_id is None else f"node {node_id}", []).append(log_dir.path)
-        terms = BootTerms(limits=self.terms.limits, read_logs=self.survey.read_logs, earlier=self.survey.kept_start)
+        terms = BootTerms(
+            is_release_known=False,
+            limits=self.terms.limits,
+            read_logs=self.survey.read_logs,
+            kept=self.survey.kept_start,
+        )
         for name, paths in nodes.items():
             with self._answering(f"the start of {name}"):
                 result = boot(paths, terms)

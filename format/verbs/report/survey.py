@@ -22,8 +22,7 @@ from format.node.partition import Partition, parse_partition_dir
 from format.rows.record_rows import Row
 from format.scan.protocol import LogUnit
 from format.state.log_headers import Headers, LogTotals
-from format.verbs.boot.one_log.recovered_log import ReadLog
-from format.verbs.boot.steps import KeptStart
+from format.verbs.boot.steps import ReadLog
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
 from format.verbs.txns.partition_transactions import (
     ENDED_COLUMNS,
@@ -205,7 +204,7 @@ class Survey(msgspec.Struct):
     sizes: BatchSizes = msgspec.field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = msgspec.field(default_factory=dict)
     read_logs: dict[Path, ReadLog] = msgspec.field(default_factory=dict)  # logs that a broker's start may recover
-    kept_start: KeptStart = msgspec.field(default_factory=KeptStart)
+    kept_start: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     topics: dict[str, int] = msgspec.field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = msgspec.field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None

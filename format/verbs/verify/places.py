@@ -54,7 +54,7 @@ def _log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
     if terms.level is not Level.FULL:
         yield from log_dir.unread_findings()
         return
-    from format.verbs.boot.refusals import refusal_findings  # importing it takes a fifth of the start of a short run
+    from format.verbs.boot.boot import refusal_findings  # importing it takes a fifth of the start of a short run
 
     checkpoints = log_dir.checkpoints(terms.limits)
     yield from limited(checkpoints.findings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -16,9 +16,6 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
-
-if TYPE_CHECKING:
-    from format.verbs.boot.steps import KeptStart
 
 #: What a run of each level does not check.
 NOT_CHECKED = {
@@ -93,7 +90,7 @@ class Verification(msgspec.Struct):
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     watch: Watch = watch_nothing  # for callers that add up what verify reads anyway
-    kept_start: KeptStart | None = None  # for callers that simulate a start, too
+    kept_start: dict[tuple[Any, ...], Any] | None = None  # for callers that simulate a start, too
 
     @property
     def walk(self) -> LogWalk:

@@ -63,7 +63,7 @@ for user in (
     "rewriting.read_back",
     "state.group_records",
     "state.totals",
-    "verbs.dump_log.bulk_lines",
+    "verbs.dump_log.log_lines",
     "verbs.grep.record_search",
 ):
     import_module(f"format.{user}")

@@ -19,7 +19,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import record_block
-from format.verbs.dump_log.bulk_lines import BulkLines
+from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.render.text import text_string
@@ -87,9 +87,10 @@ def test_text_is_what_the_renderer_writes() -> None:
 def test_kafkas_lines_hold_values_as_they_are() -> None:
     values = [each.replace("\n", "") for each in texts()]
     chunk, table = table_of([each.encode() for each in values])
-    work = BulkLines(DumpLogOptions(prints_contents=True)).start(chunk.table, 0, 1, table, 0, is_begun=False)
-    lines = bytes(work.next_lines()).decode().split("\n")
-    assert work.is_done
+    bulk = BulkLines(DumpLogOptions(prints_contents=True))
+    bulk.start(chunk.table, 0, 1, table, 0, is_begun=False)
+    lines = bytes(bulk.next_lines()).decode().split("\n")
+    assert bulk.stop == "done"
     assert [line.partition(" payload: ")[2] for line in lines[1:-1]] == values
     assert [int(line.split("valueSize: ")[1].split()[0]) for line in lines[1:-1]] == [
         len(value.encode()) for value in values
@@ -102,10 +103,10 @@ def test_kafkas_lines_leave_a_value_that_is_no_utf_8_to_the_caller() -> None:
             value = bytearray(b"x" * length)
             value[at] = 0xFF
             chunk, table = table_of([b"sound", bytes(value)])
-            work = BulkLines(DumpLogOptions(prints_contents=True)).start(chunk.table, 0, 1, table, 0, is_begun=False)
-            assert bytes(work.next_lines()).endswith(b"payload: sound\n")
-            assert work.is_at_odd_record
-            assert work.record == 1
+            bulk = BulkLines(DumpLogOptions(prints_contents=True))
+            bulk.start(chunk.table, 0, 1, table, 0, is_begun=False)
+            assert bytes(bulk.next_lines()).endswith(b"payload: sound\n")
+            assert (bulk.stop, bulk.record) == ("odd-record", 1)
 
 
 def test_numbers_of_every_length() -> None:

@@ -5,7 +5,11 @@ Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written t
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from format.files.side_file import INT64_RANGE, decode_integer
 from format.layout import (
+    ABORTED_TXN,
     LOG_SUFFIX,
     OFFSET_INDEX_ENTRY,
     OFFSET_INDEX_SUFFIX,
@@ -14,25 +18,120 @@ from format.layout import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from format.verbs.boot.followed import opened
-from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
-from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
-from format.verbs.boot.one_log.leftovers import settle_leftovers
-from format.verbs.boot.one_log.loaded_log import LoadedLog, LoadedSegment, LoadTerms, reader_stops
-from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
-from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
-from format.verbs.boot.one_log.producer_replay import Replay
-from format.verbs.boot.one_log.recovered_log import Recovered
-from format.verbs.boot.one_log.recovery import emptied_segment, recovered_segment
-from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
-from format.verbs.boot.pipes import unsized_index
+from format.verbs.boot.broker_files import PartitionFiles, file_name, offset_of_name, opened, size_of
+from format.verbs.boot.one_log.batches import (
+    CorruptRecords,
+    LogEnd,
+    OffsetIndexView,
+    batches_from,
+    first_batch_reaching,
+    log_end,
+    read_index,
+)
+from format.verbs.boot.one_log.producers import ProducerFiles, Replay
+from format.verbs.boot.one_log.recovery import (
+    LoadedLog,
+    LoadedSegment,
+    LoadTerms,
+    Recovered,
+    emptied_segment,
+    reader_stops,
+    recovered_segment,
+)
 from format.verbs.boot.steps import Action, FailsSnapshot, StopsStart
 
+_DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
+_SNAPSHOT_DELETED = ".checkpoint.deleted"
+_READER = "FileLogInputStream.nextBatch"
+_LEFTOVERS = "LogLoader.removeTempFilesAndCollectSwapFiles"
+#: Releases before take the first of the two bytes of an entry's version for the version.
+_TWO_BYTES_SINCE = (4, 4)
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
 _CLASS = "LogLoader"
 #: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
 _EMPTIES_SINCE = (4, 0)
+
+
+def settle_leftovers(files: PartitionFiles) -> None:
+    """Delete files that were marked for deletion or half cleaned, and complete swaps."""
+    swaps = _removed_temporary(files)
+    bounds = _swapped_range(files, swaps)
+    if bounds is not None:
+        for name in [name for name in files.present if not name.endswith(_SWAP)]:
+            head, point, _ = name.partition(".")
+            offset = decode_integer(head, *INT64_RANGE) if point else None
+            if offset is not None and bounds[0] <= offset < bounds[1]:
+                reason = f"offsets {bounds[0]} to {bounds[1] - 1} come from .swap files, which replace it"
+                files.delete(name, reason, kafka_class="LogLoader.load")
+    for name in [name for name in files.present if name.endswith(_SWAP)]:
+        files.rename(name, name.removesuffix(_SWAP), "an interrupted swap is completed", kafka_class="LogLoader.load")
+
+
+def _removed_temporary(files: PartitionFiles) -> list[str]:
+    """Delete the temporary files except valid ``.swap`` files, whose names are returned."""
+    swaps: list[str] = []
+    cleaned: dict[str, int] = {}
+    for name in list(files.present):
+        if name.endswith(_DELETED) and not name.endswith(_SNAPSHOT_DELETED):
+            files.delete(name, "it was marked for deletion before the broker stopped", kafka_class=_LEFTOVERS)
+        elif name.endswith(_CLEANED):
+            cleaned[name] = offset_of_name(files, name)
+        elif name.endswith(_SWAP):
+            swaps.append(name)
+    least = min(cleaned.values(), default=None)
+    for name in list(swaps):
+        if offset_of_name(files, name) >= (2**63 if least is None else least):
+            files.delete(name, "a split or cleaning of segments that did not complete", kafka_class=_LEFTOVERS)
+            swaps.remove(name)
+    for name in cleaned:
+        files.delete(name, "a cleaning that did not complete", kafka_class=_LEFTOVERS)
+    return swaps
+
+
+def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] | None:
+    """The offsets of the swapped segments: the first, and the one after the last. None where nothing is swapped."""
+    first: int | None = None
+    end = -(2**63)
+    for name in swaps:
+        if not name.removesuffix(_SWAP).endswith(LOG_SUFFIX):
+            continue
+        base_offset = offset_of_name(files, name)
+        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
+        index = read_index(files.present.get(index_name), base_offset)
+        files.present.setdefault(index_name, None)  # the broker opens it, which creates the file
+        place = files.present[name]
+        first = base_offset if first is None else min(first, base_offset)
+        if place is not None:
+            with opened(place) as source:
+                try:
+                    end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
+                except CorruptRecords as error:
+                    reason = "the broker looks for the end of the .swap log, and no batch can be as short as this"
+                    raise StopsStart(error.text, _READER, place, reason, error.position) from error
+    return None if first is None else (first, end)
+
+
+def wrong_transaction_index(path: Path, base_offset: int, release: tuple[int, int]) -> str | None:
+    """What a broker does not accept in the transaction index of a segment; None where it accepts all of it.
+
+    Raises StopsStart for an entry of another version, which ends the start.
+    """
+    with opened(path) as source:
+        content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
+    for number, (version, producer_id, first, last, _) in enumerate(ABORTED_TXN.struct.iter_unpack(content)):
+        refused = version if release >= _TWO_BYTES_SINCE else max(version >> 8, 0)
+        if refused:
+            known = "supported version range is 0 to 0" if release >= _TWO_BYTES_SINCE else "current version is 0"
+            text = f"Unexpected aborted transaction version {refused} in transaction index {path}, {known}"
+            reason = "an entry has a version that no release writes"
+            raise StopsStart(text, "TransactionIndex", path, reason, number * ABORTED_TXN.size_bytes)
+        if last < base_offset:
+            return (
+                f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
+                f"{last}, less than start offset {base_offset}"
+            )
+    return None
 
 
 def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
@@ -78,18 +177,17 @@ class _LogLoad:
 
     def _check_index_sizes(self, active: LoadedSegment) -> None:
         """Raises StopsStart for an index of the active segment that is larger than the topic's indexes may be."""
-        if self._terms.max_index_bytes is None or active.recovered is not None:
+        most_bytes = self._terms.max_index_bytes
+        if most_bytes is None or active.recovered is not None:
             return
         for suffix, entry in ((OFFSET_INDEX_SUFFIX, OFFSET_INDEX_ENTRY), (TIME_INDEX_SUFFIX, TIME_INDEX_ENTRY)):
             place = self._files.present.get(file_name(active.base_offset, suffix))
-            if place is None:
-                continue
-            most = self._terms.max_index_bytes - self._terms.max_index_bytes % entry.size_bytes
-            size_bytes = self._files.size_bytes(place.name) // entry.size_bytes * entry.size_bytes
-            if size_bytes > most:
-                reason = f"the index is larger than segment.index.bytes of the topic, {self._terms.max_index_bytes}"
+            most = most_bytes - most_bytes % entry.size_bytes
+            size_bytes = 0 if place is None else size_of(place) // entry.size_bytes * entry.size_bytes
+            if place is not None and size_bytes > most:
+                reason = f"the index is larger than segment.index.bytes of the topic, {most_bytes}"
                 text = f"newPosition > limit: ({size_bytes} > {most})"
-                raise StopsStart(text, "AbstractIndex.resize", path=place, reason=reason)
+                raise StopsStart(text, "AbstractIndex.resize", place, reason)
 
     # -- segments ----------------------------------------------------------------------------------------------
 
@@ -121,29 +219,28 @@ class _LogLoad:
         txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
         if txn_name in files.folders:
             files.check_opens(txn_name, "TransactionIndex")
+        txn_place = files.present.get(txn_name)
+        release = self._terms.boot.version
         if index_name not in files.present and index_name not in files.folders:
             what = f"offset index file corresponding to log file {files.path / name}"
             message = f"Could not find {what}, recovering segment and rebuilding index files..."
-            files.step(
-                Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
-            )
+            self._rebuild_index(index_name, "the index is missing", message)
             self._recover(segment, "its index is missing")
-        elif (place := files.present.get(txn_name)) and (
-            wrong := wrong_transaction_index(place, base_offset, self._terms.boot.version)
-        ):
+        elif txn_place is not None and (wrong := wrong_transaction_index(txn_place, base_offset, release)):
             message = f"Found a corrupted index file corresponding to log file {files.path / name} due to {wrong}"
-            files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS)
+            self._rebuild_index(txn_name, wrong, message)
             self._recover(segment, "its transaction index is corrupt")
         else:
             time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
             if time_name not in files.present and time_name not in files.folders:
                 files.check_opens(time_name, "LogSegment.sanityCheck")
-                reason = (
-                    "the time index is missing; the broker makes an empty one, and look-ups by time miss this segment"
-                )
-                files.step(Action.REBUILD_INDEX, time_name, reason, kafka_class="LogSegment.sanityCheck")
+                what = "the broker makes an empty one, and look-ups by time miss this segment"
+                self._rebuild_index(time_name, f"the time index is missing; {what}", None, "LogSegment.sanityCheck")
                 files.create(time_name)
         self._segments[base_offset] = segment
+
+    def _rebuild_index(self, name: str, reason: str, message: str | None, kafka_class: str = _CLASS) -> None:
+        self._files.step(Action.REBUILD_INDEX, name, reason, broker_message=message, kafka_class=kafka_class)
 
     def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
         """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
@@ -151,7 +248,8 @@ class _LogLoad:
         for suffix, kafka_class in ((OFFSET_INDEX_SUFFIX, "OffsetIndex"), (TIME_INDEX_SUFFIX, "TimeIndex")):
             index_name = file_name(base_offset, suffix)
             if empties and self._terms.boot.version >= _EMPTIES_SINCE and files.is_pipe(index_name):
-                raise unsized_index(files.path / index_name, kafka_class)
+                text, reason = f'{kafka_class}.mmap()" is null', "it is a pipe, which cannot be given a size"
+                raise StopsStart(text, kafka_class, files.path / index_name, reason)
             files.check_opens(index_name, "LogSegment.recover")
         producers = ProducerFiles(files, self._limits, self._taken)
         self._replay(producers, self._terms.log_start, base_offset)
@@ -165,34 +263,20 @@ class _LogLoad:
             except CorruptRecords as error:
                 raise reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
         if found.is_emptied and not empties:
-            raise StopsStart(
-                found.message or "",
-                "OffsetIndex.append",
-                path=segment.shown_path,
-                reason=f"{why}, and the offsets of its log decrease: the broker cannot write an index of them",
-            )
+            reason = f"{why}, and the offsets of its log decrease: the broker cannot write an index of them"
+            raise StopsStart(found.message or "", "OffsetIndex.append", segment.shown_path, reason)
         if not found.is_emptied:
             self._replay_recovered(segment, found, producers)
         name = files.original(segment.shown_path.name)
         reason = f"{why}: every batch is read, its CRC checked, and the indexes are rebuilt"
-        files.step(
-            Action.RECOVER, name, reason, offset=base_offset, bytes=found.size_bytes, kafka_class="LogSegment.recover"
-        )
+        values: dict[str, object] = {"kafka_class": "LogSegment.recover", "bytes": found.size_bytes}
+        files.step(Action.RECOVER, name, reason, offset=base_offset, **values)
         if found.truncated_bytes:
-            files.step(
-                Action.TRUNCATE,
-                name,
-                "the offsets decrease: the broker makes the segment empty" if found.is_emptied else _why_cut(found),
-                offset=found.next_offset,
-                position=found.valid_bytes,
-                bytes=found.truncated_bytes,
-                broker_message=found.message,
-                kafka_class="LogSegment.recover",
-            )
+            self._truncate(name, found, _why_cut(found), "LogSegment.recover")
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             index_name = file_name(base_offset, suffix)
             if files.present.get(index_name) is not None:
-                files.step(Action.REBUILD_INDEX, index_name, "rebuilt with its log", kafka_class="LogSegment.recover")
+                self._rebuild_index(index_name, "rebuilt with its log", None, "LogSegment.recover")
             files.create(index_name)
         self._epochs += found.epochs
         segment.recovered, segment.size_bytes = found, found.valid_bytes
@@ -200,6 +284,12 @@ class _LogLoad:
             producers.map_end = found.map_end_offset if found.map_end_offset is not None else base_offset
             producers.take()
         return found
+
+    def _truncate(self, name: str, found: Recovered, reason: str, kafka_class: str) -> None:
+        self._files.step(
+            Action.TRUNCATE, name, reason, offset=found.next_offset, position=found.valid_bytes,
+            bytes=found.truncated_bytes, broker_message=found.message, kafka_class=kafka_class,
+        )  # fmt: skip
 
     def _replay_recovered(self, segment: LoadedSegment, found: Recovered, producers: ProducerFiles) -> None:
         """Take the transactions of what recovery leaves. Raises StopsStart."""
@@ -221,10 +311,7 @@ class _LogLoad:
         self._files.drop_step(Action.TRUNCATE, name)
         if found.truncated_bytes:
             reason = f"{error.path} cannot be written ({error.text}): the broker makes the segment empty"
-            self._files.step(
-                Action.TRUNCATE, name, reason, offset=base_offset, position=0, bytes=found.truncated_bytes,
-                broker_message=found.message, kafka_class="LogLoader.recoverLog",
-            )  # fmt: skip
+            self._truncate(name, found, reason, "LogLoader.recoverLog")
         segment.recovered, segment.size_bytes = found, found.valid_bytes
         return found
 
@@ -241,12 +328,9 @@ class _LogLoad:
                     raise
                 found = self._emptied(segment, error)
             if found.truncated_bytes:
+                reason = f"it comes after the segment {base_offset}, which was cut"
                 for later in unflushed[number + 1 :]:
-                    self._remove_segment(
-                        later,
-                        f"it comes after the segment {base_offset}, which was cut",
-                        (*_SEGMENT_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX),
-                    )
+                    self._remove_segment(later, reason, (*_SEGMENT_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX))
                 return
 
     def _remove_segment(self, base_offset: int, reason: str, suffixes: tuple[str, ...]) -> None:
@@ -283,7 +367,11 @@ class _LogLoad:
             self._files.present[name] = None
         path = self._files.path / file_name(log_start, LOG_SUFFIX)
         self._files.step(
-            Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
+            Action.CREATE,
+            path.name,
+            "an empty segment, as the log has none",
+            offset=log_start,
+            kafka_class=_CLASS,
         )
         self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None)
         return log_start
@@ -344,6 +432,8 @@ class _LogLoad:
 
 
 def _why_cut(found: Recovered) -> str:
+    if found.is_emptied:
+        return "the offsets decrease: the broker makes the segment empty"
     if found.message is None:
         return "the rest of the file holds no whole batch"
     return "the batch here is not valid: the broker removes it and everything after it"

@@ -23,8 +23,8 @@ from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.verbs.boot.followed import opened
-from format.verbs.boot.steps import StopsStart
+from format.verbs.boot.broker_files import opened
+from format.verbs.boot.steps import NotKnown, StopsStart
 
 _Version = tuple[int, int]
 #: The first and last level of metadata.version that a release supports (server-common MetadataVersion).
@@ -65,11 +65,13 @@ class RecordTerms(msgspec.Struct, frozen=True):
     is_release_known: bool = True
 
 
-def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) -> None:
+def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) -> list[StopsStart]:
     """Read the records of a file up to a position, those of batches below an offset aside. Raises StopsStart.
 
+    Returns what stops all releases that are known, and may not stop a later one, where the release is not known.
     The CRCs were checked before. A batch that this program cannot read is left to the replay, which reports it.
     """
+    passed = []
     with opened(path) as source:
         for chunk in batch_chunks(source, BatchRange(0, end), limits=terms.limits):
             which = chunk.table.last_offset >= from_offset
@@ -78,34 +80,40 @@ def check_records(path: Path, end: int, from_offset: int, terms: RecordTerms) ->
                     try:
                         _read(table, row, terms.version)
                     except _Unreadable as error:
-                        if error.is_later and not terms.is_release_known:
-                            continue
-                        raise StopsStart(
-                            error.text, error.kafka_class, path=path,
-                            reason=f"the metadata record at offset {int(table.offset[row])} cannot be read",
-                            position=int(table.batches.position[table.batch[row]]),
-                        ) from error  # fmt: skip
+                        reason = f"the metadata record at offset {int(table.offset[row])} cannot be read"
+                        position = int(table.batches.position[table.batch[row]])
+                        stop = StopsStart(error.text, error.kafka_class, path, reason, position)
+                        if terms.is_release_known or not error.is_later:
+                            raise stop from error
+                        passed.append(stop)
+    return passed
 
 
-def check_feature(name: str, level: int, version: _Version, path: Path, offset: int) -> None:
-    """Raises StopsStart for the level of a feature that a release does not know."""
+def check_feature(
+    name: str, level: int, version: _Version, path: Path, offset: int, *, is_release_known: bool = True
+) -> None:
+    """Raises StopsStart for the level of a feature that a release does not know, NotKnown if a later one may."""
     if name == _METADATA_VERSION:
         lowest, highest = _METADATA_LEVELS[version]
-        check_metadata_level(level, version, path)
+        check_metadata_level(level, version, path, is_release_known=is_release_known)
     else:
         lowest, highest = 0, sum(since <= version for since in _FEATURES.get(name, ()))
     if not lowest <= level <= highest:
         known = f"supports {lowest} to {highest}" if highest else "has no such feature"
         reason = f"{name} has level {level} at offset {offset}, and a {_release(version)} broker {known}"
+        if level > highest and not is_release_known:
+            raise NotKnown(f"{reason}; one of a later release may support it", path)
         raise StopsStart("Tried to apply FeatureLevelRecord", "FeatureControlManager", path=path, reason=reason)
 
 
-def check_metadata_level(level: int, version: _Version, path: Path) -> None:
-    """Raises StopsStart for a level of metadata.version that a release cannot name."""
+def check_metadata_level(level: int, version: _Version, path: Path, *, is_release_known: bool = True) -> None:
+    """Raises StopsStart for a level of metadata.version that a release cannot name, NotKnown if a later one may."""
     lowest, highest = _METADATA_LEVELS[version]
     if not lowest <= level <= _LAST_NAMED[version]:
         text = f"No MetadataVersion with feature level {level}"
         reason = f"metadata.version has level {level}, and a {_release(version)} broker supports {lowest} to {highest}"
+        if level > highest and not is_release_known:
+            raise NotKnown(f"{reason}; one of a later release may support it", path)
         raise StopsStart(text, "MetadataVersion.fromFeatureLevel", path=path, reason=reason)
 
 

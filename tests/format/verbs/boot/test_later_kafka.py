@@ -9,16 +9,15 @@ import pytest
 from format.internal_topics.decoder import decoder_for
 from format.layout import CONTROL_BIT, CONTROL_KEY
 from format.limits import DEFAULT_LIMITS
-from format.verbs.boot.boot import boot
+from format.verbs.boot.boot import boot, refusal_findings
 from format.verbs.boot.one_log.metadata_records import RecordTerms, check_records
-from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch, write_segment
 from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.record_encoder import encode_unsigned_varint
 
-_REMOVE_TOPIC = 9
+_REMOVE_TOPIC, _FEATURE_LEVEL = 9, 12
 
 
 def _framed(frame: int, number: int, version: int, content: bytes) -> bytes:
@@ -100,3 +99,19 @@ def test_unknown_tagged_fields_are_read_over_by_every_release(tmp_path: Path) ->
     log = _node(tmp_path, _data(*values)) / "__cluster_metadata-0" / f"{0:020d}.log"
     check_records(log, log.stat().st_size, 0, RecordTerms((4, 4), DEFAULT_LIMITS))
     assert len(values) > 20
+
+
+@pytest.mark.parametrize(("level", "action"), [(1, Action.REFUSE), (99, Action.UNKNOWN)])
+def test_the_levels_of_features_count_after_a_verification_of_the_same_command(
+    tmp_path: Path, level: int, action: Action
+) -> None:
+    """Which does not know the release, and keeps what it has read of the metadata log."""
+    message = decoder_for("__cluster_metadata").record_types[_FEATURE_LEVEL].value
+    fields = encode(message, 0, {"name": "metadata.version", "featureLevel": level})
+    node = _node(tmp_path, _data(_framed(1, _FEATURE_LEVEL, 0, fields)))
+    kept: dict[tuple[object, ...], object] = {}
+    codes = [each.code for each in refusal_findings(node, DEFAULT_LIMITS, kept=kept)]
+    assert "boot-refused" not in codes
+    (step,) = boot([node], BootTerms(is_release_known=False, kept=kept)).having(Action.REFUSE, Action.UNKNOWN)
+    assert step.action is action
+    assert f"metadata.version has level {level}" in step.reason

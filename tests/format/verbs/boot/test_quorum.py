@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot import quorum
-from format.verbs.boot.boot import boot
+from format.verbs.boot.boot import boot, refusal_findings
 from format.verbs.boot.identity import NodeIdentity
-from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata
 from tests.oracle.boot_mutations.node import METADATA, Node, copied_node, cut
@@ -161,8 +160,7 @@ def observed(count: int, **changed: object) -> tuple[BootResult, str]:
     identity = NodeIdentity(node_id=1, directory_ids={path: _OTHER, Path("/disk-2"): f"b{'A' * 21}"})
     for name, value in changed.items():
         setattr(identity if name == "directory_ids" else image, name, value)
-    step = quorum.observer_step(path, identity, image, 1, TERMS)
-    result = BootResult(steps=[] if step is None else [step], is_controller=True)
+    result = BootResult(steps=quorum.observer_steps(path, identity, image, 1, TERMS), is_controller=True)
     return result, sentence(result, TERMS)
 
 

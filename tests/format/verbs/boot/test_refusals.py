@@ -10,7 +10,7 @@ import pytest
 
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS
-from format.verbs.boot.refusals import refusal_findings
+from format.verbs.boot.boot import refusal_findings
 from format.verbs.verify.verify import verify
 from tests.oracle.boot_mutations.node import Node
 

@@ -14,22 +14,25 @@ from msgspec.structs import replace
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
+from format.log.kafka_batch import int64
 from format.scan.drivers import open_driver
 from format.scan.forked import ForkedDriver
 from format.scan.protocol import LogUnit
 from format.scan.serial import SerialDriver
-from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine, Release, dump_log, log_lines, log_scan
-from format.verbs.dump_log.contents_3_9 import ParserOf39
-from format.verbs.dump_log.file_names import normalised, split_files
+from format.verbs.dump_log import log_lines
+from format.verbs.dump_log.contents import ParserOf39
+from format.verbs.dump_log.dump_log import DumpLogScan, dump_log
 from format.verbs.dump_log.java_text import (
     decrement_sequence,
     hash_map_order,
     increment_sequence,
     int32,
-    int64,
     java_utf8,
+    normalised,
+    split_files,
 )
-from format.verbs.dump_log.offset_gaps import OffsetGaps
+from format.verbs.dump_log.log_lines import OffsetGaps
+from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine, Release
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.known_messages import records_of
@@ -235,7 +238,7 @@ def test_several_processes_print_what_one_prints(
     )
     by_one = items_of(files, options)
     is_shared = []
-    monkeypatch.setattr(log_scan, "CHUNK_BYTES", 700)
+    monkeypatch.setattr("format.verbs.dump_log.dump_log.CHUNK_BYTES", 700)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: is_shared.append(1) or True)
     assert items_of(files, options, jobs=2) == by_one
     assert len(is_shared) == len(files)
@@ -247,7 +250,7 @@ def test_a_line_longer_than_what_processes_share_comes_whole(tmp_path: Path, mon
     options = DumpLogOptions(prints_contents=True)
     by_one = items_of([file], options)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr(log_scan, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr("format.verbs.dump_log.dump_log.CHUNK_BYTES", 1000)
     assert items_of([file], options, jobs=2) == by_one
     assert b"x" * (5 * MIB) in by_one[0]
 
@@ -258,7 +261,7 @@ def test_what_cannot_be_shared_is_not(tmp_path: Path) -> None:
     records = DumpLogOptions(prints_contents=True)
 
     def driver_of(path: Path, options: DumpLogOptions) -> type:
-        scan = log_scan.DumpLogScan(options, DEFAULT_LIMITS, lambda source: None)  # type: ignore[arg-type, return-value]
+        scan = DumpLogScan(options, DEFAULT_LIMITS, lambda source: None)  # type: ignore[arg-type, return-value]
         with open_driver(scan, [LogUnit(path, Location(str(path)))], 2) as driver:
             return type(driver)
 
@@ -292,7 +295,7 @@ def test_gaps_that_are_packed(emulate: Release | None, monkeypatch: pytest.Monke
     chance = np.random.default_rng(1)
     parts = [chance.integers(-(2**63), 2**63 - 1, 5).tolist() for _ in range(20)] + [[7, 7, 3, 7, 7, 7]]
     whole = gaps_of(emulate, *parts)
-    monkeypatch.setattr("format.verbs.dump_log.offset_gaps._PACKED_GAPS", 7)
+    monkeypatch.setattr("format.verbs.dump_log.log_lines._PACKED_GAPS", 7)
     assert gaps_of(emulate, *parts) == whole
     first, second = OffsetGaps(None), OffsetGaps(None)
     for gaps, of_range in ((first, parts[:9]), (second, parts[9:])):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.limits import DEFAULT_LIMITS
-from format.verbs.boot.one_log.kafka_text import BadText, read_epochs, read_offsets, read_topic_id
+from format.verbs.boot.one_log.checkpoints import BadText, read_epochs, read_offsets, read_topic_id
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.layout import ABORTED_TXN
-from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
+from format.verbs.boot.one_log.log_load import wrong_transaction_index
 from format.verbs.boot.steps import StopsStart
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from format.verbs.boot.boot import boot
-from format.verbs.boot.permissions import closed_to_the_owner
+from format.verbs.boot.broker_files import closed_to_the_owner
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootTerms
 from tests.oracle.boot_mutations.node import Node, copied_node

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from format.verbs.boot.one_log.file_batches import CorruptRecords, FileBatch, batches_from, last_batch
+from format.log.kafka_batch import BatchFacts
+from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, last_batch
 from tests.building import batch, wrapper
 from tests.faults.mutations import damaged_bytes
 from tests.sources import BytesSource
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 PATH = Path("00000000000000000000.log")
 
 
-def naive(source: BytesSource, end: int) -> FileBatch | str | None:
+def naive(source: BytesSource, end: int) -> BatchFacts | str | None:
     last = None
     try:
         for each in batches_from(source, 0, end, PATH):
@@ -27,7 +28,7 @@ def naive(source: BytesSource, end: int) -> FileBatch | str | None:
     return last
 
 
-def hopping(source: BytesSource, end: int) -> FileBatch | str | None:
+def hopping(source: BytesSource, end: int) -> BatchFacts | str | None:
     try:
         first = next(batches_from(source, 0, end, PATH), None)
         return None if first is None else last_batch(source, first, end, PATH)
@@ -48,4 +49,4 @@ def test_hopping_finds_the_same_end() -> None:
         expected = naive(BytesSource(content), end)
         assert hopping(BytesSource(content), end) == expected
         ends.add(type(expected).__name__)
-    assert ends >= {"FileBatch", "str"}
+    assert ends >= {"BatchFacts", "str"}

@@ -1,6 +1,6 @@
-"""One batch as kafka-dump-log prints it.
+"""The header of a batch as Kafka's own reader takes it, which checks nothing: any magic, and sums that wrap.
 
-Source: tools DumpLogSegments.printBatchLevel, and what it calls of FileLogInputStream and AbstractLegacyRecordBatch.
+Source: clients record FileLogInputStream, DefaultRecordBatch, AbstractLegacyRecordBatch.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from format import layout
-from format.verbs.dump_log.java_text import increment_sequence, int64
-from format.verbs.dump_log.stops import KafkaStops
 
 _HEADER = layout.RECORD_BATCH
 _MESSAGE = layout.MESSAGE_V1
 _MAGIC_AT = _HEADER.offset_of("magic")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
+
+
+def int64(number: int) -> int:
+    """The number as a Java long holds it, wrapped."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 class BatchFacts(NamedTuple):
@@ -37,12 +40,20 @@ class BatchFacts(NamedTuple):
     crc_valid: bool
 
     @property
+    def is_transactional(self) -> bool:
+        return self.magic >= 2 and bool(self.attributes & layout.TRANSACTIONAL_BIT)
+
+    @property
     def is_control(self) -> bool:
         return self.magic >= 2 and bool(self.attributes & layout.CONTROL_BIT)
 
     @property
     def last_offset(self) -> int:
         return int64(self.base_offset + self.last_offset_delta)
+
+    @property
+    def next_offset(self) -> int:
+        return int64(self.last_offset + 1)
 
     @property
     def codec(self) -> int:
@@ -86,60 +97,3 @@ def header_bytes(magic: int) -> int:
     if magic >= 2:
         return _HEADER.size_bytes
     return layout.MESSAGE_V0.size_bytes if magic == 0 else _MESSAGE.size_bytes
-
-
-def batch_line(facts: BatchFacts) -> bytes:
-    """The line of a batch, with its LF; raises UnprintableBatch where Kafka dies while printing it."""
-    if facts.magic >= 2:
-        sequence = facts.base_sequence
-        last_sequence = -1 if sequence == -1 else increment_sequence(sequence, facts.last_offset_delta)
-        has_horizon = facts.attributes & layout.DELETE_HORIZON_BIT
-        horizon = b"OptionalLong[%d]" % facts.base_timestamp if has_horizon else b"OptionalLong.empty"
-        start = (
-            b"baseOffset: %d lastOffset: %d count: %d baseSequence: %d lastSequence: %d producerId: %d "
-            b"producerEpoch: %d partitionLeaderEpoch: %d isTransactional: %b isControl: %b deleteHorizonMs: %b"
-        ) % (
-            facts.base_offset,
-            facts.last_offset,
-            facts.record_count,
-            sequence,
-            last_sequence,
-            facts.producer_id,
-            facts.producer_epoch,
-            facts.leader_epoch,
-            java_boolean(facts.attributes & layout.TRANSACTIONAL_BIT),
-            java_boolean(facts.attributes & layout.CONTROL_BIT),
-            horizon,
-        )
-    else:
-        start = b"offset: %d" % facts.base_offset
-        if facts.magic < 0:
-            raise UnprintableBatch(
-                f"java.lang.IllegalArgumentException: Invalid magic used in LegacyRecord: {facts.magic}", start
-            )
-    if facts.codec >= len(layout.CODEC_NAMES):
-        raise UnprintableBatch(f"java.lang.IllegalArgumentException: Unknown compression type id: {facts.codec}", start)
-    return b"%b position: %d %b: %d size: %d magic: %d compresscodec: %b crc: %d isvalid: %b\n" % (
-        start,
-        facts.position,
-        facts.timestamp_type,
-        facts.max_timestamp,
-        facts.size_bytes,
-        facts.magic,
-        layout.CODEC_NAMES[facts.codec].encode(),
-        facts.crc,
-        java_boolean(facts.crc_valid),
-    )
-
-
-class UnprintableBatch(KafkaStops):
-    """Kafka dies while printing a batch's line, after ``start``."""
-
-    def __init__(self, message: str, start: bytes) -> None:
-        super().__init__(message, code="batch-invalid")
-        self.start = start
-
-
-def java_boolean(value: object) -> bytes:
-    """A truth value as Java prints it."""
-    return b"true" if value else b"false"
