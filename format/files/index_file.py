@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from format.errors import InvalidIndex
+from format.errors import InvalidIndex, KafkaLogError
 from format.files.side_file import INT64_RANGE, MAX_PROBLEMS, Problem, check_size
 from format.io.session import is_remote
 from format.io.source import Source
@@ -48,6 +48,62 @@ class Slots(msgspec.Struct, frozen=True):
     padding_bytes: int
     trailing_bytes: int
     problems: tuple[Problem, ...]
+
+
+class SlotIndex(msgspec.Struct, frozen=True):
+    """A whole index file: int64 columns of ``entry_count`` values, and the problems of the file.
+
+    ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an
+    incomplete slot at the end.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
+
+    path: str
+    base_offset: int
+    relative_offsets: NDArray[np.int64]
+    file_size_bytes: int
+    padding_bytes: int
+    trailing_bytes: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.relative_offsets)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The absolute offsets, computed at each access: at most the largest int64."""
+        most = np.int64(INT64_RANGE[1] - self.base_offset)
+        return np.minimum(self.relative_offsets, most) + np.int64(self.base_offset)
+
+
+def read_columns(
+    source: Source, base_offset: int, layout: Layout, limits: Limits, *, zero_may_be_first: bool
+) -> tuple[list[NDArray[np.int64]], tuple[Problem, ...], dict[str, Any]]:
+    """The columns of an index in the order of the layout, problems of the file, and other fields of SlotIndex."""
+    check_base_offset(source, base_offset)
+    slots = read_slots(source, layout, limits, zero_may_be_first=zero_may_be_first)
+    columns = [slots.entries[name].astype(np.int64) for name in layout.names]
+    facts = {
+        "path": source.path,
+        "base_offset": base_offset,
+        "file_size_bytes": source.size_bytes,
+        "padding_bytes": slots.padding_bytes,
+        "trailing_bytes": slots.trailing_bytes,
+    }
+    return columns, slots.problems, facts
+
+
+def encode_columns(layout: Layout, columns: Iterable[ArrayLike], error: type[KafkaLogError] = InvalidIndex) -> bytes:
+    """Encode entries from columns in the order of the layout. Raises ``error`` for a value that does not fit."""
+    wanted = [np.asarray(column, dtype=np.int64) for column in columns]
+    table = np.empty(len(wanted[0]), dtype=layout.numpy_dtype())
+    for field, column in zip(layout.fields, wanted, strict=True):
+        table[field.name] = column
+        if not np.array_equal(table[field.name], column):
+            raise error(f"a {field.name.replace('_', ' ')} does not fit in {field.size_bytes * 8} bits")
+    return table.tobytes()
 
 
 def check_base_offset(source: Source, base_offset: int) -> None:
@@ -160,12 +216,6 @@ def not_above_previous(
     values = column[numbers]
     is_wrong[numbers[1:]] = values[1:] <= values[:-1] if strictly else values[1:] < values[:-1]
     return is_wrong
-
-
-def absolute_offsets(base_offset: int, relative_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Base offset plus relative offset (int64), at most the largest int64."""
-    most = np.int64(INT64_RANGE[1] - base_offset)
-    return np.minimum(relative_offsets, most) + np.int64(base_offset)
 
 
 def last_slot(source: Source, layout: Layout, *, zero_may_be_first: bool) -> tuple[int, Slot] | None:

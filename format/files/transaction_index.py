@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from format.errors import InvalidIndex, UnknownVersion
 from format.files.index_file import (
     check_base_offset,
+    encode_columns,
     entry_range,
     not_above_previous,
     problems_of_entries,
@@ -128,14 +129,6 @@ def write(entries: TransactionIndex | tuple[ArrayLike, ArrayLike, ArrayLike, Arr
     Raises InvalidIndex for a version that does not fit in an int16.
     """
     if isinstance(entries, TransactionIndex):
-        versions = entries.versions
-        columns = [entries.producer_ids, entries.first_offsets, entries.last_offsets, entries.last_stable_offsets]
-    else:
-        columns = [np.asarray(column, dtype=np.int64) for column in entries]
-        versions = np.full(len(columns[0]), CURRENT_VERSION, dtype=np.int64)
-    if len(versions) and not -(2**15) <= int(versions.min()) <= int(versions.max()) < 2**15:
-        raise InvalidIndex("a version does not fit in 16 bits")
-    table = np.empty(len(versions), dtype=ABORTED_TXN.numpy_dtype())
-    for name, column in zip(ABORTED_TXN.names, [versions, *columns], strict=True):
-        table[name] = column
-    return table.tobytes()
+        found = (entries.producer_ids, entries.first_offsets, entries.last_offsets, entries.last_stable_offsets)
+        return encode_columns(ABORTED_TXN, (entries.versions, *found))
+    return encode_columns(ABORTED_TXN, (np.full(len(np.asarray(entries[0])), CURRENT_VERSION), *entries))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import InputError, NotInBundle, UnreadableFile
-from format.findings import MOST_ALIKE, Finding
+from format.findings import MOST_ALIKE, Finding, FindingValues
 from format.io.bundles.schemas import (
     DIRECTORY,
     FILE,
@@ -27,7 +27,6 @@ from format.io.bundles.schemas import (
     LINK_TO_DIRECTORY,
     Budget,
     BundledEntry,
-    BundledFinding,
     Manifest,
     RecordedDamage,
     Region,
@@ -332,10 +331,10 @@ class Bundle:
 
     def findings(self) -> Iterator[Finding]:
         """The findings, with the path of the bundle before theirs."""
-        return (each.finding(self.path) for each in self._finding_lines())
+        return (each.finding(f"{self.path}/") for each in self._finding_lines())
 
-    def _finding_lines(self) -> Iterator[BundledFinding]:
-        return lines_of(self.spool, self.finding_lines, BundledFinding, FINDINGS)
+    def _finding_lines(self) -> Iterator[FindingValues]:
+        return lines_of(self.spool, self.finding_lines, FindingValues, FINDINGS)
 
     def _add_to_parent(self, inner: str) -> None:
         while inner:
