@@ -11,7 +11,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_count
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.work import Pacing
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from pathlib import Path

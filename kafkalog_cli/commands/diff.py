@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ClusterMetadata, Paths
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult

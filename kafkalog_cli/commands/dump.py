@@ -14,7 +14,7 @@ from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.shown_columns import record_columns
+from kafkalog_cli.render.table import record_columns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:

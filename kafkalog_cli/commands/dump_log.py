@@ -12,15 +12,14 @@ import typer
 from format.io.session import Session, is_remote
 from format.io.store import WrongAddress
 from format.wording import did_you_mean
+from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
-from kafkalog_cli.lazy_group import HelpfulCommand
-from kafkalog_cli.messages import say
+from kafkalog_cli.failures import UsageError, condition_of, option_hint, report, say
 from kafkalog_cli.options.output import Judging
 from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
 from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Guards, Sharing
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,7 +233,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
     """
     emulate, decoders = flags.emulate, flags.decoders
     if flags.version:
-        from kafkalog_cli.version import version_text
+        from kafkalog_cli.main import version_text
 
         typer.echo(emulate or version_text())
         return
@@ -309,7 +308,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
-    from kafkalog_cli.render.escape import shown_on_terminal
+    from kafkalog_cli.render.text import shown_on_terminal
 
     conditions: set[Condition] = set()
     output = open_output(None)

@@ -37,7 +37,7 @@ def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     """
     from format.errors import InputError
     from format.verbs.explore.places import root_place
-    from kafkalog_cli.render.escape import printable
+    from kafkalog_cli.render.text import printable
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise typer.BadParameter("explore needs a terminal; without one, use dump, ls or verify")

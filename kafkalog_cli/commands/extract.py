@@ -15,8 +15,7 @@ from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed
+from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -157,7 +156,7 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     from format.verbs.extract.files import ParquetFormat, TextFormat
     from format.verbs.extract.lines import CsvFormat, LinesFormat
     from kafkalog_cli.line_style import line_style
-    from kafkalog_cli.render.csv import cell_writers
+    from kafkalog_cli.render.lines import cell_writers
 
     if to == "jsonl" and KERNEL_IS_COMPILED:
         return LinesFormat(to, line_style(to), _open_writer(to, schema), bytes_per_file)
@@ -179,8 +178,8 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
 
 
 def _open_writer(to: str, schema: RowSchema) -> Callable[[NewFile], Any]:
-    from kafkalog_cli.messages import say
-    from kafkalog_cli.render import open_renderer
+    from kafkalog_cli.failures import say
+    from kafkalog_cli.render.formats import open_renderer
 
     def open_writer(file: NewFile) -> Any:
         return open_renderer(to, file, main_schema=schema, aside=say)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
 from kafkalog_cli.options.reading import ClusterMetadata, Tiering, check_paths
 from kafkalog_cli.options.work import Guards
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.shown_columns import record_columns
+from kafkalog_cli.render.table import record_columns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -244,7 +244,7 @@ def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None
     from os.path import exists
 
     from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
-    from kafkalog_cli.render.escape import printable
+    from kafkalog_cli.render.text import printable
 
     if wanted.hex_bytes is not None and wanted.everything:
         raise typer.BadParameter("give one of --bytes and --all")
@@ -284,7 +284,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 def _check_searchable(target: Target) -> None:
     from format.errors import InputError, UnreadableFile
     from format.verbs.grep.grep import is_searchable
-    from kafkalog_cli.render.escape import printable
+    from kafkalog_cli.render.text import printable
 
     try:
         found = target.kind

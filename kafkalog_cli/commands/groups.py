@@ -10,7 +10,7 @@ import typer
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.groups.group_list import GroupList

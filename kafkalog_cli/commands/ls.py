@@ -16,7 +16,7 @@ from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import JudgedAt, Reading, Tiering
 from kafkalog_cli.options.work import DecompressionGuard, Pacing
 from kafkalog_cli.options.writing import Sample, check_level
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema

@@ -10,8 +10,8 @@ import typer
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:

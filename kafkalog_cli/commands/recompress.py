@@ -12,9 +12,8 @@ from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
-from kafkalog_cli.render.shown_columns import ShownColumns
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
     from format.limits import Limits

@@ -13,7 +13,7 @@ from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, KeyFile, OutputDirectory, Resumption, Sources, key_of
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),

@@ -161,7 +161,7 @@ def _of_tables(paths: list[Path], terms: ReportTerms) -> TableReport:
 def _renderer(name: str) -> Callable[[Report], Iterator[str]]:
     """The function that makes the document, part by part. Raises a usage error if its library is not installed."""
     if name == "json":
-        from kafkalog_cli.page.document import document_parts
+        from kafkalog_cli.page.page import document_parts
 
         return document_parts
     try:

@@ -10,7 +10,7 @@ import typer
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),

@@ -13,7 +13,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.limits import Limits

@@ -11,7 +11,7 @@ from format.findings import Severity
 from format.io.session import Session
 from kafkalog_cli.options.groups import LAST
 from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, shown
-from kafkalog_cli.render import FORMATS
+from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
     str | None,

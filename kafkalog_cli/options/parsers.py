@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from format.timestamps import EPOCH
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 _MAX_INT64 = 2**63 - 1
 # Patterns are strings: `re` compiles and caches only those that are used.

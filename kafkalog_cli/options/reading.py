@@ -17,7 +17,7 @@ from format.io.store import without_query
 from format.node.log_dir import Kind
 from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.io.bundles.bundle import Bundle

@@ -24,7 +24,7 @@ from format.verbs.explore.byte_views import ByteView, view_of
 from format.verbs.explore.look_ups import Spot
 from format.verbs.explore.places import Place, PlaceKind
 from format.wording import counted_plainly
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.screens.checked_partitions import CheckedPartitions
 from kafkalog_cli.screens.field_table import FieldTable, cell
 from kafkalog_cli.screens.help_screen import HelpScreen
