@@ -43,12 +43,6 @@ class OffsetIndex(SlotIndex, frozen=True):
 
     positions: NDArray[np.int64]
 
-    def has_entries_of(self, other: OffsetIndex) -> bool:
-        """Whether both have the same entries."""
-        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
-            self.positions, other.positions
-        )
-
     @property
     def passes_sanity_check(self) -> bool:
         """Whether a broker that opens the file keeps it (OffsetIndex.sanityCheck) instead of rebuilding it.

@@ -44,12 +44,6 @@ class TimeIndex(SlotIndex, frozen=True):
 
     timestamps: NDArray[np.int64]
 
-    def has_entries_of(self, other: TimeIndex) -> bool:
-        """Whether both have the same entries."""
-        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
-            self.timestamps, other.timestamps
-        )
-
     @property
     def passes_sanity_check(self) -> bool:
         """Whether a broker that opens the file keeps it (TimeIndex.sanityCheck) instead of rebuilding it.
