@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
+from format.verbs.retention import LogFacts, SegmentFacts, Verdict, judge
 
 NOW = 1_000_000
 

@@ -10,8 +10,7 @@ import pytest
 
 from format.io import source as source_module
 from format.layout import OFFSET_INDEX_ENTRY
-from format.verbs.explore.byte_views import view_of
-from format.verbs.explore.places import PAGE, Place, PlaceKind, children, root_place
+from format.verbs.explore import PAGE, Place, PlaceKind, children, root_place, view_of
 from tests.building import batch, batches, wrapper, write_segment
 
 
