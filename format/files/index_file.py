@@ -35,21 +35,6 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-class Slots(msgspec.Struct, frozen=True):
-    """The entries of an index file, and the numbers of other bytes.
-
-    ``entries`` is a structured array of the layout's dtype. ``padding_bytes`` counts the zero slots after the last
-    entry, ``trailing_bytes`` the bytes of an incomplete slot at the end.
-    """
-
-    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
-
-    entries: NDArray[Any]
-    padding_bytes: int
-    trailing_bytes: int
-    problems: tuple[Problem, ...]
-
-
 class SlotIndex(msgspec.Struct, frozen=True):
     """A whole index file: int64 columns of ``entry_count`` values, and the problems of the file.
 
@@ -81,18 +66,34 @@ class SlotIndex(msgspec.Struct, frozen=True):
 def read_columns(
     source: Source, base_offset: int, layout: Layout, limits: Limits, *, zero_may_be_first: bool
 ) -> tuple[list[NDArray[np.int64]], tuple[Problem, ...], dict[str, Any]]:
-    """The columns of an index in the order of the layout, problems of the file, and other fields of SlotIndex."""
+    """The columns of an index in the order of the layout, problems of the file, and other fields of SlotIndex.
+
+    The file is read backwards over the padding, so that its zeros are never in memory at once. With
+    ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
+    """
     check_base_offset(source, base_offset)
-    slots = read_slots(source, layout, limits, zero_may_be_first=zero_may_be_first)
-    columns = [slots.entries[name].astype(np.int64) for name in layout.names]
+    check_size(source, limits)
+    slot_count, trailing_bytes = divmod(source.size_bytes, layout.size_bytes)
+    content = _without_zero_tail(source, slot_count * layout.size_bytes)
+    entry_count = -(-len(content) // layout.size_bytes)
+    if zero_may_be_first and slot_count == 1:
+        entry_count = 1
+    table = np.frombuffer(content.ljust(entry_count * layout.size_bytes, b"\0"), dtype=layout.numpy_dtype())
     facts = {
         "path": source.path,
         "base_offset": base_offset,
         "file_size_bytes": source.size_bytes,
-        "padding_bytes": slots.padding_bytes,
-        "trailing_bytes": slots.trailing_bytes,
+        "padding_bytes": (slot_count - entry_count) * layout.size_bytes,
+        "trailing_bytes": trailing_bytes,
     }
-    return columns, slots.problems, facts
+    return [table[name].astype(np.int64) for name in layout.names], trailing_problems(source, layout), facts
+
+
+def trailing_problems(source: Source, layout: Layout) -> tuple[Problem, ...]:
+    """The problem of an incomplete slot or entry at the end, if there is one."""
+    slot_bytes, length = layout.size_bytes, source.size_bytes % layout.size_bytes
+    message = f"the file has {source.size_bytes} bytes, not a multiple of {slot_bytes}"
+    return (Problem(source.size_bytes - length, length, message, InvalidIndex.code),) if length else ()
 
 
 def encode_columns(layout: Layout, columns: Iterable[ArrayLike], error: type[KafkaLogError] = InvalidIndex) -> bytes:
@@ -110,36 +111,6 @@ def check_base_offset(source: Source, base_offset: int) -> None:
     """Raise InvalidIndex for a base offset over 63 bits: the 20 digits of a file name can be more than an int64."""
     if not 0 <= base_offset <= INT64_RANGE[1]:
         raise InvalidIndex(f"the base offset {base_offset} does not fit in 63 bits", Location(source.path))
-
-
-def read_slots(source: Source, layout: Layout, limits: Limits, *, zero_may_be_first: bool) -> Slots:
-    """Read all slots of the file, backwards over the padding, so that its zeros are never in memory at once.
-
-    With ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
-    """
-    check_size(source, limits)
-    slot_count, trailing_bytes = divmod(source.size_bytes, layout.size_bytes)
-    content = _without_zero_tail(source, slot_count * layout.size_bytes)
-    entry_count = -(-len(content) // layout.size_bytes)
-    if zero_may_be_first and slot_count == 1:
-        entry_count = 1
-    content += bytes(entry_count * layout.size_bytes - len(content))
-    problems: tuple[Problem, ...] = ()
-    if trailing_bytes:
-        problems = (
-            Problem(
-                slot_count * layout.size_bytes,
-                trailing_bytes,
-                f"the file has {source.size_bytes} bytes, not a multiple of {layout.size_bytes}",
-                InvalidIndex.code,
-            ),
-        )
-    return Slots(
-        entries=np.frombuffer(content, dtype=layout.numpy_dtype()),
-        padding_bytes=(slot_count - entry_count) * layout.size_bytes,
-        trailing_bytes=trailing_bytes,
-        problems=problems,
-    )
 
 
 def _without_zero_tail(source: Source, end: int) -> bytes:
