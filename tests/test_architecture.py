@@ -46,7 +46,6 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
-        "format/columns",
         "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
@@ -54,7 +53,6 @@ FOLDERS = frozenset(
         *(
             "format/log/after_damage",
             "format/io/bundles",
-            "format/state/tiered",
             "format/scan/processes",
         ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
@@ -406,8 +404,8 @@ def test_layers_are_distinguished() -> None:
         "format.files.offset_index",
         "format.node.log_dir",
         "format.scan.selection",
-        "format.state.totals",
-        "format.checks.offset_chain",
+        "format.state.log_headers",
+        "format.checks.batches",
         "format.rewriting.publishing.publication",
         "format.verbs.ls.ls",
     )

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from format import layout
-from format.checks.kraft_snapshot import KraftSnapshotCheck
+from format.checks.directories import KraftSnapshotCheck
 from format.errors import InputError, InvalidCheckpoint, KafkaLogError
 from format.files import (
     clean_shutdown,

@@ -30,8 +30,7 @@ from format.scan.selected_logs import every_log_of, log_of_segment, partitions_t
 from format.scan.selection import Selection
 from format.scan.serial import SerialDriver
 from format.scan.whole_units import WholeUnits, scan_units
-from format.state.cluster_context import ClusterContext
-from format.state.topic_configs import TopicConfigs
+from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.timestamps import iso_time
 from format.wording import counted
 

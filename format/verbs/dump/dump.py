@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from format.checks.record_contents import reading_findings
+from format.checks.records import reading_findings
 from format.columns import record_schema
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -30,7 +30,7 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk, whose rows are yielded together.
 DUMP_CHUNK_BYTES = MIB

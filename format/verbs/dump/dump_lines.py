@@ -19,7 +19,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import LOG_KINDS
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.dump.last_rows import last_rows
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 
 def dump_lines(

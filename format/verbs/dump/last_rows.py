@@ -14,7 +14,7 @@ from format.rows.record_rows import RowBlock, batch_block
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
 from format.verbs.dump.dump import DumpScan, DumpTerms, decoded
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 
 def last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBlock | Finding]:

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from format.checks.record_contents import reading_findings
+from format.checks.records import reading_findings
 from format.columns import IS_MATCH, RowSchema, record_schema
 from format.errors import NotALogDir
 from format.findings import Finding
@@ -40,7 +40,7 @@ from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB

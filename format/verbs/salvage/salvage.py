@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.checks.log_dir_files import check_lost_log
+from format.checks.directories import check_lost_log
 from format.errors import UnreadableFile
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.source import PatchedSource

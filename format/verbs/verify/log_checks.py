@@ -11,8 +11,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from format import layout
-from format.checks.kraft_snapshot import KraftSnapshotCheck
-from format.checks.offset_chain import OffsetChain
+from format.checks.batches import OffsetChain
+from format.checks.directories import KraftSnapshotCheck
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Cause, Finding, Judgement, Severity, finding, finding_of
 from format.log.batch_chunk import Damage

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from format.checks.batch_headers import check_batch_headers
-from format.checks.offset_chain import OffsetChain
-from format.checks.record_contents import RecordCheck, sound_records
+from format.checks.batches import OffsetChain, check_batch_headers
+from format.checks.records import RecordCheck, sound_records
 from format.codecs.checksums import crc_tables
 from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
