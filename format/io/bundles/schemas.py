@@ -34,8 +34,6 @@ REPORT = "report.html"
 #: The prefix of the names of files that are in the bundle whole.
 WHOLE = "files/"
 
-#: The bytes of the largest control batch that is in a bundle whole.
-MOST_CONTROL_BYTES = 1024
 #: Kafka's own topics whose logs are in a bundle whole.
 WHOLE_TOPICS = (
     *layout.COORDINATOR_TOPICS,
