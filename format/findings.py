@@ -7,15 +7,23 @@ generated. A check may lower or raise the severity of a finding for its context.
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from format.errors import KafkaLogError, NotInBundle
 from format.location import Location
 
 #: The number of findings with one code in one file that verify reports one by one; one more finding counts the rest.
 MOST_ALIKE = 100
+
+
+#: Values of bounded size, as files from elsewhere may have them. ``Lost`` is the first and the last lost offset.
+Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Short = Annotated[str, Meta(max_length=64 * 1024)]
+Lost = tuple[Integer, Integer]
 
 
 class Severity(IntEnum):
@@ -55,9 +63,9 @@ class Cause(msgspec.Struct, frozen=True):
     """The code and the place of the finding that is the cause of another one."""
 
     code: str
-    path: str
-    position: int | None = None
-    offset: int | None = None
+    path: Short
+    position: Natural | None = None
+    offset: Integer | None = None
 
     @classmethod
     def of(cls, found: Finding) -> Cause:
@@ -90,6 +98,55 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def is_incomplete(self) -> bool:
         return FINDING_CODES[self.code].incomplete
+
+
+class FindingValues(msgspec.Struct):
+    """The columns of FINDING by name, as JSON and tables have them; those that are None may be left out."""
+
+    code: str
+    severity: Literal["info", "warning", "error", "fatal"]
+    path: Short
+    message: Short
+    certainty: Certainty
+    topic: Short | None = None
+    partition: Integer | None = None
+    segment_base_offset: Integer | None = None
+    position: Natural | None = None
+    length: Integer | None = None
+    offset: Integer | None = None
+    expected: Any = None
+    actual: Any = None
+    next_step: Short | None = None
+    lost_offsets: Lost | None = None
+    caused_by: Cause | None = None
+
+    def __post_init__(self) -> None:
+        check_code(self.code)
+        if self.caused_by is not None:
+            check_code(self.caused_by.code)
+
+    def finding(self, root: str = "") -> Finding:
+        """The finding; ``root`` is put before its paths."""
+        cause = self.caused_by
+        where = (self.topic, self.partition, self.segment_base_offset, self.position, self.length, self.offset)
+        return Finding(
+            self.code,
+            Severity[self.severity.upper()],
+            Location(root + self.path, *where),
+            self.message,
+            self.certainty,
+            self.expected,
+            self.actual,
+            self.next_step or "",
+            self.lost_offsets,
+            None if cause is None else Cause(cause.code, root + cause.path, cause.position, cause.offset),
+        )
+
+
+def check_code(code: str) -> None:
+    """Raise ValueError for a code that is not in FINDING_CODES."""
+    if code not in FINDING_CODES:
+        raise ValueError(f"the finding code {code[:100]!r}, which this version does not know")
 
 
 class Judgement(msgspec.Struct, frozen=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 
 MIB = 1024 * 1024
+#: The largest control batch that is taken whole where only batch headers are kept.
+MOST_CONTROL_BYTES = 1024
 
 
 class Limits(msgspec.Struct, frozen=True):

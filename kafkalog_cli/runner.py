@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -38,28 +37,6 @@ class TableWriter(Protocol):
     def discard(self) -> None:
         """Remove what was not published."""
         ...
-
-
-#: Opens the tables of a command about some paths.
-OpenTables = Callable[[str, Sequence[str]], TableWriter]
-
-_open: ContextVar[OpenTables | None] = ContextVar("tables", default=None)
-
-
-@contextmanager
-def writing_tables(open_tables: OpenTables | None) -> Iterator[None]:
-    """The context in which runs also write tables. With None they write none."""
-    token = _open.set(open_tables)
-    try:
-        yield
-    finally:
-        _open.reset(token)
-
-
-def tables_of(command: str, paths: Sequence[str]) -> TableWriter | None:
-    """The tables of a new run, None where it writes none. Raises OutputInsideSource and OutputError."""
-    open_tables = _open.get()
-    return None if open_tables is None else open_tables(command, paths)
 
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
@@ -118,7 +95,8 @@ class Run:
         self._last_words: list[str] = []
         self._row_count = 0
         self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
-        self._tables = tables_of(command, paths)
+        open_tables = output.session.open_tables
+        self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
 

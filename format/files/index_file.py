@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from format.errors import InvalidIndex
+from format.errors import InvalidIndex, KafkaLogError
 from format.files.side_file import INT64_RANGE, MAX_PROBLEMS, Problem, check_size
 from format.io.session import is_remote
 from format.io.source import Source
@@ -35,55 +35,82 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-class Slots(msgspec.Struct, frozen=True):
-    """The entries of an index file, and the numbers of other bytes.
+class SlotIndex(msgspec.Struct, frozen=True):
+    """A whole index file: int64 columns of ``entry_count`` values, and the problems of the file.
 
-    ``entries`` is a structured array of the layout's dtype. ``padding_bytes`` counts the zero slots after the last
-    entry, ``trailing_bytes`` the bytes of an incomplete slot at the end.
+    ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an
+    incomplete slot at the end.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
-    entries: NDArray[Any]
+    path: str
+    base_offset: int
+    relative_offsets: NDArray[np.int64]
+    file_size_bytes: int
     padding_bytes: int
     trailing_bytes: int
     problems: tuple[Problem, ...]
 
+    @property
+    def entry_count(self) -> int:
+        return len(self.relative_offsets)
 
-def check_base_offset(source: Source, base_offset: int) -> None:
-    """Raise InvalidIndex for a base offset over 63 bits: the 20 digits of a file name can be more than an int64."""
-    if not 0 <= base_offset <= INT64_RANGE[1]:
-        raise InvalidIndex(f"the base offset {base_offset} does not fit in 63 bits", Location(source.path))
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The absolute offsets, computed at each access: at most the largest int64."""
+        most = np.int64(INT64_RANGE[1] - self.base_offset)
+        return np.minimum(self.relative_offsets, most) + np.int64(self.base_offset)
 
 
-def read_slots(source: Source, layout: Layout, limits: Limits, *, zero_may_be_first: bool) -> Slots:
-    """Read all slots of the file, backwards over the padding, so that its zeros are never in memory at once.
+def read_columns(
+    source: Source, base_offset: int, layout: Layout, limits: Limits, *, zero_may_be_first: bool
+) -> tuple[list[NDArray[np.int64]], tuple[Problem, ...], dict[str, Any]]:
+    """The columns of an index in the order of the layout, problems of the file, and other fields of SlotIndex.
 
-    With ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
+    The file is read backwards over the padding, so that its zeros are never in memory at once. With
+    ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
     """
+    check_base_offset(source, base_offset)
     check_size(source, limits)
     slot_count, trailing_bytes = divmod(source.size_bytes, layout.size_bytes)
     content = _without_zero_tail(source, slot_count * layout.size_bytes)
     entry_count = -(-len(content) // layout.size_bytes)
     if zero_may_be_first and slot_count == 1:
         entry_count = 1
-    content += bytes(entry_count * layout.size_bytes - len(content))
-    problems: tuple[Problem, ...] = ()
-    if trailing_bytes:
-        problems = (
-            Problem(
-                slot_count * layout.size_bytes,
-                trailing_bytes,
-                f"the file has {source.size_bytes} bytes, not a multiple of {layout.size_bytes}",
-                InvalidIndex.code,
-            ),
-        )
-    return Slots(
-        entries=np.frombuffer(content, dtype=layout.numpy_dtype()),
-        padding_bytes=(slot_count - entry_count) * layout.size_bytes,
-        trailing_bytes=trailing_bytes,
-        problems=problems,
-    )
+    table = np.frombuffer(content.ljust(entry_count * layout.size_bytes, b"\0"), dtype=layout.numpy_dtype())
+    facts = {
+        "path": source.path,
+        "base_offset": base_offset,
+        "file_size_bytes": source.size_bytes,
+        "padding_bytes": (slot_count - entry_count) * layout.size_bytes,
+        "trailing_bytes": trailing_bytes,
+    }
+    return [table[name].astype(np.int64) for name in layout.names], trailing_problems(source, layout), facts
+
+
+def trailing_problems(source: Source, layout: Layout) -> tuple[Problem, ...]:
+    """The problem of an incomplete slot or entry at the end, if there is one."""
+    slot_bytes, length = layout.size_bytes, source.size_bytes % layout.size_bytes
+    message = f"the file has {source.size_bytes} bytes, not a multiple of {slot_bytes}"
+    return (Problem(source.size_bytes - length, length, message, InvalidIndex.code),) if length else ()
+
+
+def encode_columns(layout: Layout, columns: Iterable[ArrayLike], error: type[KafkaLogError] = InvalidIndex) -> bytes:
+    """Encode entries from columns in the order of the layout. Raises ``error`` for a value that does not fit."""
+    wanted = [np.asarray(column, dtype=np.int64) for column in columns]
+    table = np.empty(len(wanted[0]), dtype=layout.numpy_dtype())
+    for field, column in zip(layout.fields, wanted, strict=True):
+        table[field.name] = column
+        if not np.array_equal(table[field.name], column):
+            raise error(f"a {field.name.replace('_', ' ')} does not fit in {field.size_bytes * 8} bits")
+    return table.tobytes()
+
+
+def check_base_offset(source: Source, base_offset: int) -> None:
+    """Raise InvalidIndex for a base offset over 63 bits: the 20 digits of a file name can be more than an int64."""
+    if not 0 <= base_offset <= INT64_RANGE[1]:
+        raise InvalidIndex(f"the base offset {base_offset} does not fit in 63 bits", Location(source.path))
 
 
 def _without_zero_tail(source: Source, end: int) -> bytes:
@@ -160,12 +187,6 @@ def not_above_previous(
     values = column[numbers]
     is_wrong[numbers[1:]] = values[1:] <= values[:-1] if strictly else values[1:] < values[:-1]
     return is_wrong
-
-
-def absolute_offsets(base_offset: int, relative_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Base offset plus relative offset (int64), at most the largest int64."""
-    most = np.int64(INT64_RANGE[1] - base_offset)
-    return np.minimum(relative_offsets, most) + np.int64(base_offset)
 
 
 def last_slot(source: Source, layout: Layout, *, zero_may_be_first: bool) -> tuple[int, Slot] | None:

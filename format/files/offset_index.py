@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from format.errors import InvalidIndex
 from format.files.index_file import (
-    absolute_offsets,
+    SlotIndex,
     check_base_offset,
+    encode_columns,
     floor_slot,
     last_slot,
     not_above_previous,
     problems_of_entries,
-    read_slots,
+    read_columns,
     slot_location,
 )
-from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
+from format.files.side_file import INT64_RANGE, PathOrSource, Problem, opened
 from format.io.source import Source
-from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
+from format.layout import OFFSET_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
 
 
@@ -38,38 +38,10 @@ class OffsetPosition(NamedTuple):
     position: int
 
 
-class OffsetIndex(msgspec.Struct, frozen=True):
-    """A whole offset index: two int64 columns of ``entry_count`` values, and the problems of the file.
+class OffsetIndex(SlotIndex, frozen=True):
+    """A whole offset index; ``positions`` are bytes in the segment."""
 
-    ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an
-    incomplete slot at the end.
-    """
-
-    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
-
-    path: str
-    base_offset: int
-    relative_offsets: NDArray[np.int64]
     positions: NDArray[np.int64]
-    file_size_bytes: int
-    padding_bytes: int
-    trailing_bytes: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def entry_count(self) -> int:
-        return len(self.relative_offsets)
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The absolute offsets, computed at each access."""
-        return absolute_offsets(self.base_offset, self.relative_offsets)
-
-    def has_entries_of(self, other: OffsetIndex) -> bool:
-        """Whether both have the same entries."""
-        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
-            self.positions, other.positions
-        )
 
     @property
     def passes_sanity_check(self) -> bool:
@@ -88,20 +60,12 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
     Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset over 63 bits.
     """
     with opened(path_or_source) as source:
-        check_base_offset(source, base_offset)
-        slots = read_slots(source, OFFSET_INDEX_ENTRY, limits, zero_may_be_first=False)
-        relative_offsets = slots.entries["relative_offset"].astype(np.int64)
-        positions = slots.entries["position"].astype(np.int64)
-        return OffsetIndex(
-            path=source.path,
-            base_offset=base_offset,
-            relative_offsets=relative_offsets,
-            positions=positions,
-            file_size_bytes=source.size_bytes,
-            padding_bytes=slots.padding_bytes,
-            trailing_bytes=slots.trailing_bytes,
-            problems=(*_problems(base_offset, relative_offsets, positions), *slots.problems),
+        columns, problems, facts = read_columns(
+            source, base_offset, OFFSET_INDEX_ENTRY, limits, zero_may_be_first=False
         )
+        relative_offsets, positions = columns
+        problems = (*_problems(base_offset, *columns), *problems)
+        return OffsetIndex(problems=problems, relative_offsets=relative_offsets, positions=positions, **facts)
 
 
 def _problems(
@@ -172,13 +136,5 @@ def write(entries: OffsetIndex | tuple[ArrayLike, ArrayLike]) -> bytes:
 
     Raises InvalidIndex for a value that does not fit in an int32.
     """
-    if isinstance(entries, OffsetIndex):
-        columns = entries.relative_offsets, entries.positions
-    else:
-        columns = np.asarray(entries[0], dtype=np.int64), np.asarray(entries[1], dtype=np.int64)
-    for name, column in zip(OFFSET_INDEX_ENTRY.names, columns, strict=True):
-        if len(column) and not INT32_RANGE[0] <= int(column.min()) <= int(column.max()) <= MAX_RELATIVE_OFFSET:
-            raise InvalidIndex(f"a {name.replace('_', ' ')} does not fit in 32 bits")
-    table = np.empty(len(columns[0]), dtype=OFFSET_INDEX_ENTRY.numpy_dtype())
-    table["relative_offset"], table["position"] = columns
-    return table.tobytes()
+    columns = (entries.relative_offsets, entries.positions) if isinstance(entries, OffsetIndex) else entries
+    return encode_columns(OFFSET_INDEX_ENTRY, columns)

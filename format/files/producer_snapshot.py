@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from format.codecs.checksums import crc32c_of
 from format.errors import InvalidSnapshot, UnknownVersion
-from format.files.index_file import problems_of_entries
+from format.files.index_file import encode_columns, problems_of_entries
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
@@ -184,11 +184,6 @@ def write(entries: ProducerSnapshot | tuple[NDArray[np.int64], ...]) -> bytes:
     Raises InvalidSnapshot for a value that does not fit in its field.
     """
     columns = entries.columns if isinstance(entries, ProducerSnapshot) else entries
-    table = np.empty(len(columns[0]), dtype=PRODUCER_SNAPSHOT_ENTRY.numpy_dtype())
-    for field, column in zip(PRODUCER_SNAPSHOT_ENTRY.fields, columns, strict=True):
-        table[field.name] = column
-        if not np.array_equal(table[field.name], column):
-            raise InvalidSnapshot(f"a {field.name.replace('_', ' ')} does not fit in {field.size_bytes * 8} bits")
-    body = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, 0, len(table)) + table.tobytes()
-    header = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, crc32c_of(body[_CRC_FROM:]), len(table))
-    return header + table.tobytes()
+    count, encoded = len(columns[0]), encode_columns(PRODUCER_SNAPSHOT_ENTRY, columns, InvalidSnapshot)
+    body = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, 0, count) + encoded
+    return PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, crc32c_of(body[_CRC_FROM:]), count) + encoded

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from format.errors import InvalidIndex
 from format.files.index_file import (
-    absolute_offsets,
+    SlotIndex,
     check_base_offset,
+    encode_columns,
     floor_slot,
     last_slot,
     not_above_previous,
     problems_of_entries,
-    read_slots,
+    read_columns,
     slot_location,
 )
-from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
+from format.files.side_file import INT64_RANGE, PathOrSource, Problem, opened
 from format.io.source import Source
-from format.layout import MAX_RELATIVE_OFFSET, TIME_INDEX_ENTRY
+from format.layout import TIME_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
 
 
@@ -39,38 +39,10 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-class TimeIndex(msgspec.Struct, frozen=True):
-    """A whole time index: two int64 columns of ``entry_count`` values, and the problems of the file.
+class TimeIndex(SlotIndex, frozen=True):
+    """A whole time index; ``timestamps`` are in ms."""
 
-    ``timestamps`` are in ms. ``padding_bytes`` counts the preallocated zeros of an active segment's index,
-    ``trailing_bytes`` the bytes of an incomplete slot at the end.
-    """
-
-    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
-
-    path: str
-    base_offset: int
     timestamps: NDArray[np.int64]
-    relative_offsets: NDArray[np.int64]
-    file_size_bytes: int
-    padding_bytes: int
-    trailing_bytes: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def entry_count(self) -> int:
-        return len(self.timestamps)
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The absolute offsets, computed at each access."""
-        return absolute_offsets(self.base_offset, self.relative_offsets)
-
-    def has_entries_of(self, other: TimeIndex) -> bool:
-        """Whether both have the same entries."""
-        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
-            self.timestamps, other.timestamps
-        )
 
     @property
     def passes_sanity_check(self) -> bool:
@@ -93,20 +65,10 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
     Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset over 63 bits.
     """
     with opened(path_or_source) as source:
-        check_base_offset(source, base_offset)
-        slots = read_slots(source, TIME_INDEX_ENTRY, limits, zero_may_be_first=True)
-        timestamps = slots.entries["timestamp"].astype(np.int64)
-        relative_offsets = slots.entries["relative_offset"].astype(np.int64)
-        return TimeIndex(
-            path=source.path,
-            base_offset=base_offset,
-            timestamps=timestamps,
-            relative_offsets=relative_offsets,
-            file_size_bytes=source.size_bytes,
-            padding_bytes=slots.padding_bytes,
-            trailing_bytes=slots.trailing_bytes,
-            problems=(*_problems(base_offset, timestamps, relative_offsets), *slots.problems),
-        )
+        columns, problems, facts = read_columns(source, base_offset, TIME_INDEX_ENTRY, limits, zero_may_be_first=True)
+        timestamps, relative_offsets = columns
+        problems = (*_problems(base_offset, *columns), *problems)
+        return TimeIndex(problems=problems, timestamps=timestamps, relative_offsets=relative_offsets, **facts)
 
 
 def _problems(
@@ -176,14 +138,5 @@ def write(entries: TimeIndex | tuple[ArrayLike, ArrayLike]) -> bytes:
 
     Raises InvalidIndex for a relative offset that does not fit in an int32.
     """
-    if isinstance(entries, TimeIndex):
-        timestamps, relative_offsets = entries.timestamps, entries.relative_offsets
-    else:
-        timestamps, relative_offsets = (np.asarray(column, dtype=np.int64) for column in entries)
-    if len(relative_offsets) and not (
-        INT32_RANGE[0] <= int(relative_offsets.min()) <= int(relative_offsets.max()) <= MAX_RELATIVE_OFFSET
-    ):
-        raise InvalidIndex("a relative offset does not fit in 32 bits")
-    table = np.empty(len(timestamps), dtype=TIME_INDEX_ENTRY.numpy_dtype())
-    table["timestamp"], table["relative_offset"] = timestamps, relative_offsets
-    return table.tobytes()
+    columns = (entries.timestamps, entries.relative_offsets) if isinstance(entries, TimeIndex) else entries
+    return encode_columns(TIME_INDEX_ENTRY, columns)

@@ -12,13 +12,15 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
-from format.errors import InvalidIndex, UnknownVersion
+from format.errors import UnknownVersion
 from format.files.index_file import (
     check_base_offset,
+    encode_columns,
     entry_range,
     not_above_previous,
     problems_of_entries,
     problems_of_runs,
+    trailing_problems,
 )
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import ABORTED_TXN
@@ -75,11 +77,10 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
             trailing_bytes=trailing_bytes,
             problems=(),
         )
-        return _with_problems(index)
+        return replace(index, problems=(*_problems(index), *trailing_problems(source, ABORTED_TXN)))
 
 
-def _with_problems(index: TransactionIndex) -> TransactionIndex:
-    size_bytes = ABORTED_TXN.size_bytes
+def _problems(index: TransactionIndex) -> list[Problem]:
     is_known = index.versions == CURRENT_VERSION
     columns = (index.producer_ids, index.first_offsets, index.last_offsets, index.last_stable_offsets)
     is_negative = np.any([column < 0 for column in columns], axis=0)
@@ -87,7 +88,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
     found = [
         *problems_of_runs(
             ~is_known,
-            size_bytes,
+            ABORTED_TXN.size_bytes,
             lambda first, last: (
                 f"{entry_range(first, last)}: version {int(index.versions[first])}, only {CURRENT_VERSION} is known"
             ),
@@ -109,17 +110,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
             ),
         ),
     ]
-    found.sort(key=lambda problem: problem.position)
-    if index.trailing_bytes:
-        found.append(
-            Problem(
-                index.entry_count * size_bytes,
-                index.trailing_bytes,
-                f"the file has {index.file_size_bytes} bytes, not a multiple of {size_bytes}",
-                InvalidIndex.code,
-            )
-        )
-    return replace(index, problems=tuple(found))
+    return sorted(found, key=lambda problem: problem.position)
 
 
 def write(entries: TransactionIndex | tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]) -> bytes:
@@ -128,14 +119,6 @@ def write(entries: TransactionIndex | tuple[ArrayLike, ArrayLike, ArrayLike, Arr
     Raises InvalidIndex for a version that does not fit in an int16.
     """
     if isinstance(entries, TransactionIndex):
-        versions = entries.versions
-        columns = [entries.producer_ids, entries.first_offsets, entries.last_offsets, entries.last_stable_offsets]
-    else:
-        columns = [np.asarray(column, dtype=np.int64) for column in entries]
-        versions = np.full(len(columns[0]), CURRENT_VERSION, dtype=np.int64)
-    if len(versions) and not -(2**15) <= int(versions.min()) <= int(versions.max()) < 2**15:
-        raise InvalidIndex("a version does not fit in 16 bits")
-    table = np.empty(len(versions), dtype=ABORTED_TXN.numpy_dtype())
-    for name, column in zip(ABORTED_TXN.names, [versions, *columns], strict=True):
-        table[name] = column
-    return table.tobytes()
+        found = (entries.producer_ids, entries.first_offsets, entries.last_offsets, entries.last_stable_offsets)
+        return encode_columns(ABORTED_TXN, (entries.versions, *found))
+    return encode_columns(ABORTED_TXN, (np.full(len(np.asarray(entries[0])), CURRENT_VERSION), *entries))

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from format import layout
-from format.io.store import Ranges, RemoteEntry, Store
+from format.io.store import Opened, Ranges, RemoteEntry, Store
 from format.limits import DEFAULT_LIMITS, MIB
 
 _MANIFEST, _INDEXES = ".rsm-manifest", ".indexes"
@@ -125,7 +125,11 @@ class AivenStore:
         opened = self._store.open(name, self._store.entry(name))
         if suffix == layout.LOG_SUFFIX:
             return _Chunks(opened, manifest)
-        return _Part(opened, *self._index(manifest, suffix))
+        at, size_bytes = self._index(manifest, suffix)
+        return Opened(
+            lambda length, position: opened.read_at(max(0, min(length, size_bytes - position)), at + position),
+            opened.close,
+        )
 
     def _manifest(self, stem: str) -> Manifest:
         if stem not in self._manifests:
@@ -145,19 +149,6 @@ class AivenStore:
         if found is None or (found[1] == 0 and suffix == layout.TRANSACTION_INDEX_SUFFIX):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return found
-
-
-class _Part:
-    """A range of an object, as a file."""
-
-    def __init__(self, opened: Ranges, position: int, size_bytes: int) -> None:
-        self._opened, self._position, self._size_bytes = opened, position, size_bytes
-
-    def read_at(self, length: int, position: int) -> bytes:
-        return self._opened.read_at(max(0, min(length, self._size_bytes - position)), self._position + position)
-
-    def close(self) -> None:
-        self._opened.close()
 
 
 class _Chunks:
@@ -223,17 +214,5 @@ class LocalStore:
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
         """Open a file."""
-        return _LocalFile(os.open(inner, os.O_RDONLY | os.O_CLOEXEC))
-
-
-class _LocalFile:
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def read_at(self, length: int, position: int) -> bytes:
-        return os.pread(self._fd, length, position)
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd = os.open(inner, os.O_RDONLY | os.O_CLOEXEC)
+        return Opened(lambda length, position: os.pread(fd, length, position), lambda: os.close(fd))

@@ -15,7 +15,7 @@ import msgspec
 
 from format import layout
 from format.findings import FINDING_CODES, Finding, Severity, finding
-from format.io.session import BundlePath, is_there
+from format.io.session import BundlePath
 from format.io.source import os_reason
 from format.location import Location
 from format.wording import counted_plainly
@@ -41,7 +41,6 @@ class BrokerLock(msgspec.Struct, frozen=True):
     """
 
     path: str
-    is_present: bool | None
     is_held: bool | None
     pid: int | None = None
     reason: str = ""
@@ -60,15 +59,15 @@ def probe(path: str | os.PathLike[str]) -> BrokerLock:
     name = os.fspath(path)
     if isinstance(path, BundlePath):
         holder = path.lock_holder()
-        return BrokerLock(name, is_there(path), holder is not None, holder or None)
+        return BrokerLock(name, holder is not None, holder or None)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ENOENT:
-            return BrokerLock(name, is_present=False, is_held=False)
-        return BrokerLock(name, None, None, reason=f"cannot open: {os_reason(error)}")
+            return BrokerLock(name, False)
+        return BrokerLock(name, None, reason=f"cannot open: {os_reason(error)}")
     except ValueError as error:  # a null character in the path
-        return BrokerLock(name, None, None, reason=f"cannot open: {error}")
+        return BrokerLock(name, None, reason=f"cannot open: {error}")
     try:
         return _probe(name, descriptor)
     finally:
@@ -77,19 +76,19 @@ def probe(path: str | os.PathLike[str]) -> BrokerLock:
 
 def _probe(name: str, descriptor: int) -> BrokerLock:
     if fcntl is None or _FLOCK is None:
-        return BrokerLock(name, True, None, reason="locks of this operating system are not supported")
+        return BrokerLock(name, None, reason="locks of this operating system are not supported")
     layout, type_index, pid_index = _FLOCK
     fields = [0] * 5
     fields[type_index] = fcntl.F_WRLCK  # report any lock that conflicts with the one that a broker takes
     try:
         answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(layout, *fields))
     except OSError as error:
-        return BrokerLock(name, True, None, reason=f"the file system does not report locks: {os_reason(error)}")
+        return BrokerLock(name, None, reason=f"the file system does not report locks: {os_reason(error)}")
     found = struct.unpack(layout, answer)
     if found[type_index] == fcntl.F_UNLCK:
-        return BrokerLock(name, True, False)
+        return BrokerLock(name, False)
     pid = found[pid_index]
-    return BrokerLock(name, True, True, pid if pid > 0 else None)
+    return BrokerLock(name, True, pid if pid > 0 else None)
 
 
 #: The longest time between two steps of one change by a broker on a busy host.

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from format.io.store import Calls, ObjectReplaced, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
+from format.io.store import Calls, ObjectReplaced, Opened, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
 from format.wording import installing
 
 T = TypeVar("T")
@@ -388,9 +388,10 @@ class ObjectStore:
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
         """Open an object; nothing is sent yet."""
-        return _Object(self, inner.strip("/"), entry)
+        path = inner.strip("/")
+        return Opened(lambda length, position: self._range(path, entry, length, position))
 
-    def range_of(self, path: str, entry: RemoteEntry, length: int, position: int) -> bytes:
+    def _range(self, path: str, entry: RemoteEntry, length: int, position: int) -> bytes:
         """Read a range of an object; it is shorter at the end of the object. Never reads more than ``length``."""
         if length <= 0:
             return b""
@@ -514,17 +515,6 @@ class _Unreachable(OSError):
 
 class _PastEnd(OSError):
     """The object ends before the range."""
-
-
-class _Object:
-    def __init__(self, store: ObjectStore, path: str, entry: RemoteEntry) -> None:
-        self._store, self._path, self._entry = store, path, entry
-
-    def read_at(self, length: int, position: int) -> bytes:
-        return self._store.range_of(self._path, self._entry, length, position)
-
-    def close(self) -> None:
-        pass
 
 
 def _again_if_cut(fetched: Callable[[], bytes]) -> bytes:

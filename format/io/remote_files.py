@@ -30,6 +30,7 @@ from format.io.read_policy import ReadPolicy
 from format.io.store import (
     Calls,
     ObjectReplaced,
+    Opened,
     Ranges,
     RemoteEntry,
     Store,
@@ -114,12 +115,12 @@ class FsspecStore:
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
         """Open a file; nothing is sent yet."""
-        return _File(self, inner)
-
-    def range_of(self, inner: str, length: int, position: int) -> bytes:
-        """Read a range of a file; it is shorter at the end of the file."""
-        content: bytes = self._call(lambda: self._system.cat_file(inner, start=position, end=position + length))
-        return content
+        system = self._system
+        return Opened(
+            lambda length, position: self._call(
+                lambda: bytes(system.cat_file(inner, start=position, end=position + length))
+            )
+        )
 
     def put(self, file: Path, inner: str) -> None:
         """Write a file with the content of a local one; raises OSError."""
@@ -134,17 +135,6 @@ class FsspecStore:
     def _call(self, call: Callable[[], T]) -> T:
         with _only_os_errors():
             return self._calls.bounded(call, self._name)
-
-
-class _File:
-    def __init__(self, store: FsspecStore, inner: str) -> None:
-        self._store, self._inner = store, inner
-
-    def read_at(self, length: int, position: int) -> bytes:
-        return self._store.range_of(self._inner, length, position)
-
-    def close(self) -> None:
-        pass
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path, PosixPath
@@ -54,6 +54,7 @@ class Description(msgspec.Struct, frozen=True):
 class Session:
     """What a run has. ``tier`` is joined with the partitions that are listed; ``cluster`` runs scans, None for none.
 
+    ``open_tables``, with the name of a command and its paths, opens tables that a run writes beside its output.
     ``makes_absolute``: its paths may be read by other hosts. ``bundles`` are by their own paths (see
     ``format.io.bundles.bundle``). A session is pickled as its description: without bundles, tier and cluster.
     """
@@ -63,6 +64,7 @@ class Session:
         self.policy = ReadPolicy(given.max_bytes_per_s, spares_cache=given.spares_cache)
         self.tier: Tier | None = None
         self.cluster: Any = None
+        self.open_tables: Callable[[str, Sequence[str]], Any] | None = None
         self.makes_absolute = False
         self.bundles: dict[str, Any] = {}
         self._stores: Stores | None = None

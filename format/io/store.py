@@ -49,6 +49,13 @@ class Ranges(Protocol):
     def close(self) -> None: ...
 
 
+class Opened(msgspec.Struct, frozen=True):
+    """Ranges of an object, by functions that read one and that close it."""
+
+    read_at: Callable[[int, int], bytes]
+    close: Callable[[], None] = lambda: None
+
+
 class Store(Protocol):
     """One bucket, container or server. All methods raise OSError, and FileNotFoundError for a missing name."""
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, InvalidRecord, NotInBundle
-from format.io.bundles.schemas import MOST_CONTROL_BYTES
 from format.io.source import Source
-from format.limits import Limits
+from format.limits import MOST_CONTROL_BYTES, Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables

@@ -18,7 +18,7 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io import live_broker
 from format.io.live_broker import BrokerLock
-from format.io.session import absolute, entries_of, is_remote, is_there, path_of
+from format.io.session import entries_of, is_remote, is_there, path_of
 from format.io.source import os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -27,6 +27,7 @@ from format.node.partition import (
     Partition,
     is_partition_file,
     is_temporary,
+    named,
     parse_partition_dir,
     read_partition,
 )
@@ -303,7 +304,7 @@ def _order(name: str) -> tuple[str, int, str, str]:
 
 def directory_around(partition: Path) -> Path:
     """The parent directory of a partition directory."""
-    return partition.parent if partition.name not in ("", "..") else absolute(partition).parent
+    return named(partition).parent
 
 
 def log_dir_around(partition: Path) -> LogDir | None:

@@ -441,6 +441,11 @@ def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
     return match["topic"], int(match["partition"]), match["mark"]
 
 
+def named(path: Path) -> Path:
+    """The path, made absolute if it has no name, as ``.`` and ``..``."""
+    return path if path.name not in ("", "..") else absolute(path)
+
+
 def key_of_directory(path: Path) -> tuple[str, int] | None:
     """Topic and partition number in the name of a partition directory; None for other names."""
     parsed = parse_partition_dir(path.absolute().name)
@@ -471,9 +476,7 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     UnreadableFile if the directory cannot be listed, FileChanged if it does not exist.
     """
     directory = path_of(path)
-    # A path like "." has no name until it is made absolute.
-    name = directory.name if directory.name not in ("", "..") else absolute(directory).name
-    parsed = parse_partition_dir(name)
+    parsed = parse_partition_dir(named(directory).name)
     partition = Partition(directory)
     if parsed is not None:
         partition.topic, partition.number, partition.mark = parsed
@@ -611,7 +614,7 @@ def is_partition_file(name: str) -> bool:
 
 def location_of_directory(path: Path) -> Location:
     """The location of a partition directory, with the topic and partition in its name."""
-    parsed = parse_partition_dir(path.name if path.name not in ("", "..") else absolute(path).name)
+    parsed = parse_partition_dir(named(path).name)
     return Location(str(path)) if parsed is None else Location(str(path), parsed[0], parsed[1])
 
 
@@ -621,8 +624,7 @@ def location_of_file(path: str | os.PathLike[str]) -> Location:
     A file of the log directory itself has none of these, even if that directory is called ``node-1``.
     """
     place = path_of(path)
-    parent = place.parent if place.parent.name not in ("", "..") else absolute(place.parent)
-    parsed = parse_partition_dir(parent.name)
+    parsed = parse_partition_dir(named(place.parent).name)
     match = layout.SEGMENT_FILE.match(place.name)
     location = Location(str(place))
     if parsed is not None and place.name.removesuffix(layout.TEMPORARY_SUFFIX) not in layout.LOG_DIR_FILES:

@@ -11,7 +11,7 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
-from format.io.session import RemotePath, absolute, entries_of, is_remote, is_there, path_of
+from format.io.session import RemotePath, entries_of, is_remote, is_there, path_of
 from format.io.source import FileSource, os_reason
 from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
@@ -31,6 +31,7 @@ from format.node.partition import (
     Partition,
     is_partition_file,
     location_of_directory,
+    named,
     parse_partition_dir,
     read_partition,
 )
@@ -340,14 +341,13 @@ class Target:
         return kind
 
     def _kind_of_directory(self, location: Location) -> Kind:
-        resolved = self.path if self.path.name not in ("", "..") else absolute(self.path)
         names = self._names
         has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
         has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
         if has_partition_dir and not has_segment and self._search.below(self.path, names):
             return Kind.LOG_DIR
         has_partition_file = any(is_partition_file(name) for name, _ in names)
-        if has_segment or (parse_partition_dir(resolved.name) and (not names or has_partition_file)):
+        if has_segment or (parse_partition_dir(named(self.path).name) and (not names or has_partition_file)):
             return Kind.PARTITION
         if has_partition_file or any(name in layout.LOG_DIR_FILES for name, _ in names):
             return Kind.LOG_DIR

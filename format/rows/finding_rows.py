@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from format.columns import FINDING
-from format.findings import FINDING_CODES, Cause, Certainty, Finding, Severity
-from format.location import Location
+from format.findings import Finding, FindingValues
 
 
 def finding_row(finding: Finding) -> tuple[Any, ...]:
@@ -45,27 +46,8 @@ def finding_of_row(row: tuple[Any, ...]) -> Finding:
 
 
 def finding_from_json(values: Mapping[str, Any]) -> Finding:
-    """The finding of these columns. Raises ValueError for a code or severity that this version does not know."""
-    code, severity = values.get("code"), str(values.get("severity")).upper()
-    if code not in FINDING_CODES or severity not in Severity.__members__:
-        raise ValueError(f"no finding that this version knows: {code}")
-    path, message = values.get("path"), values.get("message")
-    if path is None or message is None:
-        raise ValueError("a finding without a path or a message")
-    lost, cause = values.get("lost_offsets"), values.get("caused_by")
-    return Finding(
-        code,
-        Severity[severity],
-        Location(
-            path,
-            *(values.get(name) for name in ("topic", "partition", "segment_base_offset")),
-            *(values.get(name) for name in ("position", "length", "offset")),
-        ),
-        message,
-        Certainty(values.get("certainty")),
-        values.get("expected"),
-        values.get("actual"),
-        values.get("next_step") or "",
-        None if lost is None else (int(lost[0]), int(lost[1])),
-        None if cause is None else Cause(**cause),
-    )
+    """The finding of these columns. Raises ValueError for what no finding has, or no code of this version."""
+    try:
+        return msgspec.convert(values, FindingValues).finding()
+    except msgspec.ValidationError as error:
+        raise ValueError(f"no finding that this version knows: {error}") from None

@@ -61,28 +61,11 @@ def are_read_by(command_path: str) -> bool:
     return len(words) == 2 and any(each.name == words[1] and each.reads_bundles for each in COMMANDS)
 
 
-def refuse(path: str) -> None:
-    """Raise a usage error for a bundle, or a path in one: the command needs bytes that a bundle does not hold."""
-    found = file_of(path)
-    if found is not None:
-        words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"
-        if found[1]:
-            words += f". Side files are in it as they are: tar --zstd -xf {found[0]}"
-        raise typer.BadParameter(printable(f"{path}: {words}"))
-
-
-def opened_paths(session: Session, path: str) -> Sequence[str]:
-    """The paths that were bundled, or the given path inside the bundle, which the session opens; else the path itself.
-
-    Raises a usage error.
-    """
+def opened_paths(session: Session, own: str, inner: str) -> Sequence[str]:
+    """The paths that were bundled, or the path inside the bundle, which the session opens. Raises a usage error."""
     from format.errors import InputError
     from format.io.bundles.unpacking import open_bundle
 
-    found = file_of(path)
-    if found is None:
-        return (path,)
-    own, inner = found
     if own not in session.bundles:
         try:
             session.bundles[own] = open_bundle(own)
@@ -98,7 +81,7 @@ def opened_paths(session: Session, path: str) -> Sequence[str]:
         words = absent_words(place).replace("there is no such file or directory", "", 1)
         meant = [each for each in (f"{source}/{inner}" for source in sources) if is_there(session.path(each))]
         words = f". Did you mean {' or '.join(meant)}?" if meant else words
-        raise typer.BadParameter(printable(f"{path}: the bundle has no such path{words}"))
+        raise typer.BadParameter(printable(f"{place}: the bundle has no such path{words}"))
     return (str(place),)
 
 
@@ -119,8 +102,9 @@ def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | 
 
 
 def _paths_at(context: typer.Context, path: str) -> Sequence[str]:
-    if file_of(path) is not None and are_read_by(context.command_path):
-        return opened_paths(session_in(context), path)
+    found = file_of(path)
+    if found is not None and are_read_by(context.command_path):
+        return opened_paths(session_in(context), *found)
     return (check_path(session_in(context), path),)
 
 
@@ -138,8 +122,12 @@ def check_path(session: Session, path: str) -> str:
     if is_remote(path):
         session.stores.give([path])
         return without_query(path)
-    if BUNDLE_SUFFIX in path:
-        refuse(path)
+    found = file_of(path)
+    if found is not None:
+        words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"
+        if found[1]:
+            words += f". Side files are in it as they are: tar --zstd -xf {found[0]}"
+        raise typer.BadParameter(printable(f"{path}: {words}"))
     try:
         os.lstat(path_of(path))
     except OSError as error:

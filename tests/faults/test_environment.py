@@ -155,7 +155,7 @@ def test_segments_that_compaction_puts_into_one_while_they_are_read(  # type: ig
     swap()
     (partition / "00000000000000000060.log").write_bytes(second)
     assert "offset-out-of-segment" in codes_of(findings_of(partition))
-    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, True))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True))
     at_first_log_read(on_pread, (partition / "00000000000000000060.log").unlink)
     assert codes_of(findings_of(partition)) == []
 

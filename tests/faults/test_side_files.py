@@ -113,7 +113,7 @@ def test_an_entry_that_a_broker_is_writing_is_no_damage(
         return found
 
     monkeypatch.setattr(module, "read", finished_after_the_first)
-    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, is_running))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), is_running))
     codes = codes_of(findings_of(partition))
     assert len(reads) > 1
     assert codes == []

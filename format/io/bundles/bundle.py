@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import InputError, NotInBundle, UnreadableFile
-from format.findings import MOST_ALIKE, Finding
+from format.findings import MOST_ALIKE, Finding, FindingValues
 from format.io.bundles.schemas import (
     DIRECTORY,
     FILE,
@@ -27,7 +27,6 @@ from format.io.bundles.schemas import (
     LINK_TO_DIRECTORY,
     Budget,
     BundledEntry,
-    BundledFinding,
     Manifest,
     RecordedDamage,
     Region,
@@ -124,13 +123,17 @@ class HeadersFile:
         """Read up to ``length`` bytes from ``position``; also return the number of bytes read from the spool."""
         length = max(min(length, self.size_bytes - position), 0)
         found = np.zeros(length, np.uint8)
-        first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
         read_bytes = 0
-        for number in range(first, len(self._fragments)):
+        for number in self._from(position):
             if self._fragments[number].first_position >= position + length:
                 break
             read_bytes += self._put(number, found, position)
         return found.tobytes(), read_bytes
+
+    def _from(self, position: int) -> range:
+        """The numbers of the fragments from the one that a position lies in."""
+        first = bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1
+        return range(max(first, 0), len(self._fragments))
 
     def _put(self, number: int, found: NDArray[np.uint8], position: int) -> int:
         """Copy the headers of a fragment that are in the range to their places in ``found``; return the bytes read."""
@@ -180,8 +183,7 @@ class HeadersFile:
         found = np.full((len(positions), 2), -1, np.int64)
         if not len(positions):
             return found
-        first = max(bisect_right(self._fragments, int(positions[0]), key=lambda each: each.first_position) - 1, 0)
-        for number in range(first, len(self._fragments)):
+        for number in self._from(int(positions[0])):
             fragment = self._fragments[number]
             if fragment.first_position > positions[-1]:
                 break
@@ -198,19 +200,16 @@ class HeadersFile:
 
     def stored_bytes(self, position: int) -> int:
         """The number of stored bytes of the batch that starts at a position; 0 if none does."""
-        number = bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1
-        if number < 0:
-            return 0
-        positions, starts = self._load(number)
-        row = int(np.searchsorted(positions, position))
-        if row == len(positions) or positions[row] != position:
-            return 0
-        return int(starts[row + 1] - starts[row])
+        for number in self._from(position)[:1]:
+            positions, starts = self._load(number)
+            row = int(np.searchsorted(positions, position))
+            if row < len(positions) and positions[row] == position:
+                return int(starts[row + 1] - starts[row])
+        return 0
 
     def next_header(self, position: int) -> int:
         """The position of the first header after a position; the end of the log if there is none."""
-        first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
-        for number in range(first, len(self._fragments)):
+        for number in self._from(position):
             positions, _ = self._load(number)
             at = int(np.searchsorted(positions, position, "right"))
             if at < len(positions):
@@ -332,10 +331,10 @@ class Bundle:
 
     def findings(self) -> Iterator[Finding]:
         """The findings, with the path of the bundle before theirs."""
-        return (each.finding(self.path) for each in self._finding_lines())
+        return (each.finding(f"{self.path}/") for each in self._finding_lines())
 
-    def _finding_lines(self) -> Iterator[BundledFinding]:
-        return lines_of(self.spool, self.finding_lines, BundledFinding, FINDINGS)
+    def _finding_lines(self) -> Iterator[FindingValues]:
+        return lines_of(self.spool, self.finding_lines, FindingValues, FINDINGS)
 
     def _add_to_parent(self, inner: str) -> None:
         while inner:

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import InputError
-from format.findings import FINDING_CODES, Cause, Certainty, Finding, Severity
+from format.findings import Integer, Lost, Natural, Short, check_code
 from format.io.session import BUNDLE_MANIFEST
 from format.limits import MIB
-from format.location import Location
 
 #: The version of the archive's layout.
 BUNDLE_FORMAT = 1
@@ -35,8 +34,6 @@ REPORT = "report.html"
 #: The prefix of the names of files that are in the bundle whole.
 WHOLE = "files/"
 
-#: The bytes of the largest control batch that is in a bundle whole.
-MOST_CONTROL_BYTES = 1024
 #: Kafka's own topics whose logs are in a bundle whole.
 WHOLE_TOPICS = (
     *layout.COORDINATOR_TOPICS,
@@ -160,13 +157,6 @@ _MOST_UNTYPED_BYTES = 4 * MIB
 #: The largest size of a file that Kafka itself can write: it has positions of 32 bits.
 _MOST_FILE_BYTES = 2**31 - 1
 
-Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Short = Annotated[str, Meta(max_length=64 * 1024)]
-#: The offsets that are lost in a place: the first and the last.
-Lost = tuple[Integer, Integer]
-_Plain = int | float | bool | str | None
-_Value = _Plain | list[_Plain] | dict[str, _Plain]
 _T = TypeVar("_T")
 
 
@@ -268,69 +258,11 @@ class RecordedDamage(Struct, gc=False):
     readable: Lost | None = None
 
     def __post_init__(self) -> None:
-        _check_code(self.code)
+        check_code(self.code)
 
     def line(self) -> bytes:
         """The damage as a line of JSON."""
         return json_line(msgspec.to_builtins(self))
-
-
-class _Cause(Struct):
-    """The cause of a finding, as ``format.findings.Cause``."""
-
-    code: str
-    path: Short
-    position: Natural | None = None
-    offset: Integer | None = None
-
-    def __post_init__(self) -> None:
-        _check_code(self.code)
-
-
-class BundledFinding(Struct):
-    """One line of the findings: the columns of FINDING; those that are None may be left out."""
-
-    code: str
-    severity: Literal["info", "warning", "error", "fatal"]
-    path: Short
-    message: Short
-    certainty: Certainty
-    topic: Short | None = None
-    partition: Integer | None = None
-    segment_base_offset: Integer | None = None
-    position: Natural | None = None
-    length: Integer | None = None
-    offset: Integer | None = None
-    expected: _Value = None
-    actual: _Value = None
-    next_step: Short = ""
-    lost_offsets: Lost | None = None
-    caused_by: _Cause | None = None
-
-    def __post_init__(self) -> None:
-        _check_code(self.code)
-
-    def finding(self, root: str) -> Finding:
-        """The finding, with paths below ``root``."""
-        cause = self.caused_by
-        where = (self.topic, self.partition, self.segment_base_offset, self.position, self.length, self.offset)
-        return Finding(
-            self.code,
-            Severity[self.severity.upper()],
-            Location(f"{root}/{self.path}", *where),
-            self.message,
-            self.certainty,
-            self.expected,
-            self.actual,
-            self.next_step,
-            self.lost_offsets,
-            None if cause is None else Cause(cause.code, f"{root}/{cause.path}", cause.position, cause.offset),
-        )
-
-
-def _check_code(code: str) -> None:
-    if code not in FINDING_CODES:
-        raise ValueError(f"the finding code {code[:100]!r}, which this version does not know")
 
 
 def manifest_of(content: bytes) -> Manifest:

@@ -25,7 +25,6 @@ from format.io.bundles.schemas import (
     KEPT_HEADERS,
     KEPT_WHOLE,
     MANIFEST,
-    MOST_CONTROL_BYTES,
     OUTLINES,
     REPORT,
     WHOLE,
@@ -45,7 +44,7 @@ from format.io.bundles.schemas import (
     size_of,
 )
 from format.layout import LOG_ENTRY
-from format.limits import MIB
+from format.limits import MIB, MOST_CONTROL_BYTES
 from format.location import Location
 
 _BLOCK = 512

@@ -22,15 +22,4 @@ def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     found = bundled.damage.get(position)
     if found is None:
         return None
-    return Damage(
-        found.code,
-        position,
-        found.length,
-        found.reason,
-        found.after_offset,
-        found.next_base_offset,
-        found.reaches_end,
-        found.lost_offsets,
-        found.lost_from,
-        found.readable,
-    )
+    return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})

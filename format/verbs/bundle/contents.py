@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from format import layout
@@ -458,22 +459,7 @@ class HeaderWriter:
                         self._write_outline(log, position, [], [])
                 is_first = False
             if chunk.damage is not None:
-                found = chunk.damage
-                self._damage.write(
-                    RecordedDamage(
-                        log.inner,
-                        found.position,
-                        found.length,
-                        found.code,
-                        found.reason,
-                        found.after_offset,
-                        found.next_base_offset,
-                        found.reaches_end,
-                        found.lost_from,
-                        found.lost_offsets,
-                        found.readable,
-                    ).line()
-                )
+                self._damage.write(RecordedDamage(path=log.inner, **asdict(chunk.damage)).line())
         for position in outlined.positions:
             self._add_outline(log, source, position, outlined.ends[position])
 

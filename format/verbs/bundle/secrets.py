@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -23,18 +23,7 @@ import msgspec
 from format import layout
 from format.codecs.checksums import crc32c_of
 from format.errors import KafkaLogError
-from format.files import (
-    clean_shutdown,
-    leader_epoch_checkpoint,
-    meta_properties,
-    offset_checkpoint,
-    offset_index,
-    partition_metadata,
-    producer_snapshot,
-    quorum_state,
-    time_index,
-    transaction_index,
-)
+from format.files import clean_shutdown, leader_epoch_checkpoint, meta_properties, partition_metadata, quorum_state
 from format.files.side_file import lines
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
@@ -49,6 +38,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, location_of_file, parse_partition_dir
+from format.rows.side_file_rows import read_side_file
 from format.verbs.metadata.secret_configs import is_secret
 
 #: Names that Kafka itself gives, which reveal nothing.
@@ -111,18 +101,14 @@ _PLAIN_VALUES = ("code", "severity", "certainty", "path", "lost_offsets", "cause
 
 
 _ID = re.compile(r"[\w.-]{0,64}", re.ASCII)
-#: Modules of files that have only numbers and ids.
-_TEXTS: dict[Kind | None, Any] = {
-    Kind.LEADER_EPOCH_CHECKPOINT: leader_epoch_checkpoint,
-    Kind.PARTITION_METADATA: partition_metadata,
-    Kind.QUORUM_STATE: quorum_state,
-    Kind.CLEAN_SHUTDOWN: clean_shutdown,
+#: The kinds of text files that have only numbers and ids, and of these the ones whose problems do not matter.
+_WRITERS: dict[Kind, Callable[[Any], bytes]] = {
+    Kind.LEADER_EPOCH_CHECKPOINT: leader_epoch_checkpoint.write,
+    Kind.PARTITION_METADATA: partition_metadata.write,
+    Kind.QUORUM_STATE: quorum_state.write,
+    Kind.CLEAN_SHUTDOWN: clean_shutdown.write,
 }
-_INDEXES: dict[Kind | None, Any] = {
-    Kind.OFFSET_INDEX: offset_index,
-    Kind.TIME_INDEX: time_index,
-    Kind.TRANSACTION_INDEX: transaction_index,
-}
+_LENIENT = frozenset(_WRITERS) - {Kind.CLEAN_SHUTDOWN}
 
 
 def understood(path: Path, names: Names, limits: Limits) -> bytes | None:
@@ -135,15 +121,13 @@ def understood(path: Path, names: Names, limits: Limits) -> bytes | None:
             return _checkpoint(path, names, limits)
         if kind is Kind.META_PROPERTIES:
             return _properties(path, limits)
-        if kind in _TEXTS:
-            return _text(path, _TEXTS[kind], limits)
-        return _numbers(path, kind, limits)
+        return None if kind is None else _plain(path, kind, limits)
     except KafkaLogError:
         return None
 
 
 def _checkpoint(path: Path, names: Names, limits: Limits) -> bytes:
-    found = offset_checkpoint.read(path, limits).by_partition()
+    found = read_side_file(path, Kind.OFFSET_CHECKPOINT, 0, limits).by_partition()
     lines = sorted(f"{names.topic(topic)} {number} {offset}" for (topic, number), offset in found.items())
     return "\n".join(("0", str(len(lines)), *lines, "")).encode()
 
@@ -163,25 +147,18 @@ def _properties(path: Path, limits: Limits) -> bytes | None:
     return meta_properties.write((name, value) for name, value in known.items() if name in there and value is not None)
 
 
-def _text(path: Path, module: Any, limits: Limits) -> bytes | None:
-    found = module.read(path, limits)
-    if isinstance(found, quorum_state.QuorumState) and _ID.fullmatch(found.cluster_id or "") is None:
-        return None
-    if isinstance(found, clean_shutdown.CleanShutdown) and found.problems:
-        return None
-    content: bytes = module.write(found)
-    return content
-
-
-def _numbers(path: Path, kind: Kind | None, limits: Limits) -> bytes | None:
-    """The whole content of an index or a snapshot, if its numbers are such as a broker writes."""
-    base_offset = location_of_file(path).base_offset or 0
+def _plain(path: Path, kind: Kind, limits: Limits) -> bytes | None:
+    """The content of a file that has only numbers and ids: a text is written anew, others must have no problems."""
     with FileSource(path) as source:
-        if kind is Kind.PRODUCER_SNAPSHOT:
-            problems = producer_snapshot.read(source, limits).problems
-        else:
-            problems = _INDEXES[kind].read(source, base_offset, limits).problems
-        return None if problems else source.read_at(0, source.size_bytes)
+        found = read_side_file(source, kind, location_of_file(path).base_offset or 0, limits)
+        if isinstance(found, quorum_state.QuorumState) and _ID.fullmatch(found.cluster_id or "") is None:
+            return None
+        if found.problems and kind not in _LENIENT:
+            return None
+        if kind in _WRITERS:
+            content: bytes = _WRITERS[kind](found)
+            return content
+        return source.read_at(0, source.size_bytes)
 
 
 _HEADER_BYTES = {number: one.size_bytes for number, one in enumerate(LAYOUTS)}

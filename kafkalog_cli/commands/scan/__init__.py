@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -15,7 +14,7 @@ from format.io.session import Session
 from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyCommands, LazyGroup, made_command
 from kafkalog_cli.options.groups import as_command, option_names
 from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
-from kafkalog_cli.runner import TableWriter, writing_tables
+from kafkalog_cli.runner import TableWriter
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -75,7 +74,13 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         has_batches = given.get("batches_table", BatchesTable()).batches
         if has_batches and tables.tables is None:
             raise typer.BadParameter("--batches needs --output DIR")
-        with _cluster(name, given["cluster"], tables, has_batches, groups.pop("session")):
+        from spark_jobs.submit import Where, on_spark
+
+        cluster, session = given["cluster"], groups.pop("session")
+        where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
+        with on_spark(where, session) as spark:
+            if tables.tables is not None:
+                session.open_tables = _Tables(spark, session, tables, has_batches).open
             function(**groups)
 
     own = signature(function)
@@ -88,19 +93,6 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         ]
     )
     return verb
-
-
-@contextmanager
-def _cluster(name: str, cluster: Cluster, tables: Tables, has_batches: bool, session: Session) -> Iterator[None]:
-    """The context in which the session of a command has the cluster."""
-    from spark_jobs.submit import Where, on_spark
-
-    where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
-    with (
-        on_spark(where, session) as spark,
-        writing_tables(None if tables.tables is None else _Tables(spark, session, tables, has_batches).open),
-    ):
-        yield
 
 
 class _Tables:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,7 +12,10 @@ import pytest
 import typer
 from typer.main import get_command
 
+from format.io.session import Session, session_of
 from kafkalog_cli.options.groups import LAST, as_command
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Work
 
 
 class Inner(msgspec.Struct, frozen=True):
@@ -42,9 +47,14 @@ def sample(outer: Outer, more: Annotated[str, typer.Option("--more")] = "x") -> 
     SEEN[:] = [outer, more]
 
 
-def run(*words: str) -> list[object]:
+def paced(session: Session, reading: Reading, work: Work) -> None:
+    """A command that reads."""
+    SEEN[:] = [session, reading.session, work.session, *map(session_of, reading.files)]
+
+
+def run(*words: str, function: Callable[..., None] = sample) -> list[object]:
     app = typer.Typer(add_completion=False)
-    app.command()(as_command(sample))
+    app.command()(as_command(function))
     get_command(app).main(list(words), standalone_mode=False)
     return SEEN
 
@@ -54,6 +64,18 @@ def test_options_keep_their_order_and_the_last_ones_follow() -> None:
     assert list(parameters) == ["path", "depth", "name", "more", "quiet"]
     defaults = [each.default for each in parameters.values()]
     assert defaults == [Parameter.empty, 7, None, "x", False]
+
+
+def test_a_command_has_one_session_which_reads_as_its_options_say(tmp_path: Path) -> None:
+    first, *others = run(str(tmp_path), "--max-rate", "5", "--cache-friendly", function=paced)
+    assert isinstance(first, Session)
+    assert len(others) == 3
+    assert all(each is first for each in others)
+    assert (first.policy.max_bytes_per_s, first.policy.spares_cache) == (5_000_000, True)
+    again = run(str(tmp_path), function=paced)[0]
+    assert isinstance(again, Session)
+    assert again is not first
+    assert again.policy.is_plain
 
 
 def test_a_command_receives_its_groups() -> None:

@@ -32,7 +32,7 @@ TXN_ENTRY = transaction_index.write(([7], [18], [21], [22]))
 @pytest.fixture
 def partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A sound partition in the log directory of a broker that runs."""
-    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, True))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True))
     monkeypatch.setattr(live_broker, "_PATIENCE_S", 0.1)
     partition = tmp_path / "orders-0"
     write_segment(partition, 0, PARTS)
