@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from format.location import Location
 from format.rows.arrow_columns import rows_batch
 from format.rows.table_set import WRITTEN_RUN, directory_of, files_below, is_table_set, store_of_tables, table_name
 from format.version import VERSION
-from spark_jobs.brokers import Brokers
-from spark_jobs.requests import Ending
+from spark_jobs.planning import Brokers
 
 _ROWS_IN_A_BATCH = 10_000
 #: The condition of a run while its tables are moved into place.
@@ -58,17 +57,25 @@ class Report:
             self._tables[key] = _Table(schema, self._place / f"{len(self._tables)}.parquet")
         return self._tables[key]
 
-    def finish(self, ending: Ending, *, has_batches: bool = False) -> None:
-        """Move the tables into place, replacing those of the command's last run. Raises OutputError.
+    def finish(
+        self,
+        exit_code: int,
+        is_complete: bool,
+        conditions: Sequence[str] = (),
+        not_checked: Sequence[str] = (),
+        counts: Mapping[str, int] | None = None,
+        *,
+        has_batches: bool = False,
+    ) -> None:
+        """Move the tables into place, replacing those of the command's last run, which ended so. Raises OutputError.
 
         ``has_batches``: the run wrote the table of batches. A listing without it removes the one of an earlier listing.
         """
         finished_ms = time.time_ns() // 1_000_000
-        counts = json.dumps(dict(ending.counts))
-        conditions, not_checked = ", ".join(ending.conditions), "; ".join(ending.not_checked)
+        words = ", ".join(conditions), "; ".join(not_checked), json.dumps(dict(counts or {}))
         for broker_id in self._brokers.ids:
             self._table(FINDING, broker_id)
-            run = self._run(finished_ms, ending.exit_code, ending.is_complete, conditions, not_checked, counts)
+            run = self._run(finished_ms, exit_code, is_complete, *words)
             self._table(WRITTEN_RUN, broker_id).add(run)
         try:
             for table in self._tables.values():
@@ -76,8 +83,8 @@ class Report:
             self._empty_others()
             self._put_all(has_batches=has_batches)
         except (OSError, pa.ArrowException) as error:
-            words = os_reason(error) if isinstance(error, OSError) else str(error)
-            raise OutputError(f"cannot write the tables: {words}", Location(self._output)) from error
+            reason = os_reason(error) if isinstance(error, OSError) else str(error)
+            raise OutputError(f"cannot write the tables: {reason}", Location(self._output)) from error
         finally:
             self.discard()
 

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from format.io.remote_path import path_of
 from format.scan.cluster import scanned_by
-from spark_jobs.masters import is_connect, is_elsewhere
-from spark_jobs.requests import Ending, Where
-from spark_jobs.session import require_spark
+from spark_jobs.session import Where, is_connect, is_elsewhere, require_spark
 
 if TYPE_CHECKING:
     from spark_jobs.report import Report
     from spark_jobs.spark_cluster import SparkCluster
 
-__all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "pack_environment", "write_batches"]
+__all__ = ["Where", "is_elsewhere", "on_spark", "open_report", "pack_environment", "write_batches"]
 
 
 @contextmanager
@@ -44,7 +42,7 @@ def open_report(output: str, command: str, paths: Sequence[str], broker_id: int 
 
 def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
     """Write the table of all batches into a report."""
-    from spark_jobs.batches_table import write_batches as write_table
+    from spark_jobs.spark_cluster import write_batches as write_table
 
     write_table(cluster, paths, output, broker_id)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from format.scan.cluster import scanned_by
-from spark_jobs.requests import Where
+from spark_jobs.session import Where
 from spark_jobs.spark_cluster import SparkCluster
 from tests.building import batches, write_segment
 

@@ -15,10 +15,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from format.columns import BATCH
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
+from spark_jobs import log_views
 from spark_jobs.schemas import columns_of_view, view_schema
-from spark_jobs.views import log_views
-from spark_jobs.views.read_options import ReadOptions
-from spark_jobs.work.planning import plan
+from spark_jobs.view_options import ReadOptions
+from spark_jobs.view_reader import plan_logs
 from tests.dumping import dump
 
 _COLUMNS = columns_of_view("records")
@@ -32,7 +32,7 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
     def tell(found: Finding) -> None:
         reported[found] += 1
 
-    for task in plan([directory], range_bytes=range_bytes).tasks:
+    for task in plan_logs([directory], range_bytes=range_bytes).tasks:
         for item in task:
             made = (
                 log_views.batches(item, ReadOptions(()), tell)

@@ -126,14 +126,18 @@ class _Tables:
 
     def finish(self, summary: Summary) -> None:
         """Publish all tables."""
-        from spark_jobs.submit import Ending, write_batches
-
         if self._has_batches:
+            from spark_jobs.submit import write_batches
+
             write_batches(self._spark, self._paths, self._tables.tables or "", self._tables.broker_id)
-        ending = Ending(
-            int(summary.exit_code), summary.complete, summary.condition_names, summary.all_not_checked, summary.counts
+        self._report.finish(
+            int(summary.exit_code),
+            summary.complete,
+            summary.condition_names,
+            summary.all_not_checked,
+            summary.counts,
+            has_batches=self._has_batches,
         )
-        self._report.finish(ending, has_batches=self._has_batches)
 
     def discard(self) -> None:
         """Remove tables that are not published."""
