@@ -33,7 +33,7 @@ _READ_ONLY = "kafkalog reads the logs of brokers and never writes them: write to
 
 
 class KafkaLogDataSource(DataSource):
-    """``format("kafkalog")``; its options are in ``read_options.OPTIONS``."""
+    """``format("kafkalog")``; its options are in ``view_options.OPTIONS``."""
 
     @classmethod
     def name(cls) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,40 +23,11 @@ from format.node.partition import looks_like_partition
 from format.scan.selection import Selection
 from format.wording import did_you_mean
 
-MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
-LEVELS = ("headers", "crc")
-ENDS = ("highwatermark", "logend")
+_PATTERN = re.compile(r"[*?\[{]")
+_PATTERN_OF_ADDRESS = re.compile(r"[*\[{]")  # the query of an address begins with a question mark
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?)?b?")
-#: Every option and what it means. Case does not count.
-OPTIONS: dict[str, str] = {
-    "view": "records, batches, segments, index_entries, offsets, transactions or findings; default records",
-    "level": "headers: the view batches reads headers only, and computes no CRC; default crc",
-    "columns": "only these columns, separated by commas, in this order",
-    "path": "a log directory, a partition directory or a file",
-    "paths": "several of them, as a JSON list",
-    "recursiveFileLookup": "true: look for partitions at any depth below the path",
-    "pathGlobFilter": "only .log files whose name fits, such as 0000000000000*.log",
-    "ignoreCorruptFiles": "true: leave out files that cannot be read",
-    "ignoreMissingFiles": "true: leave out files that were removed after the work was planned",
-    "mode": "PERMISSIVE, FAILFAST or DROPMALFORMED",
-    "topics": "only these topics, separated by commas",
-    "partitions": "only these partition numbers, separated by commas",
-    "startingOffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; latest for a stream only',
-    "endingOffsets": "latest, an offset, or JSON as above; not included; -1 is latest",
-    "startingTimestamp": "only records with at least this timestamp, in ms",
-    "endingTimestamp": "only records with a smaller timestamp, in ms",
-    "includeValue": "false: no column value; values are not read into rows",
-    "includeHeaders": "true: adds the column headers",
-    "includeDetails": "true: adds the columns of the record's batch and file",
-    "includeControl": "true: includes control records (transaction markers), which consumers never receive",
-    "columnNameOfCorruptRecord": "a STRING column of this name describes damage, in rows of their own",
-    "at": "the view transactions shows the state as of this time, in ms; default: the ends of the logs, and now",
-    "rangeBytes": "the bytes of a large log that one task reads, such as 8MiB",
-    "upTo": "the end of a stream: highWatermark (default), or logEnd, which includes records that may be truncated",
-    "failOnDataLoss": "false: a stream continues where records are gone that it has not read; default true",
-    "maxOffsetsPerTrigger": "the offsets that a stream reads at once, of all partitions together; Spark 4.2 or later",
-}
 #: Properties of a table in Spark's catalog, which Spark passes among the options.
 _OF_CATALOG = frozenset(
     {
@@ -134,37 +106,14 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     starts_at_latest = given.get("startingOffsets", "").strip().lower() == "latest"
     if starts_at_latest:
         del given["startingOffsets"]
-    view = _one_of(given, "view", VIEW_NAMES, "records", str.lower)
-    if "at" in given and view != "transactions":
-        raise BadOption(f"the option at is for the view transactions, not for {view}")
-    return ReadOptions(
-        _paths(given),
-        view=view,
-        columns=_columns(given),
-        recursive=_is_true(given, "recursiveFileLookup", False),
-        glob=given.get("pathGlobFilter"),
-        ignore_corrupt=_is_true(given, "ignoreCorruptFiles", False),
-        ignore_missing=_is_true(given, "ignoreMissingFiles", False),
-        mode=_one_of(given, "mode", MODES, "PERMISSIVE", str.upper),
-        topics=_listed(given.get("topics")),
-        partitions=_numbers(given, "partitions"),
-        starting=_offsets(given, "startingOffsets", "earliest", -2),
-        ending=_offsets(given, "endingOffsets", "latest", -1),
-        starting_timestamp=_number(given, "startingTimestamp"),
-        ending_timestamp=_number(given, "endingTimestamp"),
-        value=_is_true(given, "includeValue", True),
-        headers=_is_true(given, "includeHeaders", False),
-        details=_is_true(given, "includeDetails", False),
-        control=_is_true(given, "includeControl", False),
-        corrupt_column=given.get("columnNameOfCorruptRecord"),
-        range_bytes=_size(given, "rangeBytes"),
-        reads_bodies=_one_of(given, "level", LEVELS, "crc", str.lower) == "crc",
-        starts_at_latest=starts_at_latest,
-        reads_to_log_end=_one_of(given, "upTo", ENDS, "highwatermark", str.lower) == "logend",
-        fails_on_loss=_is_true(given, "failOnDataLoss", True),
-        max_offsets=_offsets_of_a_trigger(given),
-        at_ms=_number(given, "at"),
-    )
+    fields = {field: read(name, given[name]) for name, (field, read) in OPTIONS.items() if field and name in given}
+    read_options = ReadOptions(_paths(given), **fields, starts_at_latest=starts_at_latest)
+    others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
+    if others and read_options.columns:
+        raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
+    if read_options.at_ms is not None and read_options.view != "transactions":
+        raise BadOption(f"the option at is for the view transactions, not for {read_options.view}")
+    return read_options
 
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
@@ -210,93 +159,128 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _one_of(
-    given: Mapping[str, str], name: str, words: tuple[str, ...], default: str, form: Callable[[str], str]
-) -> str:
-    value = form(given.get(name, default))
-    if value not in words:
-        raise BadOption(f"the option {name} is {given[name]}; it may be {', '.join(words)}")
+def _word(*words: str) -> Callable[[str, str], str]:
+    """A parser of one of some words; case does not count."""
+
+    def read(name: str, value: str) -> str:
+        for word in words:
+            if value.lower() == word.lower():
+                return word
+        raise BadOption(f"the option {name} is {value}; it may be {', '.join(words)}")
+
+    return read
+
+
+def _is(wanted: str, *words: str) -> Callable[[str, str], bool]:
+    """A parser of one of some words, true for the one that is wanted."""
+    read = _word(*words)
+    return lambda name, value: read(name, value) == wanted
+
+
+def _text(name: str, value: str) -> str:
     return value
 
 
-def _is_true(given: Mapping[str, str], name: str, default: bool) -> bool:
-    return _one_of(given, name, ("true", "false"), str(default).lower(), str.lower) == "true"
-
-
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    if name not in given:
-        return None
+def _number(name: str, value: str) -> int:
     try:
-        return int(given[name])
+        return int(value)
     except ValueError:
-        raise BadOption(f"the option {name} is {given[name]}; it must be a whole number") from None
+        raise BadOption(f"the option {name} is {value}; it must be a whole number") from None
 
 
-def _offsets_of_a_trigger(given: Mapping[str, str]) -> int | None:
-    count = _number(given, "maxOffsetsPerTrigger")
-    if count is not None and count < 1:
-        raise BadOption(f"the option maxOffsetsPerTrigger is {count}; it must be at least 1")
+def _count(name: str, value: str) -> int:
+    count = _number(name, value)
+    if count < 1:
+        raise BadOption(f"the option {name} is {count}; it must be at least 1")
     return count
 
 
-def _size(given: Mapping[str, str], name: str) -> int | None:
+def _size(name: str, value: str) -> int:
     """A number of bytes, such as 8388608 or 8MiB."""
-    if name not in given:
-        return None
-    match = _SIZE.fullmatch(given[name].strip().lower())
+    match = _SIZE.fullmatch(value.strip().lower())
     if match is None or not int(match["number"]):
-        raise BadOption(f"the option {name} is {given[name]}; it must be a number of bytes, such as 8388608 or 8MiB")
+        raise BadOption(f"the option {name} is {value}; it must be a number of bytes, such as 8388608 or 8MiB")
     power = " kmgt".index(match["unit"] or " ")
     return int(match["number"]) * int((1024 if match["binary"] else 1000) ** power)
 
 
-def _listed(value: str | None) -> frozenset[str] | None:
-    return None if value is None else frozenset(each.strip() for each in value.split(",") if each.strip())
+def _listed(name: str, value: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in value.split(",") if each.strip())
 
 
-def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
-    if "columns" not in given:
-        return ()
-    names = tuple(each.strip() for each in given["columns"].split(",") if each.strip())
+def _set(name: str, value: str) -> frozenset[str]:
+    return frozenset(_listed(name, value))
+
+
+def _columns(name: str, value: str) -> tuple[str, ...]:
+    names = _listed(name, value)
     if not names:
         raise BadOption("the option columns names no column")
-    others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
-    if others:
-        raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
     return names
 
 
-def _numbers(given: Mapping[str, str], name: str) -> frozenset[int] | None:
-    words = _listed(given.get(name))
-    if words is not None and not all(each.isascii() and each.isdigit() for each in words):
-        raise BadOption(f"the option {name} is {given[name]}; it must be numbers from 0 on, separated by commas")
-    return None if words is None else frozenset(map(int, words))
+def _numbers(name: str, value: str) -> frozenset[int]:
+    words = _listed(name, value)
+    if not all(each.isascii() and each.isdigit() for each in words):
+        raise BadOption(f"the option {name} is {value}; it must be numbers from 0 on, separated by commas")
+    return frozenset(map(int, words))
 
 
-def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition. ``everything`` and ``code`` are the word and the number for no bound."""
-    value = given.get(name, everything).strip()
-    if value.lower() == everything:
-        return {}
-    try:
-        if value.startswith("{"):
-            by_topic = json.loads(value)
-            found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
-        else:
-            found = {("", -1): int(value)}
-    except (ValueError, AttributeError, TypeError):
-        raise BadOption(
-            f'the option {name} is {value}; it may be {everything}, a number, or {{"t": {{"0": 1}}}}'
-        ) from None
-    for offset in found.values():
-        if offset < 0 and offset != code:
-            raise BadOption(f"the option {name} has the offset {offset}; the only negative one is {code}, {everything}")
-    return {key: offset for key, offset in found.items() if offset != code}
+def _offsets(everything: str, code: int) -> Callable[[str, str], dict[tuple[str, int], int]]:
+    """A parser of offsets by topic and partition. ``everything`` and ``code`` stand for no bound."""
+
+    def read(name: str, text: str) -> dict[tuple[str, int], int]:
+        value = text.strip()
+        if value.lower() == everything:
+            return {}
+        try:
+            if value.startswith("{"):
+                by_topic = json.loads(value)
+                found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+            else:
+                found = {("", -1): int(value)}
+        except (ValueError, AttributeError, TypeError):
+            may_be = f'{everything}, a number, or {{"t": {{"0": 1}}}}'
+            raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
+        for offset in found.values():
+            if offset < 0 and offset != code:
+                words = f"the only negative one is {code}, {everything}"
+                raise BadOption(f"the option {name} has the offset {offset}; {words}")
+        return {key: offset for key, offset in found.items() if offset != code}
+
+    return read
 
 
-_PATTERN = re.compile(r"[*?\[{]")
-_PATTERN_OF_ADDRESS = re.compile(r"[*\[{]")  # the query of an address begins with a question mark
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_is_true = _is("true", "true", "false")
+#: Every option, with the field of ReadOptions that it sets, and its parser. Case does not count. See docs/spark.md.
+OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
+    "view": ("view", _word(*VIEW_NAMES)),
+    "level": ("reads_bodies", _is("crc", "headers", "crc")),
+    "columns": ("columns", _columns),
+    "path": (None, _text),
+    "paths": (None, _text),
+    "recursiveFileLookup": ("recursive", _is_true),
+    "pathGlobFilter": ("glob", _text),
+    "ignoreCorruptFiles": ("ignore_corrupt", _is_true),
+    "ignoreMissingFiles": ("ignore_missing", _is_true),
+    "mode": ("mode", _word("PERMISSIVE", "FAILFAST", "DROPMALFORMED")),
+    "topics": ("topics", _set),
+    "partitions": ("partitions", _numbers),
+    "startingOffsets": ("starting", _offsets("earliest", -2)),
+    "endingOffsets": ("ending", _offsets("latest", -1)),
+    "startingTimestamp": ("starting_timestamp", _number),
+    "endingTimestamp": ("ending_timestamp", _number),
+    "includeValue": ("value", _is_true),
+    "includeHeaders": ("headers", _is_true),
+    "includeDetails": ("details", _is_true),
+    "includeControl": ("control", _is_true),
+    "columnNameOfCorruptRecord": ("corrupt_column", _text),
+    "at": ("at_ms", _number),
+    "rangeBytes": ("range_bytes", _size),
+    "upTo": ("reads_to_log_end", _is("logEnd", "highWatermark", "logEnd")),
+    "failOnDataLoss": ("fails_on_loss", _is_true),
+    "maxOffsetsPerTrigger": ("max_offsets", _count),
+}
 
 
 def resolved_paths(options: ReadOptions) -> list[Path]:
