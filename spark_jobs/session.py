@@ -297,13 +297,8 @@ def open_session(
     if master is not None:
         require_answer(master)
     log = spark_log_path()
-    with _output_to(log), _no_orphan(), _kept_interrupt():
-        try:
-            _start_jvm(settings)
-            session = builder.getOrCreate()
-        except Exception as error:  # its text is in the JVM, which is still there
-            reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
-            raise ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}") from error
+    with _output_to(log), _kept_interrupt():
+        session = _started(builder, settings, log)
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -352,32 +347,33 @@ def _set_workers_python() -> None:
         os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
 
 
-def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM and its SparkContext. PySpark keeps the JVM for the next context of this process."""
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str], log: Path) -> SparkSession:
+    """A session, and the JVM for it, which is killed if the session does not start or is interrupted while it does.
+
+    PySpark keeps the JVM for the next context of this process. No public name of it says that there is one.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is not None:
-        return
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with _late_signals():
-        gateway = launch_gateway(conf)
-    SparkContext(conf=conf, gateway=gateway)
-
-
-@contextlib.contextmanager
-def _no_orphan() -> Iterator[None]:
-    """The context in which the JVM is killed if a session does not start, or is interrupted while it does."""
-    from pyspark import SparkContext
-
+    gateway = None
     try:
-        yield
-    except BaseException:
-        process = getattr(SparkContext._gateway, "proc", None)
-        if process is not None:
-            process.kill()
-            process.wait()
-        raise
+        if SparkContext._gateway is None:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            with _late_signals():
+                gateway = launch_gateway(conf)
+            SparkContext(conf=conf, gateway=gateway)
+        return builder.getOrCreate()
+    except BaseException as error:
+        failed: BaseException = error
+        if isinstance(error, Exception):  # its text is in the JVM, which is still there
+            reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
+            failed = ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}")
+        if gateway is not None:
+            gateway.proc.kill()
+            gateway.proc.wait()
+        if failed is error:
+            raise
+        raise failed from error
 
 
 @contextlib.contextmanager

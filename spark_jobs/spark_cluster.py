@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -52,6 +50,7 @@ from spark_jobs.tasks import (
 )
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -72,33 +71,41 @@ def watched(
 ) -> _Result:
     """Run an action, and return its result. ``report_share`` is called repeatedly with the share of tasks done, 0 to 1.
 
-    The action runs in a thread, under a job group of its own, so that an interruption of this thread stops its jobs.
-    Raises JobFailed where a job fails.
+    The action runs in a thread, under a job group of its own, so that an interruption of this thread stops its jobs. A
+    Connect server has tags in their place, and says nothing of progress. Raises JobFailed where a job fails.
     """
+    from pyspark import InheritableThread
+
     group = f"kafkalog-{uuid.uuid4()}"
-    jobs: _Jobs = _ConnectJobs(session, group) if is_remote_session(session) else _ClassicJobs(session, group)
+    context = None if is_remote_session(session) else session.sparkContext
     outcome: list[_Result] = []
     failure: list[BaseException] = []
 
     def run() -> None:
         try:
-            jobs.begin(description)
+            if context is None:
+                session.addTag(group)
+            else:
+                context.setJobGroup(group, description, interruptOnCancel=True)
             outcome.append(action())
         except BaseException as error:
             failure.append(error)
 
-    thread = jobs.thread(run)
+    thread = InheritableThread(target=run, daemon=True, session=session)
     thread.start()
     wait_s = _SHORTEST_S
     try:
         while thread.is_alive():
             thread.join(wait_s)
             wait_s = min(1.5 * wait_s, _LONGEST_S)
-            if report_share is not None:
-                report_share(jobs.share_done())
+            if report_share is not None and context is not None:
+                report_share(_share_done(context, group))
     except BaseException:
         with contextlib.suppress(Exception):
-            jobs.cancel()
+            if context is None:
+                session.interruptTag(group)
+            else:
+                context.cancelJobGroup(group)
         thread.join(10)
         raise
     if failure:
@@ -108,70 +115,18 @@ def watched(
     return outcome[0]
 
 
-class _Jobs(Protocol):
-    """The jobs of one action."""
-
-    def begin(self, description: str) -> None:
-        """Mark the jobs that this thread, the action's, starts from now on."""
-
-    def thread(self, run: Callable[[], None]) -> threading.Thread: ...
-
-    def share_done(self) -> float: ...
-
-    def cancel(self) -> None: ...
-
-
-@dataclass(slots=True)
-class _ClassicJobs:
-    """The jobs of one action, in a session of this process: by a job group."""
-
-    session: SparkSession
-    group: str
-
-    def begin(self, description: str) -> None:
-        self.session.sparkContext.setJobGroup(self.group, description, interruptOnCancel=True)
-
-    def thread(self, run: Callable[[], None]) -> threading.Thread:
-        from pyspark import InheritableThread
-
-        made: threading.Thread = InheritableThread(target=run, daemon=True)
-        return made
-
-    def share_done(self) -> float:
-        """The share of done tasks among those known so far, which grow when a stage ends and the next begins."""
-        tracker = self.session.sparkContext.statusTracker()
-        done = known = 0
-        for job in tracker.getJobIdsForGroup(self.group):
-            info = tracker.getJobInfo(job)
-            for stage in () if info is None else info.stageIds:
-                stage_info = tracker.getStageInfo(stage)
-                if stage_info is not None:
-                    done += stage_info.numCompletedTasks
-                    known += stage_info.numTasks
-        return done / known if known else 0.0
-
-    def cancel(self) -> None:
-        self.session.sparkContext.cancelJobGroup(self.group)
-
-
-@dataclass(slots=True)
-class _ConnectJobs:
-    """The jobs of one action, in a session of a Connect server: by a tag. Their progress is not known here."""
-
-    session: SparkSession
-    tag: str
-
-    def begin(self, description: str) -> None:
-        self.session.addTag(self.tag)
-
-    def thread(self, run: Callable[[], None]) -> threading.Thread:
-        return threading.Thread(target=run, daemon=True)
-
-    def share_done(self) -> float:
-        return 0.0
-
-    def cancel(self) -> None:
-        self.session.interruptTag(self.tag)
+def _share_done(context: SparkContext, group: str) -> float:
+    """The share of done tasks among those known so far, which grow when a stage ends and the next begins."""
+    tracker = context.statusTracker()
+    done = known = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in () if info is None else info.stageIds:
+            stage_info = tracker.getStageInfo(stage)
+            if stage_info is not None:
+                done += stage_info.numCompletedTasks
+                known += stage_info.numTasks
+    return done / known if known else 0.0
 
 
 def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
@@ -212,6 +167,8 @@ _FEW_TASKS = 4
 _MOST_BYTES_OF_A_TASK = 4 * MIB
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
+#: The driver of scans that read without one.
+_NO_DRIVER: Any = None
 #: The number of findings that are put into one result.
 _FINDINGS_IN_A_RESULT = 500
 
@@ -321,10 +278,12 @@ def _share_of_a_task(made: Plan) -> int:
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: Bound) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
 
+    walk: Any = scan.walk  # a scan without one has no parts of logs
+
     def work(item: Item) -> Iterator[Result]:
         with scanned_by(None):
             if isinstance(item, LogPart):
-                yield from results_of_part(item, _walk_of(scan))
+                yield from results_of_part(item, walk)
             else:
                 yield from _finished(item.number, _results_of_unit(scan, item))
 
@@ -335,7 +294,7 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: B
     def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
         unit = unpacked(shared.value[number])
         with scanned_by(None):
-            driver = ReplayedParts(_walk_of(scan), unit, rows)
+            driver = ReplayedParts(walk, unit, rows)
             yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
     return merged_frame(session, results_frame(session, made, work), made, merge, _merger_count(made), bound)
@@ -344,12 +303,6 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: B
 def _results_of_unit(scan: UnitScan[Any, Any], item: Unit) -> Iterator[Any]:
     yield from item.changes()
     yield from scan.results(item.unit, _NO_DRIVER if scan.walk is None else SerialDriver(scan.walk))
-
-
-def _walk_of(scan: UnitScan[Any, Any]) -> Any:
-    if scan.walk is None:
-        raise ValueError("the scan has no walk")
-    return scan.walk
 
 
 class _Findings(msgspec.Struct, frozen=True):
@@ -439,17 +392,3 @@ def _bytes_of(results: DataFrame) -> int:
 
     first = results.select(sum(length("payload"))).first()
     return 0 if first is None or first[0] is None else int(first[0])
-
-
-class _NoDriver:
-    """The driver of scans that read without one."""
-
-    def parts(self, log: Any) -> Any:
-        """Raises ValueError."""
-        raise ValueError("the scan has no walk")
-
-    def close(self) -> None:
-        """Nothing is left open."""
-
-
-_NO_DRIVER = _NoDriver()
