@@ -50,7 +50,17 @@ from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory,
 from format.verbs.verify.verify import findings_of_place, verify_nodes
 from format.wording import did_you_mean
 from spark_jobs import log_views
-from spark_jobs.planning import Brokers, Item, PackedList, Plan, Surroundings, begin_task, plan_view, unpacked
+from spark_jobs.planning import (
+    SMALLEST_RANGE_BYTES,
+    Brokers,
+    Item,
+    PackedList,
+    Plan,
+    Surroundings,
+    begin_task,
+    plan_view,
+    unpacked,
+)
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
 
@@ -190,6 +200,27 @@ class _Units:
             meant = did_you_mean(missing, sorted(topics))
             raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
 
+    def segments(self) -> Iterator[PlaceUnit]:
+        """The units, with the segments of a large partition one by one, so that several tasks read it.
+
+        A partition of small segments stays whole, as each segment that is read alone lists its directory. So does one
+        whose broker may run: what is wrong there is looked at again.
+        """
+        range_bytes = self._options.range_bytes or SMALLEST_RANGE_BYTES
+        for unit in self:
+            logs: list[Path] = []
+            if isinstance(unit, PartitionDirectory) and not (
+                unit.checkpoints.lock and unit.checkpoints.lock.may_be_held
+            ):
+                with contextlib.suppress(KafkaLogError):  # listing the unit reports it
+                    partition = read_partition(unit.path)
+                    if partition.sizes.log_size_bytes > range_bytes * max(partition.segment_count, 2):
+                        segments = (*partition.segments, *partition.leftovers)
+                        logs = [each.log for each in segments if each.log is not None]
+            yield from (LoneFile(log, Kind.LOG) for log in logs)
+            if not logs:
+                yield unit
+
     def logs(self) -> Iterator[LogUnit]:
         """The logs of the units that may have something of what the options select."""
         for log in (log for unit in self for log in logs_of(unit)):
@@ -224,7 +255,7 @@ class KafkaLogReader(DataSourceReader):
             for path in filter(is_remote, paths):
                 listings.enter_context(remote_files.listed_at_once(str(path)))
             planned = plan_view(
-                units.logs() if is_of_logs else units,
+                units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
                 lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
                 lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
                 parallelism=os.cpu_count() or 2,
