@@ -28,7 +28,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.log_ends import log_end_of
-from spark_jobs.planning import SMALLEST_RANGE_BYTES, Brokers, Item, PackedStream, node_id_of, plan_view
+from spark_jobs.planning import SMALLEST_RANGE_BYTES, Brokers, Item, PackedStream, node_id_of, packed, plan_view
 from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
 from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share
 
@@ -164,7 +164,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             parallelism=os.cpu_count() or 2,
             range_bytes=self._options.range_bytes,
         )
-        query = Query(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0]))))
+        query = packed(Query(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
         return PackedPartitions(planned.tasks, lambda task: Share(task, query))
 
     def _grown_between(

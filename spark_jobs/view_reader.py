@@ -58,6 +58,7 @@ from spark_jobs.planning import (
     Plan,
     Surroundings,
     begin_task,
+    packed,
     plan_view,
     unpacked,
 )
@@ -94,16 +95,22 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Share(InputPartition):
-    """The work of one task: items of a plan, packed, or nothing.
+    """The work of one task: items of a plan, or nothing, and the Query, both packed, as Spark pickles objects slowly.
 
     ``found`` are findings about several units together, which were made on the driver.
     """
 
-    def __init__(self, items: bytes | None, query: Query, found: Sequence[Finding] = ()) -> None:
+    def __init__(self, items: bytes | None, query: bytes, found: Sequence[Finding] = ()) -> None:
         super().__init__(0)
         self._items = items
-        self.query = query
+        self._query = query
         self.found = found
+
+    @property
+    def query(self) -> Query:
+        """The context of the query, which is unpacked each time."""
+        found: Query = unpacked(self._query)
+        return found
 
     @property
     def items(self) -> list[Item]:
@@ -273,8 +280,9 @@ class KafkaLogReader(DataSourceReader):
             found, compacted_topics = findings_together(paths)
             found = [each for each in found if options.wants(each.location)]
             query = replace(query, compacted_topics=compacted_topics)
-        last = [Share(None, query, found)] if found or not planned.tasks else []
-        return PackedPartitions(planned.tasks, lambda task: Share(task, query), last)
+        content = packed(query)
+        last = [Share(None, content, found)] if found or not planned.tasks else []
+        return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
 
     # -- in a task -----------------------------------------------------------------------------------------------
 
@@ -282,9 +290,10 @@ class KafkaLogReader(DataSourceReader):
         """The rows of one task, as Arrow batches of the view's schema."""
         if not isinstance(partition, Share):
             return
-        yield from self.rows_of(((item, self._options) for item in partition.items), partition.query)
+        query = partition.query
+        yield from self.rows_of(((item, self._options) for item in partition.items), query)
         for found in partition.found:
-            broker_id = partition.query.brokers.of_path(found.location.path)
+            broker_id = query.brokers.of_path(found.location.path)
             yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
 
     def rows_of(self, items: Iterable[tuple[Item, ReadOptions]], query: Query) -> Iterator[pa.RecordBatch]:
