@@ -11,11 +11,11 @@ from typing import TypedDict, Unpack
 from format.columns import BATCH, RECORD
 from format.errors import InputError
 from format.findings import Finding as _Finding
-from format.io.remote_path import is_remote, path_of
+from format.io.session import is_remote, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import LOG_KINDS
@@ -68,12 +68,8 @@ class Log:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
-        self._is_remote = is_remote(os.fspath(path))
-        if self._is_remote:
-            from format.io import remote_files
-
-            remote_files.know([os.fspath(path)])
         self.path = path_of(path)
+        self._is_remote = is_remote(self.path)
         try:
             self._kind = None if kind is None else Kind(kind)
         except ValueError:

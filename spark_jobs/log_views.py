@@ -11,7 +11,7 @@ import pyarrow as pa
 from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding, finding_of
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk

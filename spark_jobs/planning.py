@@ -27,14 +27,11 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Finding, finding
-from format.io import remote_files
-from format.io.freed_memory import keep_freed_memory
-from format.io.remote_path import entries_of, is_remote, is_there, path_of
+from format.io.read_policy import keep_freed_memory
+from format.io.session import Session, Tier, entries_of, is_remote, is_there
 from format.limits import MIB
 from format.location import Location
-from format.node import remote_tier
 from format.node.log_dir import Kind
-from format.node.remote_tier import RemoteTier
 from format.node.target import Target
 from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
@@ -121,18 +118,32 @@ class PackedStream(Generic[ValueT]):
 # -- workers, and the files that they read -------------------------------------------------------------------
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """State of the planning process that its tasks need: addresses with options, and remote segments."""
+class Process(msgspec.Struct):
+    """What outlives the tasks of a process of Spark, the driver or a worker; Spark gives them no other place."""
 
-    addresses: tuple[str, ...] = msgspec.field(default_factory=remote_files.known)
-    tier: RemoteTier | None = msgspec.field(default_factory=lambda: remote_tier.current)
+    session: Session
+
+
+PROCESS = Process(Session())
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """State of the planning process that its tasks need: its session, which is sent as a description, and its tier."""
+
+    session: Session = msgspec.field(default_factory=lambda: PROCESS.session)
+    tier: Tier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
 
 
 def begin_task(surroundings: Surroundings) -> None:
     """Prepare this process for a task."""
     keep_freed_memory()
-    remote_files.know(surroundings.addresses)
-    remote_tier.current = surroundings.tier
+    PROCESS.session = surroundings.session
+    PROCESS.session.tier = surroundings.tier
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The path for a text, in the session of this process."""
+    return path if isinstance(path, Path) else PROCESS.session.path(path)
 
 
 class FileStamp(msgspec.Struct, frozen=True):
@@ -155,7 +166,7 @@ def _stamps_of_logs(path: str) -> dict[str, FileStamp]:
     """Size and time of each ``.log`` file in a directory, by name; none where it cannot be listed."""
     found: dict[str, FileStamp] = {}
     try:
-        with entries_of(path) as entries:
+        with entries_of(path_of(path)) as entries:
             for entry in entries:
                 if entry.name.endswith(".log"):
                     status = entry.stat(follow_symlinks=False)
@@ -261,7 +272,7 @@ class Unit(msgspec.Struct, frozen=True):
         if self.place is None:
             return
         words = words_for_change(self.place, self.stamp, _stamp_of_place(self.place)[0])
-        if words is not None and is_there(self.place):
+        if words is not None and is_there(path_of(self.place)):
             location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
             yield finding("file-changed", location, words)
 
@@ -423,7 +434,7 @@ class Brokers:
     given: int | None = None
 
     @classmethod
-    def of(cls, paths: Iterable[str], given: int | None) -> Brokers:
+    def of(cls, paths: Iterable[str | Path], given: int | None) -> Brokers:
         """The brokers of some paths, by ``given`` or from ``meta.properties``."""
         found: dict[str, int | None] = {}
         for path in paths if given is None else ():

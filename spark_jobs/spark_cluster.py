@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from format.errors import ClusterFailed, KafkaLogError
 from format.findings import Finding
-from format.io.remote_path import path_of
 from format.limits import MIB
-from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
 from spark_jobs.planning import Brokers, Item, LogPart, Plan, Unit, plan_units, unpacked
@@ -50,6 +49,8 @@ from spark_jobs.tasks import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
@@ -129,13 +130,13 @@ def _share_done(context: SparkContext, group: str) -> float:
     return done / known if known else 0.0
 
 
-def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
+def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, broker_id: int | None) -> None:
     """Write the table ``batches`` below ``output``, in place of the batches of the same brokers there."""
     from spark_jobs.view_reader import plan_logs
 
     session = cluster.session
     count = parallelism_of(session)
-    made = plan_logs(map(path_of, paths), parallelism=count, range_bytes=cluster.range_bytes)
+    made = plan_logs(paths, parallelism=count, range_bytes=cluster.range_bytes)
     rows = batches_frame(session, made, Brokers.of(paths, broker_id))
     writer = rows.coalesce(count).write
     writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(BROKER_ID.name)
@@ -281,11 +282,10 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: B
     walk: Any = scan.walk  # a scan without one has no parts of logs
 
     def work(item: Item) -> Iterator[Result]:
-        with scanned_by(None):
-            if isinstance(item, LogPart):
-                yield from results_of_part(item, walk)
-            else:
-                yield from _finished(item.number, _results_of_unit(scan, item))
+        if isinstance(item, LogPart):
+            yield from results_of_part(item, walk)
+        else:
+            yield from _finished(item.number, _results_of_unit(scan, item))
 
     if not made.split:
         return results_frame(session, made, work, bound)
@@ -293,9 +293,8 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: B
 
     def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
         unit = unpacked(shared.value[number])
-        with scanned_by(None):
-            driver = ReplayedParts(walk, unit, rows)
-            yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
+        driver = ReplayedParts(walk, unit, rows)
+        yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
     return merged_frame(session, results_frame(session, made, work), made, merge, _merger_count(made), bound)
 

@@ -17,18 +17,26 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from format import layout
 from format.errors import FileChanged, KafkaLogError, UnreadableFile
 from format.files import partition_metadata
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.io.source import FileSource
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.log_ends import log_end_of
-from spark_jobs.planning import SMALLEST_RANGE_BYTES, Brokers, Item, PackedStream, node_id_of, packed, plan_view
+from spark_jobs.planning import (
+    SMALLEST_RANGE_BYTES,
+    Brokers,
+    Item,
+    PackedStream,
+    node_id_of,
+    packed,
+    path_of,
+    plan_view,
+)
 from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
 from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share
 
@@ -193,7 +201,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             try:
                 yield from self._reader.rows_of(items, partition.query)
             except UnreadableFile as error:
-                if error.location is not None and not is_there(error.location.path):
+                if error.location is not None and not is_there(path_of(error.location.path)):
                     self._lose(f"{error.location.path} was deleted before it was read")
                 raise
 

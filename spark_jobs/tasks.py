@@ -16,8 +16,7 @@ import pyarrow as pa
 from format.errors import KafkaLogError
 from format.files import offset_index
 from format.findings import Finding, finding
-from format.io.file_state import FileState
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, FileState, Source
 from format.limits import MIB, Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc, read_header
@@ -231,9 +230,8 @@ def opened(planned: PlannedLog) -> tuple[FileSource, str | None]:
 
     Raises UnreadableFile where it cannot be opened.
     """
-    path = str(planned.log.path)
-    source = FileSource(path)
-    return source, words_for_change(path, planned.stamp, FileStamp(source.size_bytes, source.mtime_ns))
+    source = FileSource(planned.log.path)
+    return source, words_for_change(str(planned.log.path), planned.stamp, FileStamp(source.size_bytes, source.mtime_ns))
 
 
 def bounds_of(planned: PlannedLog, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:

@@ -15,13 +15,13 @@ import msgspec
 
 from format import layout
 from format.errors import InputError, UnreadableFile
-from format.io import remote_files
-from format.io.remote_path import entries_of, is_remote, is_there, path_of
+from format.io.session import entries_of, is_remote, is_there
 from format.io.source import os_reason
 from format.location import Location
 from format.node.partition import looks_like_partition
 from format.scan.selection import Selection
 from format.wording import did_you_mean
+from spark_jobs.planning import path_of
 
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
 _PATTERN = re.compile(r"[*?\[{]")
@@ -288,7 +288,6 @@ def resolved_paths(options: ReadOptions) -> list[Path]:
 
     Raises UnreadableFile where a directory cannot be listed, and BadOption where nothing fits a pattern.
     """
-    remote_files.know(options.paths)
     places = [found for each in options.paths for found in _fitting(path_of(each))]
     if not options.recursive:
         return places

@@ -20,14 +20,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from format.columns import SEGMENT, TRANSACTION, RowSchema
 from format.errors import KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, Severity
-from format.io import remote_files
-from format.io.remote_path import is_remote, is_there, path_of
+from format.io.session import RemotePath, is_there
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
-from format.node.partition import read_partition
+from format.node.partition import location_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.rows.record_rows import Row
@@ -59,6 +57,7 @@ from spark_jobs.planning import (
     Surroundings,
     begin_task,
     packed,
+    path_of,
     plan_view,
     unpacked,
 )
@@ -259,8 +258,9 @@ class KafkaLogReader(DataSourceReader):
         units = _Units(paths, options)
         is_of_logs = options.view in _OF_LOGS
         with contextlib.ExitStack() as listings:
-            for path in filter(is_remote, paths):
-                listings.enter_context(remote_files.listed_at_once(str(path)))
+            for path in paths:
+                if isinstance(path, RemotePath):
+                    listings.enter_context(path.session.stores.listed_at_once(str(path)))
             planned = plan_view(
                 units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
                 lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
@@ -346,7 +346,7 @@ class KafkaLogReader(DataSourceReader):
             else:
                 yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
         except UnreadableFile as error:
-            is_gone = error.location is not None and not is_there(error.location.path)
+            is_gone = error.location is not None and not is_there(path_of(error.location.path))
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
                 option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
                 raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None

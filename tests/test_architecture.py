@@ -54,7 +54,6 @@ FOLDERS = frozenset(
         *(
             "format/log/after_damage",
             "format/io/bundles",
-            "format/io/stores",
             "format/state/tiered",
             "format/scan/processes",
         ),

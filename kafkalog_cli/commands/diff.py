@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkalog_cli.options.as_of import ClusterMetadata
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import ClusterMetadata, Paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
@@ -76,7 +73,6 @@ def diff(
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding
-    from format.io.bundles import opened
     from format.node.target import targets_at
     from format.state.cluster_context import read_context
     from format.verbs.diff.diff import PartitionResult
@@ -84,10 +80,9 @@ def diff(
     from kafkalog_cli.runner import Run
 
     with (
-        work.reading(),
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = targets_at(map(place_of, paths))
+        targets = targets_at(map(work.session.path, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
@@ -101,7 +96,7 @@ def diff(
             else:
                 shown.begin(item)
         shown.finish()
-        if opened.are_opened():
+        if work.session.bundles:
             run.not_checked(
                 "records: batches in a bundle are the same where headers and CRCs are; verify checked the CRCs then"
             )

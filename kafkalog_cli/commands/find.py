@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from format.io.remote_path import is_remote, path_of
-from kafkalog_cli.options.as_of import ClusterMetadata
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from format.io.session import Session, is_remote
+from kafkalog_cli.options.groups import session_in
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
-from kafkalog_cli.options.reading import Tiering, check_paths
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.reading import ClusterMetadata, Tiering, check_paths
+from kafkalog_cli.options.work import Guards
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from format.limits import Limits
     from format.node.partition import Partition
@@ -52,7 +52,7 @@ def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | No
     paths = check_paths(context, paths)
     if not paths or len(paths) == 1:
         return paths
-    around = {str(path_of(path).parent) for path in paths}
+    around = {str(session_in(context).path(path).parent) for path in paths}
     instead = "run it once for each"
     if len(around) == 1 and all(path.endswith(".log") for path in paths):
         instead = f"to search all segments of a partition, give its directory: {around.pop()}"
@@ -120,7 +120,7 @@ class Sought(msgspec.Struct, frozen=True):
         return REMOTE_VISIBILITY_BYTES
 
 
-def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
+def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
@@ -131,12 +131,13 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
 
     if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
+    path = session.path(sought.paths[0])
     schema = STEP if sought.explain else MATCH
     with (
         Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
-        sought.tiering.joined(run, [Target(sought.paths[0])], guards.limits),
+        sought.tiering.joined(run, [Target(path)], guards.limits),
     ):
-        partition = _opened(sought.paths[0])
+        partition = _opened(path)
         for item in _search(partition, sought, guards.limits):
             _show(run, item, _Reader(partition, sought, guards.limits))
 
@@ -161,12 +162,12 @@ class _Reader(msgspec.Struct, frozen=True):
         return context.assignment_of(self.partition), context.node_id_of(self.partition)
 
 
-def _opened(path: str) -> Partition:
+def _opened(path: Path) -> Partition:
     from format.errors import InputError, UnreadableFile
     from format.verbs.find.find import partition_to_search
 
     try:
-        return partition_to_search(path_of(path))
+        return partition_to_search(path)
     except UnreadableFile:
         raise
     except InputError as error:

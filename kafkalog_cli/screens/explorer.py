@@ -24,7 +24,7 @@ from format.verbs.explore.byte_views import ByteView, view_of
 from format.verbs.explore.look_ups import Spot
 from format.verbs.explore.places import Place, PlaceKind
 from format.wording import counted_plainly
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.screens.checked_partitions import CheckedPartitions
 from kafkalog_cli.screens.field_table import FieldTable, cell
 from kafkalog_cli.screens.help_screen import HelpScreen
@@ -240,7 +240,7 @@ class Explorer(App[None]):
             offset = look_ups.number_of(text, "an offset")
             self.go(look_ups.spot_of_offset(scope, offset), f"there is no record at or after offset {offset}")
         elif self._question == "time":
-            from kafkalog_cli.options.times import parse_time
+            from kafkalog_cli.options.parsers import parse_time
 
             self.go(look_ups.spot_of_time(scope, parse_time(text)), f"there is no record at or after {text}")
         else:

@@ -10,8 +10,7 @@ from rich.text import Text
 from textual.widgets import DataTable
 
 from format.verbs.explore.byte_views import ByteView
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.values import CELL_WRITERS
+from kafkalog_cli.render.text import CELL_WRITERS, printable
 
 _MOST_CELL = 300
 #: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others

@@ -14,8 +14,8 @@ from format.errors import KafkaLogError
 from format.io.source import os_reason
 from format.verbs.explore.look_ups import Spot
 from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, children
-from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.table import human_size
+from kafkalog_cli.render.text import printable
 
 Node = TreeNode[Place]
 

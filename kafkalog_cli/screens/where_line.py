@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from format.verbs.explore.byte_views import ByteView
 from format.verbs.explore.places import Place, PlaceKind
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 
 class WhereLine(Widget):

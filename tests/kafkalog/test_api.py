@@ -18,7 +18,6 @@ import pytest
 
 import kafkalog
 from format.columns import BATCH, FINDING, MATCH, RECORD
-from format.io import remote_files
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.conftest import unavailable
 from tests.corpora import DATA_DIR, REPOSITORY
@@ -227,7 +226,6 @@ def test_a_wrong_address_is_named(upload: Callable[[Path, str], str], tmp_path: 
     ):
         with pytest.raises(kafkalog.InputError, match=re.escape(words)):
             kafkalog.open(address)
-        remote_files.forget()
 
 
 def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:

@@ -35,7 +35,7 @@ from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.tasks import results_of_part
 from spark_jobs.view_options import parse_options
 from tests.building import batch, batches, write_segment
-from tests.spark.scanning import scanned
+from tests.spark.scanning import PathOf, scanned
 
 _LIMITS = Limits(max_decompressed_bytes=4096)
 
@@ -45,11 +45,11 @@ VERBS = ("verify", "grep", "dump")
 
 def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | None = None) -> list[Any]:
     """The rows and findings of a verb on Spark."""
-    items: dict[str, Callable[[], Any]] = {
-        "verify": lambda: verify(path, Verification(limits=limits)),
-        "grep": lambda: found_lines([path], Search(Criteria(text_pattern("")), limits=limits)),
-        "dump": lambda: dumped_rows(path, DumpTerms(records=True, limits=limits)),
-        "ls": lambda: ls(path, ListTerms(segments=True, limits=limits)),
+    items: dict[str, Callable[[PathOf], Any]] = {
+        "verify": lambda at: verify(at(path), Verification(limits=limits)),
+        "grep": lambda at: found_lines([at(path)], Search(Criteria(text_pattern("")), limits=limits)),
+        "dump": lambda at: dumped_rows(at(path), DumpTerms(records=True, limits=limits)),
+        "ls": lambda at: ls(at(path), ListTerms(segments=True, limits=limits)),
     }
     return [row for item in scanned(items[verb], range_bytes) for row in _rows(item)]
 

@@ -15,8 +15,7 @@ from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import path_of
 from format.io.source import FileSource, check_unchanged
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
@@ -210,7 +209,7 @@ class ReplicaLog:
     def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
         place = BatchRange(opened.position, after_offset=opened.after_offset, read_from=0)
         chunks = chunks_with_crcs(opened.source, place, self._limits)
-        log = LogUnit(path_of(opened.source.path), opened.location, None, opened.next_base_offset)
+        log = LogUnit(opened.source.place, opened.location, None, opened.next_base_offset)
         return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
 
     def _shared_chunk(self, other: ReplicaLog) -> BatchChunk | None:
@@ -236,7 +235,7 @@ class ReplicaLog:
     def _end_segment(self) -> None:
         opened = self._opened
         self._advance(max(opened.source.size_bytes - opened.position, 0))
-        path, state = opened.source.path, opened.source.state
+        path, state = opened.source.place, opened.source.state
         self.close()
         check_unchanged(path, state, opened.location)
 

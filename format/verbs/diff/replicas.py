@@ -11,14 +11,12 @@ from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir
 from format.files import meta_properties, partition_metadata
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import is_on_disk
+from format.io.session import is_on_disk
 from format.limits import Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
-from format.node.log_dir import Kind, directory_around, read_log_dir
+from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
-from format.node.partition import Partition
+from format.node.partition import Partition, location_of_directory
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.state.cluster_context import Assignment

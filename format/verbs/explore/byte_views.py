@@ -16,8 +16,8 @@ from format.layout import Layout
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import headers_in
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_file
 from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
 from format.rows.side_file_rows import side_file_blocks

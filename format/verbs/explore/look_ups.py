@@ -17,9 +17,8 @@ from format.io.source import FileSource
 from format.log.batch_header import header_tables
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
-from format.node.segment import segment_file_name
+from format.node.partition import location_of_file, segment_file_name
 from format.node.target import Target
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance

@@ -28,8 +28,8 @@ from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
+from format.node.partition import location_of_file
 from format.node.target import Target
 from format.timestamps import iso_time
 from format.wording import counted, counted_plainly

@@ -8,10 +8,9 @@ import msgspec
 
 from format import layout
 from format.findings import Finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.limits import Limits
-from format.node.checkpoints import Checkpoints, read_checkpoints
-from format.node.log_dir import directory_around
+from format.node.log_dir import Checkpoints, directory_around, read_checkpoints
 from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
 

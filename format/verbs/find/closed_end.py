@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from format.files.time_index import TimestampOffset
-from format.io.remote_path import is_remote
+from format.io.session import is_on_disk
 from format.io.source import FileSource
 from format.kernel.headers import HOP_STOPS, hop
 from format.layout import MESSAGE_V0
@@ -30,7 +30,7 @@ def confirms_last_entry(segment: LookupSegment, start: int, entry: TimestampOffs
     not on a disk.
     """
     log = segment.log
-    if log.bundled is not None or is_remote(log.path):
+    if not is_on_disk(log.place):
         return False
     bytes_read = log.bytes_read
     is_confirmed = _are_confirming(_headers_to_end(log, start), segment, entry)

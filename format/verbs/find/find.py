@@ -21,8 +21,7 @@ from format.findings import Finding, finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
-from format.node.partition import Partition, is_offset, read_partition
-from format.node.segment import NOT_A_SEGMENT_NAME
+from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read_partition
 from format.node.target import Target
 from format.verbs.find.bounds import Bounds, read_bounds
 from format.verbs.find.by_offset import offset_lookup

@@ -6,8 +6,7 @@ import numpy as np
 
 from format import layout
 from format.errors import NotInBundle
-from format.io.bundles.opened import BundledFile
-from format.io.source import FileSource
+from format.io.source import FileSource, HeadersOnly
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_ranges import BatchRange
@@ -17,7 +16,7 @@ from format.log.walker import batch_chunks
 
 
 def outlined_table(
-    log: FileSource, bundled: BundledFile, batch_range: BatchRange, limits: Limits, location: Location, *, by_time: bool
+    log: FileSource, bundled: HeadersOnly, batch_range: BatchRange, limits: Limits, location: Location, *, by_time: bool
 ) -> RecordTable:
     """The records of one batch; unknown timestamps are -1.
 
@@ -40,7 +39,7 @@ def outlined_table(
     return RecordTable(table, memoryview(b""), columns)
 
 
-def _from_header(table: BatchTable, bundled: BundledFile, by_time: bool) -> tuple[list[int], list[int]] | None:
+def _from_header(table: BatchTable, bundled: HeadersOnly, by_time: bool) -> tuple[list[int], list[int]] | None:
     """Offsets and timestamps from a header alone: of a batch without gaps, whose records share a timestamp.
 
     For a compressed v0/v1 message the bundle has the first offset.

@@ -17,7 +17,7 @@ from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index
 from format.files.offset_index import OffsetPosition
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import path_of
+from format.io.session import path_of
 from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
@@ -26,8 +26,7 @@ from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
@@ -237,8 +236,8 @@ class LookupSegment:
         ``by_time``: ``is_wanted`` needs the timestamps.
         """
         searched = SearchedBatch()
-        bundled = self.log.bundled
-        if bundled is not None and bundled.has_only_headers:
+        bundled = self.log.headers_only
+        if bundled is not None:
             where = BatchRange(place.position, place.end_position)
             records = outlined_table(self.log, bundled, where, self.limits, self.location, by_time=by_time)
             rows = np.flatnonzero(is_wanted(records))
@@ -297,7 +296,7 @@ class LookupSegment:
         batches, row = found.records.batches, int(found.records.batch[found.row])
         leader_epoch = int(batches.leader_epoch[row])
         timestamp = int(found.records.timestamp[found.row])
-        is_unknown = self.log.bundled is not None and timestamp == NO_TIMESTAMP
+        is_unknown = self.log.headers_only is not None and timestamp == NO_TIMESTAMP
         return Match(
             self.location.at(found.place.position, found.place.size_bytes, found.offset),
             None if found.place.magic == 0 or is_unknown else timestamp,

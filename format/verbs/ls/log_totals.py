@@ -154,8 +154,8 @@ def _open_first_wrapper(
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return False
-    if source.bundled is not None and source.bundled.has_only_headers:
-        outline = source.bundled.outline(start)
+    if source.headers_only is not None:
+        outline = source.headers_only.outline(start)
         if outline is None or not outline[0]:
             return False
         table.base_offset[0] = outline[0][0]

@@ -10,8 +10,7 @@ import msgspec
 from format.findings import Finding
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress

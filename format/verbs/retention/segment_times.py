@@ -18,7 +18,7 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.log.read_records import record_tables
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.cost import size_of
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
@@ -152,8 +152,8 @@ def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tupl
 def _offset_of(log: LogUnit, timestamp: int, limits: Limits) -> int | None:
     try:
         with FileSource(log.path) as source:
-            if source.bundled is not None and source.bundled.has_only_headers:
-                return source.bundled.outlined_offset(timestamp)
+            if source.headers_only is not None:
+                return source.headers_only.outlined_offset(timestamp)
     except KafkaLogError:
         return None
     with SerialDriver(_TimestampSearch(timestamp, limits)) as driver:

@@ -20,7 +20,7 @@ from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_log
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render import open_renderer
+from kafkalog_cli.render.formats import open_renderer
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 

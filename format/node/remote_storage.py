@@ -1,21 +1,38 @@
-"""The objects of remote storage, by their names: those of Kafka's LocalTieredStorage, and of Aiven's plugin.
-
-LocalTieredStorage (storage RemoteLogSegmentFileset) has ``TOPIC-PARTITION-TOPICID/OFFSET-SEGMENTID.SUFFIX``, the plugin
-(ObjectKeyFactory) ``TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.SUFFIX`` below a prefix. Both may be at a path or at an
-address.
-"""
+"""Remote storage of tiered logs: its objects by their names, and its segments joined with local ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from format import layout
-from format.io.remote_path import is_there, path_of
-from format.node.log_dir import list_directory
+from format.io.session import Session, is_there, session_of
+from format.node.log_dir import TopicPartition, list_directory
+from format.node.partition import Segment
+
+
+class RemoteTier(msgspec.Struct):
+    """The remote segments of each partition, by base offset and without overlaps."""
+
+    segments: Mapping[TopicPartition, Sequence[Segment]] = msgspec.field(default_factory=dict)
+
+    def joined(self, key: TopicPartition | None, local: list[Segment]) -> list[Segment]:
+        """The segments of a partition as one log: remote segments before the first local one, then the local ones."""
+        remote = () if key is None else self.segments.get(key, ())
+        if not remote:
+            return local
+        first_local = local[0].base_offset if local else None
+        return [each for each in remote if first_local is None or each.base_offset < first_local] + local
+
+
+def remote_segment(directory: Path, base_offset: int, files: dict[str, Path]) -> Segment:
+    """A segment whose files are in remote storage."""
+    return replace(Segment(directory, base_offset, None, files), is_remote=True)
+
 
 _UUID = "[A-Za-z0-9_-]{22}"
 _LOCAL_DIRECTORY = re.compile(rf"(?P<topic>.+)-(?P<partition>[0-9]+)-(?P<topic_id>{_UUID})")
@@ -100,5 +117,6 @@ def _files_of_plugin(directory: Path, stem: str) -> dict[str, Path]:
     """The files in the plugin's objects: the log, and the indexes in the manifest."""
     text = str(directory)
     address = f"aiven+{text}" if "://" in text else f"aiven+file://{directory.absolute()}"
-    paths = {suffix: path_of(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
+    session = session_of(directory) or Session()
+    paths = {suffix: session.path(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
     return {suffix: path for suffix, path in paths.items() if suffix == layout.LOG_SUFFIX or is_there(path)}

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from format import layout
-from format.io.stores.store import Ranges, RemoteEntry, Store
+from format.io.store import Ranges, RemoteEntry, Store
 from format.limits import DEFAULT_LIMITS, MIB
 
 _MANIFEST, _INDEXES = ".rsm-manifest", ".indexes"

@@ -1,4 +1,4 @@
-"""A file writer that computes the SHA-256 of the bytes it writes, optionally in a thread."""
+"""Writing of files and directories so that they survive a crash."""
 
 from __future__ import annotations
 
@@ -80,3 +80,12 @@ class DigestingWriter:
         self._waiting.clear()
         if thread is not None:
             thread.shutdown(cancel_futures=True)
+
+
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Flush the entries of a directory to the disk; raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -14,8 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from format.io.stores.bounded_calls import bounded
-from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
+from format.io.store import Calls, ObjectReplaced, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
 from format.wording import installing
 
 T = TypeVar("T")
@@ -72,7 +71,7 @@ _NO_CREDENTIALS = {
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long requests may take; ``bounded_calls.LONGEST_CALL_S`` bounds each with all its attempts."""
+    """How long requests may take; ``store.LONGEST_CALL_S`` bounds each with all its attempts."""
 
     connect_s: float = 5.0
     silence_s: float = 8.0  # without a byte
@@ -87,7 +86,7 @@ class Patience(msgspec.Struct, frozen=True):
 PATIENCE = Patience()
 
 
-def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ObjectStore, str]:
+def connected(scheme: str, host: str, query: dict[str, str], calls: Calls) -> tuple[ObjectStore, str]:
     """A new store for a scheme and host, and the path of the host in it.
 
     Raises WrongAddress for an address or an option that cannot be used, and OSError.
@@ -107,9 +106,9 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ObjectStor
         if scheme in WEB:
             _ = urlsplit(f"{scheme}://{host}").port  # raises ValueError
             store = stores.HTTPStore.from_url(f"{scheme}://{host}", **settings)
-            return ObjectStore(store, f"{scheme}://{host}", provider, settings), ""
+            return ObjectStore(store, f"{scheme}://{host}", provider, settings, calls), ""
         if scheme in S3:
-            bucket, found, credentials = _s3_config(host, query, endpoint)
+            bucket, found, credentials = _s3_config(host, query, endpoint, calls)
             config |= found
             if credentials is not None and "skip_signature" not in config:
                 settings["credential_provider"] = credentials
@@ -123,7 +122,7 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ObjectStor
             config |= {"endpoint": endpoint} if endpoint else {}
         settings["config"] = config
         made = {"AWS": stores.S3Store, "Google": stores.GCSStore, "Azure": stores.AzureStore}[provider]
-        return ObjectStore(made(bucket, **settings), f"{scheme}://{bucket}", provider, settings), ""
+        return ObjectStore(made(bucket, **settings), f"{scheme}://{bucket}", provider, settings, calls), ""
     except ValueError as error:
         raise WrongAddress(f"{host} is not the address of a store: {error_words(error)}") from error
     except OSError:
@@ -185,7 +184,7 @@ def _settings() -> dict[str, Any]:
 # -- S3 ------------------------------------------------------------------------------------------------------
 
 
-def _s3_config(host: str, query: dict[str, str], endpoint: str | None) -> tuple[str, dict[str, Any], Any]:
+def _s3_config(host: str, query: dict[str, str], endpoint: str | None, calls: Calls) -> tuple[str, dict[str, Any], Any]:
     """The bucket of ``[KEY:SECRET@]BUCKET``, what the library needs to know of it, and the source of credentials.
 
     Without such a source (None) the library looks itself: in the environment, then for the role of a web identity, a
@@ -202,7 +201,7 @@ def _s3_config(host: str, query: dict[str, str], endpoint: str | None) -> tuple[
     elif query.get("anonymous", "false").lower() != "true":
         name = query.get("profile") or environment.get("AWS_PROFILE")
         if query.get("profile") or not environment.get("AWS_ACCESS_KEY_ID"):
-            credentials, profile = bounded(lambda: _profile(name), _AWS)
+            credentials, profile = calls.bounded(lambda: _profile(name), _AWS)
             _check_any_credentials(credentials)
     endpoint = endpoint or _endpoint(
         environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or profile.get("endpoint_url")
@@ -210,7 +209,7 @@ def _s3_config(host: str, query: dict[str, str], endpoint: str | None) -> tuple[
     region = query.get("region")
     by_default = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or profile.get("region")
     if endpoint is None:
-        region = region or bounded(lambda: _region_of_bucket(bucket, by_default), _AWS)
+        region = region or calls.bounded(lambda: _region_of_bucket(bucket, by_default), _AWS)
         if region.startswith("cn-"):
             endpoint = f"https://s3.{region}.amazonaws.com.cn"
     config: dict[str, Any] = {"region": region or by_default or _DEFAULT_REGION}
@@ -293,8 +292,9 @@ class ObjectStore:
     A name below which there are others is a directory. A web server has no listings, so there every name is a file.
     """
 
-    def __init__(self, store: Any, name: str, provider: str, settings: dict[str, Any]) -> None:
+    def __init__(self, store: Any, name: str, provider: str, settings: dict[str, Any], calls: Calls) -> None:
         self._store, self._name, self._provider, self._settings = store, name, provider, settings
+        self._calls = calls
         self._failure: tuple[float, OSError] | None = None
         self._pid = os.getpid()
 
@@ -438,7 +438,7 @@ class ObjectStore:
         if self._failure is not None and time.monotonic() < self._failure[0]:
             raise self._failure[1]
         try:
-            return bounded(call, self._name, most_bytes)
+            return self._calls.bounded(call, self._name, most_bytes)
         except TimeoutError:
             raise
         except Exception as error:

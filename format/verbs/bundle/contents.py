@@ -1,35 +1,361 @@
-"""Writes the batch headers of logs as Parquet, with whole control batches, and the damage in logs."""
+"""What a bundle holds of its sources: the list of files, how much of each is kept, and the batch headers of logs."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.errors import KafkaLogError
+from format import layout
+from format.errors import KafkaLogError, OutputError
 from format.files import time_index
-from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
-from format.io.bundles.schemas import RecordedDamage
-from format.io.remote_path import is_there
-from format.io.source import FileSource
+from format.io.bundles.schemas import (
+    DIRECTORY,
+    FILE,
+    KEPT_HEADERS,
+    KEPT_WHOLE,
+    LAYOUTS,
+    LINK,
+    LINK_TO_DIRECTORY,
+    MANIFEST,
+    MOST_HEADER_BYTES,
+    OTHER,
+    WHOLE_TOPICS,
+    FileType,
+    Kept,
+    RecordedDamage,
+    batch_schema,
+    columns_of,
+    json_line,
+    outline_schema,
+)
+from format.io.session import absolute, entries_of, is_there
+from format.io.source import FileSource, os_reason
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits
+from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import control_batch_content
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
-from format.node.file_location import location_of_file
-from format.verbs.bundle.archive import NewMember
+from format.node.log_dir import Kind, kind_of_file
+from format.node.partition import is_temporary, location_of_file, parse_partition_dir
+from format.node.target import Target
+from format.verbs.bundle.secrets import Names
+
+_BLOCK_BYTES = 512
+
+
+class SourceFile(msgspec.Struct, frozen=True):
+    """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
+
+    path: Path
+    type: FileType
+    status: os.stat_result | None
+    kept: Kept | None = None
+    error: str | None = None
+
+    @property
+    def allocated_bytes(self) -> int:
+        """The bytes that it takes up on disk; in an object store this is its size."""
+        blocks: int | None = None if self.status is None else self.status.st_blocks
+        if blocks is None:
+            return 0 if self.status is None else self.status.st_size
+        return blocks * _BLOCK_BYTES
+
+
+class InnerPaths:
+    """The paths of files in a bundle: relative as the sources were given, or absolute without the first slash.
+
+    Absolute paths are used where a relative one leads up, or two would be equal. With ``names``, sources and log
+    directories get numbers, and the names below them are replaced.
+    """
+
+    def __init__(self, targets: Sequence[Target], names: Names | None = None) -> None:
+        self._names = names
+        self._roots: list[tuple[Path, str]] = []
+        if names is not None:
+            self._roots = _numbered(targets)
+            return
+        relative = {_top(target): _as_given(_given_top(target)) for target in targets}
+        is_plain = all(relative.values()) and len(set(relative.values())) == len(relative)
+        for top, inner in relative.items():
+            self._roots.append((top, inner if inner and is_plain else _as_given(top) or ""))
+        self._roots.sort(key=lambda root: -len(root[0].parts))
+
+    def of(self, path: Path) -> str:
+        """The path of a file at or below a source."""
+        place = absolute(path)
+        for top, inner in self._roots:
+            if place.parts[: len(top.parts)] == top.parts:
+                below = place.parts[len(top.parts) :]
+                if self._names is not None:
+                    below = tuple(self._names.file(name) for name in below)
+                return "/".join((inner, *below))
+        return _as_given(place) or ""
+
+
+def _numbered(targets: Sequence[Target]) -> list[tuple[Path, str]]:
+    """The sources and the log directories below them with their numbered names, the deepest first."""
+    roots: dict[Path, str] = {}
+    for number, target in enumerate(targets, 1):
+        source = roots.setdefault(_top(target), f"source-{number}")
+        for count, log_dir in enumerate(target.log_dirs, 1):
+            roots.setdefault(absolute(log_dir.path), f"{source}/log-dir-{count}")
+    return sorted(roots.items(), key=lambda root: -len(root[0].parts))
+
+
+def _top(target: Target) -> Path:
+    """The directory with which paths of a source begin: for a partition its log directory."""
+    place = absolute(target.path)
+    return place if target.kind is Kind.LOG_DIR else place.parent
+
+
+def _given_top(target: Target) -> Path:
+    return target.path if target.kind is Kind.LOG_DIR else target.path.parent
+
+
+def _as_given(path: Path) -> str | None:
+    """A path without leading slashes and colons; None if it is empty or leads up."""
+    parts = [part.strip("/").removesuffix(":") for part in path.parts]
+    parts = [part for part in parts if part]
+    return None if not parts or ".." in parts else "/".join(parts)
+
+
+def source_files(target: Target) -> Iterator[SourceFile]:
+    """All files at and below a target in order; for a partition also the own files of its log directory."""
+    if target.kind is not Kind.LOG_DIR:
+        yield from _around(absolute(target.path).parent)
+    yield from _walk(absolute(target.path))
+
+
+def _around(directory: Path) -> Iterator[SourceFile]:
+    """The files that verbs read around a partition: checkpoints, and the metadata log."""
+    for found in _listed(directory, with_directory=True):
+        if found.path.name in layout.LOG_DIR_FILES:
+            yield found
+        elif found.type != DIRECTORY or found.path == directory:
+            if found.path == directory:
+                yield found
+        elif found.path.name == layout.REMOTE_INDEX_CACHE:
+            yield found
+        elif found.path.name == f"{layout.CLUSTER_METADATA_TOPIC}-0":
+            yield from _walk(found.path)
+
+
+def _walk(top: Path) -> Iterator[SourceFile]:
+    waiting = [top]
+    while waiting:
+        directory = waiting.pop()
+        below = []
+        for found in _listed(directory, with_directory=True):
+            if found.type == DIRECTORY and found.path != directory:
+                below.append(found.path)
+            else:
+                yield found
+        waiting += reversed(below)
+
+
+def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
+    """A directory (``with_directory``), and then its entries by name."""
+    try:
+        status = directory.lstat()
+    except OSError:
+        return  # a live broker deleted it
+    try:
+        with entries_of(directory) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield SourceFile(directory, DIRECTORY, status, error=os_reason(error))
+        return
+    if with_directory:
+        yield SourceFile(directory, DIRECTORY, status)
+    for entry in found:
+        path = directory / entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue  # a live broker deleted it
+        kind = _type_of(path, status)
+        yield SourceFile(path, kind, status, kept_of(path) if kind == FILE else None)
+
+
+def _type_of(path: Path, status: os.stat_result) -> FileType:
+    if stat.S_ISREG(status.st_mode):
+        return FILE
+    if stat.S_ISDIR(status.st_mode):
+        return DIRECTORY
+    if stat.S_ISLNK(status.st_mode):
+        return LINK_TO_DIRECTORY if os.path.isdir(path) else LINK
+    return OTHER
+
+
+def kept_of(path: Path) -> Kept | None:
+    """How much of a file is kept, from its name and the directory's."""
+    name, parent = path.name, path.parent.name
+    parsed = parse_partition_dir(parent)
+    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    if is_temporary(name) or name in layout.LOG_DIR_FILES:
+        return KEPT_WHOLE
+    kind = kind_of_file(name)
+    if kind is None:
+        return None
+    if kind is Kind.KRAFT_SNAPSHOT:
+        return KEPT_WHOLE if is_internal and layout.KRAFT_SNAPSHOT_FILE.match(name) else None
+    segment = layout.SEGMENT_FILE.match(name)
+    if kind is Kind.LOG:
+        if segment is None:
+            return None
+        return KEPT_WHOLE if is_internal else KEPT_HEADERS
+    has_suffix = kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
+    if has_suffix and segment is None and parent != layout.REMOTE_INDEX_CACHE:
+        return None
+    return KEPT_WHOLE
+
+
+def kept_without_names(each: SourceFile) -> Kept | None:
+    """How much of a file is kept where names are redacted: nothing that may have names in it."""
+    parsed = parse_partition_dir(each.path.parent.name)
+    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    name = each.path.name
+    if each.kept is None or name == layout.BOOTSTRAP_CHECKPOINT or is_temporary(name):
+        return None
+    if is_internal and kind_of_file(name) is Kind.LOG:
+        return KEPT_HEADERS
+    return None if is_internal and kind_of_file(name) is Kind.KRAFT_SNAPSHOT else each.kept
+
 
 _ROW_GROUP = 64 * 1024
 #: The most records of an outline; batches of brokers have some thousands.
 _MOST_OUTLINED = 1024 * 1024
 _COMPRESSION = {"compression": "zstd", "compression_level": 3}
+
+
+#: The zstd level. It is fixed, so that the same content gives the same bytes.
+_LEVEL = 9
+Write = Callable[[bytes], object]
+
+
+class NewMember(io.RawIOBase):
+    """A member of the archive while it is written; a binary stream."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self.name = name
+        self.size_bytes = 0
+        self.sha256 = ""
+        self._file = file
+        self._start = file.tell()
+        self._digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:
+        """Add bytes. Raises OutputError where they cannot be stored."""
+        piece = memoryview(content).cast("B")
+        self._digest.update(piece)
+        try:
+            self._file.write(piece)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write a temporary file: {error.strerror}", Location(tempfile.gettempdir())
+            ) from error
+        self.size_bytes += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self.size_bytes
+
+    def finish(self) -> None:
+        """Compute the SHA-256, after the last bytes."""
+        self.sha256 = self._digest.hexdigest()
+
+    def copy_to(self, archive: tarfile.TarFile) -> None:
+        """Write the member into an archive; its header does not depend on the user or the time."""
+        info = tarfile.TarInfo(self.name)
+        info.size = self.size_bytes
+        info.mode = 0o644
+        self._file.seek(self._start)
+        archive.addfile(info, self._file)
+
+
+class NewArchive(msgspec.Struct):
+    """Members in files without names. Members that are written one after another share one file."""
+
+    directory: str | None = None
+    _members: list[NewMember] = msgspec.field(default_factory=list)
+    _shared: IO[bytes] | None = None
+
+    def stream(self, name: str) -> NewMember:
+        """A member that is written at the same time as others."""
+        return self._add(NewMember(name, self._temporary()))
+
+    def file(self, name: str) -> NewMember:
+        """A member that is finished before the next call of this method."""
+        if self._shared is None:
+            self._shared = self._temporary()
+        self._shared.seek(0, io.SEEK_END)
+        return self._add(NewMember(name, self._shared))
+
+    def _add(self, member: NewMember) -> NewMember:
+        self._members.append(member)
+        return member
+
+    def _temporary(self) -> IO[bytes]:
+        try:
+            return tempfile.TemporaryFile(dir=self.directory)
+        except OSError as error:
+            raise OutputError(
+                f"cannot create a temporary file: {error.strerror}", Location(self.directory or "")
+            ) from error
+
+    def drop(self, member: NewMember) -> None:
+        """Leave out a member whose source cannot be read."""
+        self._members.remove(member)
+
+    def write(self, manifest: dict[str, Any], write: Write) -> None:
+        """Write the manifest, which lists all members, and the members by name, compressed with zstd."""
+        import zstandard
+
+        members = sorted(self._members, key=lambda each: each.name)
+        for each in members:
+            each.finish()
+        listed = [{"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256} for each in members]
+        first = NewMember(MANIFEST, io.BytesIO())
+        first.write(json_line({**manifest, "members": listed}))
+        sink: Any = _Sink(write)
+        compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        with (
+            compressor.stream_writer(sink, closefd=False) as packed,
+            tarfile.open(
+                fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, encoding="utf-8", errors="surrogateescape"
+            ) as archive,
+        ):
+            for each in (first, *members):
+                each.copy_to(archive)
+
+
+class _Sink:
+    """A file object for zstandard, which passes all bytes to a function."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def write(self, content: bytes) -> int:
+        self._write(bytes(content))
+        return len(content)
 
 
 class LogPlace(msgspec.Struct, frozen=True):
