@@ -26,7 +26,7 @@ from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 from spark_jobs.planning import (
     SMALLEST_RANGE_BYTES,
     Brokers,

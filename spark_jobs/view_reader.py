@@ -33,15 +33,11 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, selected_logs
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.state.transactional_ids import TransactionalIds
-from format.verbs.groups.log_ends import log_end_of
-from format.verbs.ls.ls import ls
-from format.verbs.ls.partition_listing import ListedPartition
-from format.verbs.ls.segment_listing import SegmentListing
-from format.verbs.ls.units import ListScan, ListUnit
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.groups.replicas import log_end_of
+from format.verbs.ls.ls import ListUnit, ls
+from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
+from format.verbs.txns.replicas import TransactionalIds
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.compacted_topics import compacted_topics_at
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan, units_of
@@ -384,9 +380,8 @@ def segments(unit: PlaceUnit) -> Iterator[Row]:
         if isinstance(unit, LoneFile):
             yield from (item.row() for item in ls(Target(unit.path, unit.kind)) if isinstance(item, SegmentListing))
         elif isinstance(unit, PartitionDirectory):
-            for found in ListScan().listed(ListUnit(unit.path, unit.checkpoints), None, lambda count: None):
-                if isinstance(found, ListedPartition):
-                    yield from (each.row() for each in found.segments)
+            found = ListUnit(unit.path, unit.checkpoints).listed(PartitionTerms())
+            yield from (each.row() for each in found.segments)
     except NotALogDir:
         raise
     except KafkaLogError:
@@ -413,13 +408,10 @@ def offsets(unit: PlaceUnit) -> Iterator[Row]:
         return
     with contextlib.suppress(KafkaLogError):
         partition = read_partition(unit.path)
-        listed = ListScan(scan=False, segments=False).listed(
-            ListUnit(unit.path, unit.checkpoints), lambda: partition, lambda count: None
-        )
-        for found in listed:
-            if isinstance(found, ListedPartition):
-                listing = replace(found.listing, log_end_offset=log_end_of(partition))
-                yield tuple(getattr(listing, name) for name in OFFSETS.names)
+        terms = PartitionTerms(scan=False, segments=False)
+        found = ListUnit(unit.path, unit.checkpoints).listed(terms, lambda: partition)
+        listing = replace(found.listing, log_end_offset=log_end_of(partition))
+        yield tuple(getattr(listing, name) for name in OFFSETS.names)
 
 
 def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: TransactionTerms) -> Iterator[Row]:

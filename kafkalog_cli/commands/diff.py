@@ -11,7 +11,7 @@ from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
-    from format.verbs.diff.replicas import Matching
+    from format.verbs.diff.replica_log import Matching
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -106,7 +106,7 @@ class _Shown:
     """The output of diff: rows for each partition, and sentences that sum them up."""
 
     def __init__(self, run: Run) -> None:
-        from format.verbs.diff.sentence import MissingReplicas
+        from format.verbs.diff.diff import MissingReplicas
 
         self._run = run
         self._kinds: list[str] = []
@@ -129,7 +129,7 @@ class _Shown:
 
     def take(self, result: PartitionResult) -> None:
         from format.columns import DIVERGENCE, REPLICA
-        from format.verbs.diff.sentence import MOST_SENTENCES, sentence
+        from format.verbs.diff.diff import MOST_SENTENCES, sentence
         from kafkalog_cli.exit_codes import Condition
 
         run = self._run
@@ -152,7 +152,7 @@ class _Shown:
             run.condition(Condition.INCOMPLETE)
 
     def finish(self) -> None:
-        from format.verbs.diff.sentence import NOTHING_TO_COMPARE, overview
+        from format.verbs.diff.diff import NOTHING_TO_COMPARE, overview
 
         if not self._kinds:
             self._run.say_now(NOTHING_TO_COMPARE)

@@ -36,7 +36,7 @@ def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     and the package textual: pip install 'kafkalog[explore]'.
     """
     from format.errors import InputError
-    from format.verbs.explore.places import root_place
+    from format.verbs.explore import root_place
     from kafkalog_cli.render.text import printable
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):

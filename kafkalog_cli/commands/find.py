@@ -17,13 +17,12 @@ from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from format.limits import Limits
     from format.node.partition import Partition
     from format.state.cluster_context import Assignment
-    from format.verbs.find.trace import LookupStep, Match, Result
+    from format.verbs.find.lookup import Lookup, Match
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -138,28 +137,7 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
         sought.tiering.joined(run, [Target(path)], guards.limits),
     ):
         partition = _opened(path)
-        for item in _search(partition, sought, guards.limits):
-            _show(run, item, _Reader(partition, sought, guards.limits))
-
-
-class _Reader(msgspec.Struct, frozen=True):
-    """Looks up whether the replica that was searched is the leader's, when that is asked for."""
-
-    partition: Partition
-    sought: Sought
-    limits: Limits
-
-    def standing(self) -> tuple[Assignment, int | None]:
-        """What the metadata says of the partition, and the node of the replica."""
-        from format.node.target import Target
-        from format.state.cluster_context import Assignment, read_context
-
-        if is_remote(self.partition.path) and self.sought.cluster.metadata is None:
-            return Assignment(
-                unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
-            ), None
-        context = read_context([Target(self.partition.path)], self.sought.cluster.terms(self.limits))
-        return context.assignment_of(self.partition), context.node_id_of(self.partition)
+        _show(run, _looked_up(partition, sought, guards.limits), partition, sought, guards.limits)
 
 
 def _opened(path: Path) -> Partition:
@@ -174,7 +152,7 @@ def _opened(path: Path) -> Partition:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
 
 
-def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[LookupStep | Result]:
+def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> Lookup:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
@@ -185,47 +163,58 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, item: LookupStep | Result, reader: _Reader) -> None:
+def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits: Limits) -> None:
     from format.columns import MATCH, STEP
-    from format.findings import Finding
-    from format.verbs.find.sentence import standing, visibility_sentence
-    from format.verbs.find.trace import Match, TraceStep, match_row, step_row
     from kafkalog_cli.exit_codes import Condition
 
-    if isinstance(item, TraceStep):
-        if reader.sought.explain:
-            run.write(STEP, (step_row(item),))
-        return
-    if isinstance(item, Finding):
-        run.finding(item)
-        return
-    row = item if isinstance(item, Match) else item.answer
-    is_leader = None
-    words = "" if isinstance(item, Match) else f"not found: {item.reason}"
-    if reader.sought.offset is not None and item.visibility is not None:
-        name = reader.partition.name
-        assignment, node_id = reader.standing()
+    if sought.explain:
+        run.write(STEP, (step.row() for step in found.steps))
+    run.findings(found.findings)
+    if found.error is not None:
+        raise found.error
+    match, is_leader = found.match, None
+    words = "" if match is not None else f"not found: {found.reason}"
+    if sought.offset is not None and found.visibility is not None:
+        from format.verbs.find.visibility import standing, visibility_sentence
+
+        assignment, node_id = _standing(partition, sought, limits)
         is_leader = assignment.is_leader(node_id)
-        if isinstance(item, Match):
-            words = visibility_sentence(item, name, assignment, node_id)
+        if match is not None:
+            words = visibility_sentence(match, partition.name, assignment, node_id)
         else:
-            words = ". ".join(each for each in (words, standing(name, assignment, node_id)) if each)
-    if not isinstance(item, Match):
+            words = ". ".join(each for each in (words, standing(partition.name, assignment, node_id)) if each)
+    if match is None:
         run.condition(Condition.NOTHING_FOUND)
     if words:
         run.say_now(words)
-    if isinstance(item, Match) and item.is_ahead_of_its_file:
-        run.say_now(_future_words(item))
+    if match is not None and match.is_ahead_of_its_file:
+        run.say_now(_future_words(match))
+    row = match or found.answer
     if row is not None:
-        run.write(MATCH, (match_row(row, is_leader),))
-    run.count("bytes_read", item.bytes_read)
-    if isinstance(item, Match) and item.visibility_bytes_read:
-        run.count("visibility_bytes_read", item.visibility_bytes_read)
-    if isinstance(item, Match) and item.visibility_bytes_needed:
+        run.write(MATCH, (row.row(is_leader),))
+    run.count("bytes_read", found.bytes_read)
+    for unknown in found.not_checked:
+        run.not_checked(unknown)
+    if match is not None and match.visibility_bytes_read:
+        run.count("visibility_bytes_read", match.visibility_bytes_read)
+    if match is not None and match.visibility_bytes_needed:
         run.not_checked(
-            f"who can see the record: {item.visibility_bytes_needed} bytes of the log would have to be read "
+            f"who can see the record: {match.visibility_bytes_needed} bytes of the log would have to be read "
             "(--visibility-limit)"
         )
+
+
+def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:
+    """What the metadata says of the partition, and the node of the replica that was searched."""
+    from format.node.target import Target
+    from format.state.cluster_context import Assignment, read_context
+
+    if is_remote(partition.path) and sought.cluster.metadata is None:
+        return Assignment(
+            unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
+        ), None
+    context = read_context([Target(partition.path)], sought.cluster.terms(limits))
+    return context.assignment_of(partition), context.node_id_of(partition)
 
 
 def _future_words(match: Match) -> str:

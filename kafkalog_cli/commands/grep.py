@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from format.findings import Finding
     from format.io.session import Session
     from format.node.target import Target
-    from format.verbs.grep.grep import LogSearched
-    from format.verbs.grep.lines import Found, FoundRows, Search
+    from format.verbs.grep.grep import Found, FoundRows, LogSearched, Search
     from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
     from kafkalog_cli.runner import Run
@@ -166,10 +165,16 @@ def grep(
     from format.columns import FILE_MATCH, record_schema
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
-    from format.verbs.dump.empty_range import empty_range_words
-    from format.verbs.grep.context import Context, context_schema, found_with_context
-    from format.verbs.grep.grep import Criteria
-    from format.verbs.grep.lines import Search, found_lines, searched_logs
+    from format.verbs.dump import empty_range_words
+    from format.verbs.grep.grep import (
+        Context,
+        Criteria,
+        Search,
+        context_schema,
+        found_lines,
+        found_with_context,
+        searched_logs,
+    )
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
@@ -283,7 +288,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 def _check_searchable(target: Target) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.verbs.grep.grep import is_searchable
+    from format.scan.selected_logs import LOG_KINDS
     from kafkalog_cli.render.text import printable
 
     try:
@@ -292,7 +297,7 @@ def _check_searchable(target: Target) -> None:
         return  # the search reports it
     except InputError as error:
         raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
-    if not is_searchable(found):
+    if found not in LOG_KINDS:
         raise typer.BadParameter(
             printable(
                 f"{target.path}: a file of the kind {found.value} holds no records; give a .log file or a directory"
@@ -305,7 +310,7 @@ def _check_searchable(target: Target) -> None:
 
 def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
     from format.scan.following.driver import FollowTerms
-    from format.verbs.grep.follow import follow_grep
+    from format.verbs.grep.grep import follow_grep
     from kafkalog_cli.following import followed
 
     return followed(run, lambda stopping: follow_grep(targets, search, FollowTerms(stopping=stopping)))

@@ -76,7 +76,7 @@ def retention(
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
-    from format.verbs.retention.retention import Retention, RetentionTerms
+    from format.verbs.retention import Retention, RetentionTerms
     from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION

@@ -151,7 +151,7 @@ def test_damage_is_collected_or_raised(tmp_path: Path) -> None:
 
 
 def test_findings_are_bounded_and_each_pass_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkalog.rows.MOST_FINDINGS", 2)
+    monkeypatch.setattr("kafkalog.log.MOST_FINDINGS", 2)
     content = [each[:-1] + bytes([each[-1] ^ 1]) for each in batches(5)]
     rows = kafkalog.open(write_segment(tmp_path / "t-0", 0, content).parent).records()
     for _pass in range(2):

@@ -8,19 +8,17 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from format.checks.batches import OffsetChain
 from format.checks.losses import CauseAccount
-from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
 from format.findings import Finding
 from format.limits import Limits
 from format.node.target import Target
-from format.scan.folding import results_of
 from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
 from format.scan.following.followed_partition import FollowedPartition, logs_before
 from format.scan.protocol import LogParts, LogUnit
-from format.scan.serial import SerialDriver
-from format.state.header_scan import HeaderScan
-from format.state.producers import ProducerState, newest_sound_snapshot
+from format.state.log_headers import producers_after
+from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
@@ -108,17 +106,4 @@ class _OneRange(msgspec.Struct, frozen=True):
 
 def _producers_before(partition: FollowedPartition, limits: Limits) -> ProducerState:
     """The producers' state at a partition's next offset, from its newest sound snapshot and the headers after it."""
-    state, since = ProducerState(), 0
-    found = newest_sound_snapshot(partition.listed, limits, partition.next_offset)
-    if found is not None:
-        since, state = found[0], ProducerState.of_snapshot(found[1])
-    scan = HeaderScan(limits)
-    for log in logs_before(partition):
-        following = partition.listed.next_base_offset(log.segment) if log.segment is not None else None
-        if following is not None and following <= since:
-            continue
-        for item in results_of(scan, log, SerialDriver(scan)):
-            if not isinstance(item, Finding):
-                new = item.since(since)
-                state.feed(new.table, new.markers)
-    return state
+    return producers_after(partition.listed, logs_before(partition), limits, partition.next_offset)[0]

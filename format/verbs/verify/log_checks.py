@@ -11,16 +11,16 @@ import numpy as np
 from msgspec.structs import replace
 
 from format import layout
-from format.checks.kraft_snapshot import KraftSnapshotCheck
-from format.checks.offset_chain import OffsetChain
+from format.checks.batches import OffsetChain
+from format.checks.directories import KraftSnapshotCheck
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Cause, Finding, Judgement, Severity, finding, finding_of
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.partition import location_of_file
-from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
+from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
 from format.verbs.verify.terms import Verification

@@ -10,16 +10,19 @@ from typing import TypeVar
 import numpy as np
 
 from format import layout
-from format.checks.leader_epochs import LeaderEpochCheck
-from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
+from format.checks.batches import OffsetChain
+from format.checks.directories import check_lost_log, check_partition_checkpoints, check_partition_files
 from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
-from format.checks.offset_chain import OffsetChain
-from format.checks.offset_index import OffsetIndexCheck
-from format.checks.partition_files import check_partition_files
-from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
-from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
+from format.checks.side_files import (
+    LeaderEpochCheck,
+    LogAround,
+    OffsetIndexCheck,
+    SegmentTransactions,
+    TimeIndexCheck,
+    check_producer_snapshot,
+    check_transaction_index,
+)
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
@@ -103,7 +106,7 @@ class _PartitionRun:
         return self.offsets.log_start_offset if is_known and not self.is_broker_running else None
 
     def findings(self) -> Iterator[Finding]:
-        yield from self.epochs.opening_findings()
+        yield from self.epochs.opening
         segments = self.partition.segments
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
@@ -125,7 +128,7 @@ class _PartitionRun:
         yield from self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        yield from self.epochs.end_findings(log_end, self.torn_end, partial(judged_at_end, offsets=self.offsets))
+        yield from self.epochs.end_findings(log_end, self.torn_end, self.offsets)
         offsets = self.offsets.with_log_end(log_end)
         gap_count = self.chain.last_gap_count
         place = self.partition.location()
@@ -171,14 +174,13 @@ class _PartitionRun:
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
             is_active = log.is_last_segment
-            judged = partial(judged_at_end, offsets=self.offsets)
             if offset_check is not None:
                 yield from offset_check.findings(
-                    outcome.damaged_from, outcome.cause, is_active=is_active, judged_at_end=judged
+                    outcome.damaged_from, outcome.cause, is_active=is_active, offsets=self.offsets
                 )
             if time_check is not None:
                 yield from time_check.findings(
-                    outcome.damaged_after_offset, is_closed=not is_active, judged_at_end=judged
+                    outcome.damaged_after_offset, is_closed=not is_active, offsets=self.offsets
                 )
             around = LogAround(
                 self.chain.first_offset,

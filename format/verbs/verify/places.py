@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from format.checks.log_dir_files import check_log_dir_files
-from format.checks.topic_ids import check_topic_ids
+from format.checks.directories import check_log_dir_files, check_topic_ids
 from format.errors import KafkaLogError
 from format.findings import MOST_ALIKE, Finding, finding_of
 from format.io.live_broker import is_broker_running, settled

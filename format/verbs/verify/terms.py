@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from format.checks.key_placement import Misplaced
+from format.checks.records import Misplaced
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.offsets import unread_heads_words
 from format.scan.progress import Advance, no_progress
