@@ -14,16 +14,16 @@ import pyarrow as pa
 try:
     from pyspark.sql.datasource import DataSource
 except ModuleNotFoundError:
-    from spark_jobs.spark_version import spark_version
+    from spark_jobs.session import spark_version
 
     why = "needs Spark 4.0 or later, which has data sources in Python"
     raise ImportError(f"the data source kafkalog {why}; this is {spark_version()}") from None
 
 from format.errors import KafkaLogError
 from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
-from spark_jobs.views.batch_reader import KafkaLogReader
-from spark_jobs.views.read_options import OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
-from spark_jobs.views.stream_reader import KafkaLogStreamReader, RefusedStream
+from spark_jobs.stream_reader import KafkaLogStreamReader, RefusedStream
+from spark_jobs.view_options import OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
+from spark_jobs.view_reader import KafkaLogReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -33,7 +33,7 @@ _READ_ONLY = "kafkalog reads the logs of brokers and never writes them: write to
 
 
 class KafkaLogDataSource(DataSource):
-    """``format("kafkalog")``; its options are in ``read_options.OPTIONS``."""
+    """``format("kafkalog")``; its options are in ``view_options.OPTIONS``."""
 
     @classmethod
     def name(cls) -> str:

@@ -6,12 +6,10 @@ have the Python that it was made with at the same place (``/usr/bin/python3.11``
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
@@ -99,17 +97,3 @@ def _installed_from() -> str | None:
         place = unquote(urlsplit(json.loads(recorded or "{}")["url"]).path)
         return place if Path(place).exists() else None
     return None
-
-
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(prog="python -m spark_jobs.pack", description=__doc__)
-    parser.add_argument("target", type=Path, help="the archive to make, such as env.tar.gz")
-    parser.add_argument("--source", default=source_of_this(), help="what pip installs")
-    given = parser.parse_args()
-    size_bytes = pack(given.target.absolute(), given.source)
-    sys.stdout.write(f"{given.target}: {size_bytes / 1e6:.0f} MB\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -11,10 +11,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,18 +28,35 @@ from format.location import Location
 from format.rows.arrow_columns import rows_batch
 from format.rows.table_set import WRITTEN_RUN, directory_of, files_below, is_table_set, store_of_tables, table_name
 from format.version import VERSION
-from spark_jobs.brokers import Brokers
-from spark_jobs.requests import Ending
+from spark_jobs.planning import Brokers
 
 _ROWS_IN_A_BATCH = 10_000
 #: The condition of a run while its tables are moved into place.
 UNFINISHED = "the tables were not all written: run the command again"
 
 
+class Ending(Protocol):
+    """How a run ended, for the table ``runs``."""
+
+    @property
+    def exit_code(self) -> int: ...
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def condition_names(self) -> Sequence[str]: ...
+    @property
+    def all_not_checked(self) -> Sequence[str]: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+
 class Report:
     """The tables of one run. ``finish`` moves them into place."""
 
-    def __init__(self, output: Path, command: str, brokers: Brokers, place: Path) -> None:
+    def __init__(
+        self, output: Path, command: str, brokers: Brokers, place: Path, write_batches: Callable[[], None] | None
+    ) -> None:
+        self._write_batches = write_batches
         self._output = output
         self._command = command
         self._brokers = brokers
@@ -58,26 +75,27 @@ class Report:
             self._tables[key] = _Table(schema, self._place / f"{len(self._tables)}.parquet")
         return self._tables[key]
 
-    def finish(self, ending: Ending, *, has_batches: bool = False) -> None:
+    def finish(self, ending: Ending) -> None:
         """Move the tables into place, replacing those of the command's last run. Raises OutputError.
 
-        ``has_batches``: the run wrote the table of batches. A listing without it removes the one of an earlier listing.
+        A listing without the table of batches removes the one of an earlier listing.
         """
+        if self._write_batches is not None:
+            self._write_batches()
         finished_ms = time.time_ns() // 1_000_000
-        counts = json.dumps(dict(ending.counts))
-        conditions, not_checked = ", ".join(ending.conditions), "; ".join(ending.not_checked)
+        conditions, not_checked = ", ".join(ending.condition_names), "; ".join(ending.all_not_checked)
+        words = conditions, not_checked, json.dumps(dict(ending.counts))
         for broker_id in self._brokers.ids:
             self._table(FINDING, broker_id)
-            run = self._run(finished_ms, ending.exit_code, ending.is_complete, conditions, not_checked, counts)
+            run = self._run(finished_ms, int(ending.exit_code), ending.complete, *words)
             self._table(WRITTEN_RUN, broker_id).add(run)
         try:
             for table in self._tables.values():
                 table.close()
-            self._empty_others()
-            self._put_all(has_batches=has_batches)
+            self._put_all()
         except (OSError, pa.ArrowException) as error:
-            words = os_reason(error) if isinstance(error, OSError) else str(error)
-            raise OutputError(f"cannot write the tables: {words}", Location(str(self._output))) from error
+            reason = os_reason(error) if isinstance(error, OSError) else str(error)
+            raise OutputError(f"cannot write the tables: {reason}", Location(str(self._output))) from error
         finally:
             self.discard()
 
@@ -85,7 +103,7 @@ class Report:
         """The row of this run; ``words`` are its conditions, what was not checked, and the counts."""
         return (self._command, VERSION, self._started_ms, finished_ms, exit_code, is_complete, *words)
 
-    def _put_all(self, *, has_batches: bool) -> None:
+    def _put_all(self) -> None:
         """Move the tables into place.
 
         No file system replaces several files at once. So the table of runs is written twice: first with a run that is
@@ -97,7 +115,8 @@ class Report:
             begun.add(self._run(self._started_ms, None, False, UNFINISHED, "", "{}"))
             begun.close()
             self._put(begun.path, runs, broker_id)
-        if self._command == "ls" and not has_batches:
+        self._empty_others()
+        if self._command == "ls" and self._write_batches is None:
             self._remove_batches()
         for (name, broker_id), table in sorted(self._tables.items(), key=lambda each: each[0][0] == runs):
             self._put(table.path, name, broker_id)
@@ -113,9 +132,9 @@ class Report:
                 if parts[1] == directory_of(broker_id) and (parts[0], broker_id) not in self._tables:
                     with store.open_input_file(path) as file:
                         schema = pq.read_schema(file)
-                    empty = _Table(None, self._place / f"{len(self._tables)}.parquet", schema)
-                    empty.close()
-                    self._tables[parts[0], broker_id] = empty
+                    empty = self._place / f"empty-{parts[0]}-{directory_of(broker_id)}.parquet"
+                    pq.write_table(schema.empty_table(), empty, compression="zstd")
+                    self._put(empty, parts[0], broker_id)
 
     def _remove_batches(self) -> None:
         """Remove the batches of these brokers, which are of an earlier run than the segments."""
@@ -143,12 +162,11 @@ class Report:
 
 
 class _Table:
-    """A Parquet file that is being written. Without a ``schema`` it has no rows, and ``arrow`` is its schema."""
+    """A Parquet file of rows that is being written."""
 
-    def __init__(self, schema: RowSchema | None, path: Path, arrow: pa.Schema | None = None) -> None:
+    def __init__(self, schema: RowSchema, path: Path) -> None:
         self.path = path
         self._schema = schema
-        self._arrow = arrow
         self._rows: list[tuple[Any, ...]] = []
         self._writer: pq.ParquetWriter | None = None
 
@@ -158,14 +176,10 @@ class _Table:
             self._flush()
 
     def _flush(self) -> None:
-        batch = None
-        arrow = self._arrow
-        if self._schema is not None:
-            batch = rows_batch(self._schema, [_plain(self._schema, row) for row in self._rows])
-            arrow = batch.schema
+        batch = rows_batch(self._schema, [_plain(self._schema, row) for row in self._rows])
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self.path, arrow, compression="zstd")
-        if batch is not None and self._rows:
+            self._writer = pq.ParquetWriter(self.path, batch.schema, compression="zstd")
+        if self._rows:
             self._writer.write_batch(batch)
         self._rows = []
 
@@ -185,8 +199,17 @@ def _plain(schema: RowSchema, row: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def open_report(output: Path, command: str, paths: Sequence[Path], broker_id: int | None = None) -> Report:
-    """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
+def open_report(
+    output: Path,
+    command: str,
+    paths: Sequence[Path],
+    broker_id: int | None = None,
+    write_batches: Callable[[], None] | None = None,
+) -> Report:
+    """A report of a command about some paths. ``write_batches`` writes the table of all batches, None for none.
+
+    Raises OutputInsideSource, OutputExists and OutputError.
+    """
     check_output(output, paths)
     check_set(output)
     try:
@@ -197,7 +220,7 @@ def open_report(output: Path, command: str, paths: Sequence[Path], broker_id: in
             place = Path(tempfile.mkdtemp(prefix=".kafkalog-", dir=output))
     except OSError as error:
         raise OutputError(f"cannot create: {os_reason(error)}", Location(str(output))) from error
-    return Report(output, command, Brokers.of(paths, broker_id), place)
+    return Report(output, command, Brokers.of(paths, broker_id), place, write_batches)
 
 
 def check_set(output: Path) -> None:

@@ -1,29 +1,122 @@
-"""Spark sessions: their requirements, settings for one machine, and a log for the output of the JVM."""
+"""Spark sessions: their masters and requirements, settings for one machine, and a check of the executors."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import logging
 import os
+import platform
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
 
 from format.errors import ClusterFailed, InputError
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.version import VERSION
 from format.wording import installing
-from spark_jobs.masters import LOCAL_MASTER, is_connect, is_submitted, require_answer, with_retries
-from spark_jobs.spark_version import spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Where a command runs on Spark.
+
+    ``name`` is the command, for the descriptions of its jobs. ``master`` None is this machine, or the master that
+    spark-submit chose. ``range_bytes`` is the part of a large log that one task reads, None to choose by the total.
+    ``archive`` is the packed environment of the executors.
+    """
+
+    name: str
+    master: str | None = None
+    conf: Mapping[str, str] = msgspec.field(default_factory=dict)
+    range_bytes: int | None = None
+    archive: str | None = None
+
+
+def spark_version() -> str:
+    """The version, such as ``4.0.1``.
+
+    The package says it, not its installation: where a platform brings Spark, ``spark-submit`` puts it on the path, and
+    nothing is installed.
+    """
+    import pyspark
+
+    version: str = pyspark.__version__
+    return version
+
+
+_TRIES = 3  # of a task, as its worker may die
+LOCAL_MASTER = f"local[*, {_TRIES}]"
+_LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[0-9]+)\])?")
+_WAIT_S = 20
+#: What answers at the address of a master, by its scheme, and the port where the address has none.
+_ANSWERING = {
+    "sc": ("Spark Connect server", 15002),
+    "spark": ("Spark master", 7077),
+    "k8s": ("Kubernetes API server", 443),
+}
+_PORTS = {"http": 80}
+#: The client of Kubernetes may reach its server through a proxy only.
+_PROXIES = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and with it the JVM and the master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_connect(master: str | None) -> bool:
+    """Whether a master is the address of a Spark Connect server."""
+    return master is not None and master.startswith("sc://")
+
+
+def is_elsewhere(master: str | None) -> bool:
+    """Whether the tasks of a master run on other hosts, with another working directory."""
+    return is_submitted() if master is None else not master.startswith("local")
+
+
+def with_retries(master: str) -> str:
+    """The master; a local one with several tries for each task, as a worker may die (the default is one try)."""
+    match = _LOCAL.fullmatch(master)
+    return master if match is None else f"local[{match['threads'] or 1}, {_TRIES}]"
+
+
+def require_answer(master: str) -> None:
+    """Raise ClusterFailed where nothing answers at the address of a master, within half a minute.
+
+    Without this check, a Connect client would try for ten minutes, a standalone master for one, and the client of
+    Kubernetes says no reason.
+    """
+    scheme, _, rest = master.partition("://")
+    what, default_port = _ANSWERING.get(scheme, ("", 0))
+    if not what or (scheme == "k8s" and any(os.environ.get(name) for name in _PROXIES)):
+        return
+    places = [urlsplit(each if "://" in each else f"//{each}") for each in rest.split(",")]
+    errors = []
+    for place in places:
+        try:
+            address = place.hostname or "", place.port or _PORTS.get(place.scheme, default_port)
+            socket.create_connection(address, _WAIT_S / len(places)).close()
+            return
+        except (OSError, ValueError) as error:
+            errors.append(error)
+    shown = master.partition("/;")[0]  # without the token of a Connect client
+    raise ClusterFailed(f"no {what} answers at {shown}: {errors[0]}") from errors[0]
+
 
 _LEAST_JAVA = 17
 _LEAST_SPARK = (4, 0)
@@ -204,13 +297,8 @@ def open_session(
     if master is not None:
         require_answer(master)
     log = spark_log_path()
-    with _output_to(log), _no_orphan(), _kept_interrupt():
-        try:
-            _start_jvm(settings)
-            session = builder.getOrCreate()
-        except Exception as error:  # its text is in the JVM, which is still there
-            reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
-            raise ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}") from error
+    with _output_to(log), _kept_interrupt():
+        session = _started(builder, settings, log)
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -259,32 +347,33 @@ def _set_workers_python() -> None:
         os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
 
 
-def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM and its SparkContext. PySpark keeps the JVM for the next context of this process."""
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str], log: Path) -> SparkSession:
+    """A session, and the JVM for it, which is killed if the session does not start or is interrupted while it does.
+
+    PySpark keeps the JVM for the next context of this process. No public name of it says that there is one.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is not None:
-        return
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    with _late_signals():
-        gateway = launch_gateway(conf)
-    SparkContext(conf=conf, gateway=gateway)
-
-
-@contextlib.contextmanager
-def _no_orphan() -> Iterator[None]:
-    """The context in which the JVM is killed if a session does not start, or is interrupted while it does."""
-    from pyspark import SparkContext
-
+    gateway = None
     try:
-        yield
-    except BaseException:
-        process = getattr(SparkContext._gateway, "proc", None)
-        if process is not None:
-            process.kill()
-            process.wait()
-        raise
+        if SparkContext._gateway is None:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+            with _late_signals():
+                gateway = launch_gateway(conf)
+            SparkContext(conf=conf, gateway=gateway)
+        return builder.getOrCreate()
+    except BaseException as error:
+        failed: BaseException = error
+        if isinstance(error, Exception):  # its text is in the JVM, which is still there
+            reason = _reason_in_log(log) if any(each in str(error) for each in _IN_LOG) else ""
+            failed = ClusterFailed(f"Spark did not start: {reason or one_line_reason(error)}; its log is {log}")
+        if gateway is not None:
+            gateway.proc.kill()
+            gateway.proc.wait()
+        if failed is error:
+            raise
+        raise failed from error
 
 
 @contextlib.contextmanager
@@ -375,3 +464,82 @@ def one_line_reason(error: BaseException) -> str:
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # of py4j; the error is below it
         return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__
+
+
+_REMEDY = "give executors this environment with --archive FILE, which kafkalog scan --pack FILE makes"
+_REMEDY_OF_CONNECT = (
+    f"install kafkalog {VERSION} with its extra spark-provided for the Python of the Connect server and its executors"
+)
+_PACKAGES = {"format": "kafkalog", "spark_jobs": "kafkalog"}  # of modules with another name
+_MOST_TASKS = 32
+#: Spark refuses tasks for another minor version of Python before it runs anything of them.
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\]?\D*(?P<there>[0-9.]+\d)\D+(?P<here>[0-9.]+\d)")
+
+
+_PYTHON = f"{platform.python_implementation()} {'.'.join(platform.python_version_tuple()[:2])}"
+
+
+class WrongExecutor(ClusterFailed):
+    """An executor that cannot run the tasks of this process."""
+
+
+def check_executors(session: SparkSession) -> None:
+    """Raise WrongExecutor where executors lack packages, or have another version of kafkalog or Python.
+
+    Executors without the compiled kernel are only slow: one warning names them.
+    """
+    from pyspark import cloudpickle
+
+    remedy = _REMEDY_OF_CONNECT if is_remote_session(session) else _REMEDY
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    count = min(2 * parallelism_of(session), _MOST_TASKS)
+    try:
+        rows = session.range(0, count, 1, count).mapInArrow(_seen, "seen STRING").collect()
+    except Exception as error:
+        other = _OTHER_PYTHON.search(str(error))
+        if other is not None:
+            raise WrongExecutor(
+                f"the executors have Python {other['there']}, and this is {other['here']}: {remedy}"
+            ) from error
+        raise WrongExecutor(f"the executors cannot run Python as here: {one_line_reason(error)}; {remedy}") from error
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    check_seen([json.loads(text) for text in dict.fromkeys(row[0] for row in rows)], remedy)
+
+
+def check_seen(executors: list[dict[str, Any]], remedy: str = _REMEDY) -> None:
+    """Raise WrongExecutor, or warn, as ``check_executors`` does, for the answers of ``_seen``."""
+    for each in executors:
+        if each["missing"]:
+            lacks = ", ".join(dict.fromkeys(_PACKAGES.get(name, name) for name in each["missing"]))
+            raise WrongExecutor(f"the executor on {each['host']} lacks {lacks}: {remedy}")
+        if each["version"] != VERSION:
+            raise WrongExecutor(
+                f"the executor on {each['host']} has kafkalog {each['version']}, and this is {VERSION}: {remedy}"
+            )
+        if each["python"] != _PYTHON:
+            raise WrongExecutor(f"the executor on {each['host']} has {each['python']}, and this is {_PYTHON}: {remedy}")
+    plain = sorted({each["host"] for each in executors if not each["has_kernel"]})
+    if plain and KERNEL_IS_COMPILED:
+        sys.stderr.write(
+            f"kafkalog: executors without the compiled kernel, some ten times slower: {', '.join(plain)}; {remedy}\n"
+        )
+
+
+def _seen(batches: Iterator[Any]) -> Iterator[Any]:
+    """One row with the packages and versions of this executor. The function uses only its own imports."""
+    import importlib.util
+
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    missing = [name for name in ("numpy", "format", "spark_jobs") if importlib.util.find_spec(name) is None]
+    python = f"{platform.python_implementation()} {'.'.join(platform.python_version_tuple()[:2])}"
+    seen: dict[str, Any] = {"host": socket.gethostname(), "missing": missing, "python": python}
+    if not missing:
+        from format.kernel.compiled import KERNEL_IS_COMPILED
+        from format.version import VERSION
+
+        seen |= {"version": VERSION, "has_kernel": KERNEL_IS_COMPILED}
+    yield pa.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})

@@ -2,33 +2,161 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import pyarrow as pa
 
-from format.errors import KafkaLogError
+from format.errors import ClusterFailed, KafkaLogError
 from format.findings import Finding
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
-from spark_jobs.executors import check_executors
-from spark_jobs.masters import is_elsewhere
-from spark_jobs.requests import Where
-from spark_jobs.session import close_session, is_session_running, open_session, parallelism_of
-from spark_jobs.watching import watched
-from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
-from spark_jobs.work.packed import unpacked
-from spark_jobs.work.planning import LogPart
-from spark_jobs.work.tasks import LATE, LEFT_OUT, ORDER, Bound, Result, merged_frame, results_frame, shared_with_tasks
-from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
+from spark_jobs.planning import Brokers, Item, LogPart, Plan, Unit, plan_units, unpacked
+from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
+from spark_jobs.session import (
+    Where,
+    check_executors,
+    close_session,
+    is_elsewhere,
+    is_remote_session,
+    is_session_running,
+    one_line_reason,
+    open_session,
+    parallelism_of,
+)
+from spark_jobs.tasks import (
+    FINISHED,
+    LATE,
+    LEFT_OUT,
+    ORDER,
+    Bound,
+    ReplayedParts,
+    Result,
+    merged_frame,
+    results_frame,
+    results_of_part,
+    rows_frame,
+    settled,
+    shared_with_tasks,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
+
+
+_Result = TypeVar("_Result")
+#: Progress is looked at after the first of these times, and then less and less often, as the JVM is asked each time.
+_SHORTEST_S, _LONGEST_S = 0.1, 1.0
+
+
+class JobFailed(ClusterFailed):
+    """A Spark job that failed; the message is one line with the reason."""
+
+
+def watched(
+    session: SparkSession,
+    description: str,
+    action: Callable[[], _Result],
+    report_share: Callable[[float], None] | None = None,
+) -> _Result:
+    """Run an action, and return its result. ``report_share`` is called repeatedly with the share of tasks done, 0 to 1.
+
+    The action runs in a thread, under a job group of its own, so that an interruption of this thread stops its jobs. A
+    Connect server has tags in their place, and says nothing of progress. Raises JobFailed where a job fails.
+    """
+    from pyspark import InheritableThread
+
+    group = f"kafkalog-{uuid.uuid4()}"
+    context = None if is_remote_session(session) else session.sparkContext
+    outcome: list[_Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            if context is None:
+                session.addTag(group)
+            else:
+                context.setJobGroup(group, description, interruptOnCancel=True)
+            outcome.append(action())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = InheritableThread(target=run, daemon=True, session=session)
+    thread.start()
+    wait_s = _SHORTEST_S
+    try:
+        while thread.is_alive():
+            thread.join(wait_s)
+            wait_s = min(1.5 * wait_s, _LONGEST_S)
+            if report_share is not None and context is not None:
+                report_share(_share_done(context, group))
+    except BaseException:
+        with contextlib.suppress(Exception):
+            if context is None:
+                session.interruptTag(group)
+            else:
+                context.cancelJobGroup(group)
+        thread.join(10)
+        raise
+    if failure:
+        if isinstance(failure[0], (KafkaLogError, KeyboardInterrupt)):
+            raise failure[0]
+        raise JobFailed(f"the Spark job failed: {one_line_reason(failure[0])}") from failure[0]
+    return outcome[0]
+
+
+def _share_done(context: SparkContext, group: str) -> float:
+    """The share of done tasks among those known so far, which grow when a stage ends and the next begins."""
+    tracker = context.statusTracker()
+    done = known = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in () if info is None else info.stageIds:
+            stage_info = tracker.getStageInfo(stage)
+            if stage_info is not None:
+                done += stage_info.numCompletedTasks
+                known += stage_info.numTasks
+    return done / known if known else 0.0
+
+
+def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, broker_id: int | None) -> None:
+    """Write the table ``batches`` below ``output``, in place of the batches of the same brokers there."""
+    from spark_jobs.view_reader import plan_logs
+
+    session = cluster.session
+    count = parallelism_of(session)
+    made = plan_logs(paths, parallelism=count, range_bytes=cluster.range_bytes)
+    rows = batches_frame(session, made, Brokers.of(paths, broker_id))
+    writer = rows.coalesce(count).write
+    writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(BROKER_ID.name)
+    watched(session, "kafkalog batches", lambda: writer.parquet(f"{output}/batches"))
+
+
+def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFrame:
+    """A frame of the rows of the view batches, for all logs of a plan. The listing reports damage as findings."""
+    from spark_jobs.log_views import batches
+    from spark_jobs.view_options import ReadOptions
+
+    def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
+        broker_id = brokers.of_path(str(item.unit.path))
+        with contextlib.suppress(KafkaLogError):  # the listing reports a file that cannot be read
+            for batch in batches(item, ReadOptions(()), lambda found: None):
+                ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
+                yield batch.replace_schema_metadata(None).append_column(BROKER_ID.name, ids)
+
+    return rows_frame(session, made, rows_of, ddl(BATCHES))
+
 
 #: The driver fetches results of at most this many bytes at once: first the same share of each task, with the job. If a
 #: task has more, results are counted, and fetched again from the disks of the executors: at once, or by partition.
@@ -40,6 +168,8 @@ _FEW_TASKS = 4
 _MOST_BYTES_OF_A_TASK = 4 * MIB
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
+#: The driver of scans that read without one.
+_NO_DRIVER: Any = None
 #: The number of findings that are put into one result.
 _FINDINGS_IN_A_RESULT = 500
 
@@ -93,7 +223,7 @@ class SparkCluster:
         # The next plan is made when this one has been given up: the driver holds one at a time.
         yield from chain.from_iterable(map(partial(self._results_of, scan, advance), plans))
 
-    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: UnitPlan) -> Iterator[Any]:
+    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: Plan) -> Iterator[Any]:
         session = self.session
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)
@@ -136,47 +266,42 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 # -- on executors --------------------------------------------------------------------------------------------
 
 
-def _merger_count(made: UnitPlan) -> int:
+def _merger_count(made: Plan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
 
 
-def _share_of_a_task(made: UnitPlan) -> int:
+def _share_of_a_task(made: Plan) -> int:
     """The bytes of results that the driver fetches of each task with the job."""
     return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
-def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, bound: Bound) -> DataFrame:
+def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: Bound) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
+
+    walk: Any = scan.walk  # a scan without one has no parts of logs
 
     def work(item: Item) -> Iterator[Result]:
         if isinstance(item, LogPart):
-            yield from results_of_part(item, _walk_of(scan))
+            yield from results_of_part(item, walk)
         else:
             yield from _finished(item.number, _results_of_unit(scan, item))
 
     if not made.split:
-        return results_frame(session, made.tasks, made.surroundings, work, bound)
-    shared = shared_with_tasks(session, made.split.contents)
+        return results_frame(session, made, work, bound)
+    shared = shared_with_tasks(session, made.split)
 
     def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
         unit = unpacked(shared.value[number])
-        driver = ReplayedParts(_walk_of(scan), unit, rows)
+        driver = ReplayedParts(walk, unit, rows)
         yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    results = results_frame(session, made.tasks, made.surroundings, work)
-    return merged_frame(session, results, frozenset(made.split), made.surroundings, merge, _merger_count(made), bound)
+    return merged_frame(session, results_frame(session, made, work), made, merge, _merger_count(made), bound)
 
 
-def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:
+def _results_of_unit(scan: UnitScan[Any, Any], item: Unit) -> Iterator[Any]:
     yield from item.changes()
     yield from scan.results(item.unit, _NO_DRIVER if scan.walk is None else SerialDriver(scan.walk))
-
-
-def _walk_of(scan: UnitScan[Any, Any]) -> Any:
-    if scan.walk is None:
-        raise ValueError("the scan has no walk")
-    return scan.walk
 
 
 class _Findings(msgspec.Struct, frozen=True):
@@ -266,17 +391,3 @@ def _bytes_of(results: DataFrame) -> int:
 
     first = results.select(sum(length("payload"))).first()
     return 0 if first is None or first[0] is None else int(first[0])
-
-
-class _NoDriver:
-    """The driver of scans that read without one."""
-
-    def parts(self, log: Any) -> Any:
-        """Raises ValueError."""
-        raise ValueError("the scan has no walk")
-
-    def close(self) -> None:
-        """Nothing is left open."""
-
-
-_NO_DRIVER = _NoDriver()

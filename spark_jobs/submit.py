@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-from spark_jobs.masters import is_connect, is_elsewhere
-from spark_jobs.requests import Ending, Where
-from spark_jobs.session import require_spark
-from spark_jobs.work.workers import PROCESS, path_of
+from spark_jobs.planning import PROCESS, path_of
+from spark_jobs.session import Where, is_connect, is_elsewhere, require_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from spark_jobs.report import Report
     from spark_jobs.spark_cluster import SparkCluster
 
-__all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "pack_environment", "write_batches"]
+__all__ = ["Where", "is_elsewhere", "on_spark", "open_report", "pack_environment"]
 
 
 @contextmanager
@@ -43,18 +42,20 @@ def on_spark(where: Where, session: Session) -> Iterator[SparkCluster]:
             session.cluster = None
 
 
-def open_report(output: Path, command: str, paths: Sequence[Path], broker_id: int | None = None) -> Report:
-    """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
+def open_report(
+    output: Path, command: str, paths: Sequence[Path], broker_id: int | None, batches_by: SparkCluster | None
+) -> Report:
+    """A report of a command about some paths. With ``batches_by`` it has the table of all batches, which that writes.
+
+    Raises OutputInsideSource, OutputExists and OutputError.
+    """
     from spark_jobs.report import open_report as open_tables
 
-    return open_tables(output, command, paths, broker_id)
+    if batches_by is None:
+        return open_tables(output, command, paths, broker_id)
+    from spark_jobs.spark_cluster import write_batches
 
-
-def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, broker_id: int | None) -> None:
-    """Write the table of all batches into a report."""
-    from spark_jobs.batches_table import write_batches as write_table
-
-    write_table(cluster, paths, output, broker_id)
+    return open_tables(output, command, paths, broker_id, partial(write_batches, batches_by, paths, output, broker_id))
 
 
 def pack_environment(target: str) -> int:

@@ -54,7 +54,8 @@ FOLDERS = frozenset(
             "format/io/bundles",
             "format/scan/processes",
         ),
-        *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
+        "spark_jobs",
+        "spark_jobs/jobs",
     }
 )
 MOST_PARAMETERS = 7

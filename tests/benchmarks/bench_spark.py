@@ -37,15 +37,13 @@ from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
-from spark_jobs.requests import Where
-from spark_jobs.session import close_session, open_session
+from spark_jobs import stream_reader
+from spark_jobs.planning import Plan, plan_units
+from spark_jobs.session import Where, close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
-from spark_jobs.views import stream_reader
-from spark_jobs.views.batch_reader import KafkaLogReader
-from spark_jobs.views.read_options import parse_options
-from spark_jobs.views.stream_reader import KafkaLogStreamReader
-from spark_jobs.work.packed import PackedList
-from spark_jobs.work.units import UnitPlan, plan_units
+from spark_jobs.stream_reader import KafkaLogStreamReader
+from spark_jobs.view_options import parse_options
+from spark_jobs.view_reader import KafkaLogReader
 from tests.benchmarks.measure import run
 from tests.building import batches, write_segment
 from tests.corpora import DATA_DIR
@@ -160,8 +158,8 @@ def _of_grep(root: Path) -> tuple[int, int]:
     return cluster.total
 
 
-def _bytes_of_tasks(made: UnitPlan) -> list[int]:
-    return list(map(len, made.tasks.contents)) if isinstance(made.tasks, PackedList) else []
+def _bytes_of_tasks(made: Plan) -> list[int]:
+    return list(map(len, made.tasks.contents))
 
 
 def _of_source(root: Path) -> tuple[int, int]:
@@ -263,7 +261,7 @@ import time
 from pathlib import Path
 from format.io.session import Session
 from format.verbs.verify.verify import verify
-from spark_jobs.requests import Where
+from spark_jobs.session import Where
 from spark_jobs.session import close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 started = time.perf_counter()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from format.io.session import Session
-from spark_jobs.requests import Where
+from spark_jobs.planning import PROCESS
+from spark_jobs.session import Where
 from spark_jobs.spark_cluster import SparkCluster
-from spark_jobs.work.workers import PROCESS
 from tests.building import batches, write_segment
 
 ItemT = TypeVar("ItemT")

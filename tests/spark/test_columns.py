@@ -12,9 +12,9 @@ from crc32c import crc32c
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from spark_jobs import log_views
 from spark_jobs.data_source import KafkaLogReader, _schemas
-from spark_jobs.views import log_views
-from spark_jobs.views.read_options import parse_options
+from spark_jobs.view_options import parse_options
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 

@@ -27,9 +27,9 @@ from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing, SegmentListing
 from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.verify import verify
+from spark_jobs import log_views
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
-from spark_jobs.views import log_views
-from spark_jobs.views.read_options import OPTIONS, BadOption, parse_options
+from spark_jobs.view_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.dumping import dump

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
 from format.version import VERSION
-from spark_jobs import executors
-from spark_jobs.executors import WrongExecutor, check_executors, check_seen
+from spark_jobs import session
+from spark_jobs.session import WrongExecutor, check_executors, check_seen
 
 _PYTHON = f"CPython {sys.version_info[0]}.{sys.version_info[1]}"
 _GOOD: dict[str, Any] = {"host": "h1", "missing": [], "version": VERSION, "python": _PYTHON, "has_kernel": True}
@@ -38,8 +38,8 @@ def test_others_are_refused_with_a_remedy(other: dict[str, Any], words: str) -> 
 
 
 def test_the_remedy_on_a_connect_server_is_not_the_archive(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "is_remote_session", lambda session: True)
-    monkeypatch.setattr(executors, "VERSION", "0.0.2")
+    monkeypatch.setattr(session, "is_remote_session", lambda session: True)
+    monkeypatch.setattr(session, "VERSION", "0.0.2")
     with pytest.raises(WrongExecutor, match=r"has kafkalog .*for the Python of the Connect server") as caught:
         check_executors(spark)
     assert "--archive" not in caught.value.message
@@ -56,12 +56,12 @@ def test_spark_refuses_another_python_and_the_remedy_is_named(spark: Any, monkey
 
 
 def test_a_missing_kernel_is_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(executors, "KERNEL_IS_COMPILED", True)
+    monkeypatch.setattr(session, "KERNEL_IS_COMPILED", True)
     check_seen([_GOOD | {"host": host, "has_kernel": False} for host in ("h2", "h1", "h2")])
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "without the compiled kernel" in said
     assert "h1, h2" in said
-    monkeypatch.setattr(executors, "KERNEL_IS_COMPILED", False)  # nor has the driver
+    monkeypatch.setattr(session, "KERNEL_IS_COMPILED", False)  # nor has the driver
     check_seen([_GOOD | {"has_kernel": False}])
     assert capsys.readouterr().err == ""

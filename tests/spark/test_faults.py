@@ -30,10 +30,9 @@ from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import Verification, verify
 from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
-from spark_jobs.views.read_options import parse_options
-from spark_jobs.work.log_parts import results_of_part
-from spark_jobs.work.planning import LogPart
-from spark_jobs.work.units import plan_units
+from spark_jobs.planning import LogPart, plan_units
+from spark_jobs.tasks import results_of_part
+from spark_jobs.view_options import parse_options
 from tests.building import batch, batches, write_segment
 from tests.spark.scanning import PathOf, scanned
 

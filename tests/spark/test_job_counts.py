@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
 from spark_jobs import spark_cluster
-from spark_jobs.executors import check_executors
-from spark_jobs.session import parallelism_of
+from spark_jobs.session import check_executors, parallelism_of
 from tests.spark.scanning import Printed
 
 

@@ -10,9 +10,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from pyspark.sql.datasource import InputPartition
 
-from spark_jobs.views.packed_partitions import PackedPartitions
-from spark_jobs.work import packed
-from spark_jobs.work.packed import PackedByNumber, PackedList, PackedStream, unpacked
+from spark_jobs import planning
+from spark_jobs.planning import PackedList, PackedStream, unpacked
+from spark_jobs.view_reader import PackedPartitions
 
 ROWS = [["/var/kafka/orders-0", number] * 50 for number in range(40)]
 
@@ -27,7 +27,7 @@ def test_a_list() -> None:
 
 
 def test_a_long_list_is_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_MOST_BYTES_IN_MEMORY", 300)
+    monkeypatch.setattr(planning, "_MOST_BYTES_IN_MEMORY", 300)
     values = PackedList(iter(ROWS))
     assert values._file.fileno() > 0  # a SpooledTemporaryFile has a descriptor once it is on disk
     assert (values[-1], values[3], list(values)) == (ROWS[-1], ROWS[3], ROWS)
@@ -61,16 +61,6 @@ def test_partitions_are_made_while_spark_goes_through_them() -> None:
     with pytest.raises(IndexError):
         partitions[41]
     assert not PackedPartitions(PackedList[str](), InputPartition)
-
-
-def test_by_number() -> None:
-    values: PackedByNumber[list[object]] = PackedByNumber()
-    for number in (7, 3):
-        values.add(number, ROWS[number])
-    assert dict(values) == {7: ROWS[7], 3: ROWS[3]}
-    assert unpacked(values.contents[3]) == ROWS[3]
-    with pytest.raises(KeyError):
-        values[4]
 
 
 def test_they_are_smaller_than_what_they_hold() -> None:

@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from format.node.log_dir import Checkpoints
 from format.verbs.verify.units import PartitionDirectory, VerifyScan
-from spark_jobs.views import stream_reader
-from spark_jobs.views.batch_reader import KafkaLogReader, Share
-from spark_jobs.views.read_options import parse_options
-from spark_jobs.views.stream_reader import KafkaLogStreamReader, StreamShare
-from spark_jobs.work import packed, planning, units
-from spark_jobs.work.units import plan_units
+from spark_jobs import planning, stream_reader
+from spark_jobs.planning import plan_units
+from spark_jobs.stream_reader import KafkaLogStreamReader
+from spark_jobs.view_options import parse_options
+from spark_jobs.view_reader import KafkaLogReader, Share
 
 _SCHEMA = pa.schema([pa.field("offset", pa.int64())])
 _PARTITIONS = 120
@@ -50,7 +49,7 @@ def _of_stream(root: Path) -> int:
     reader = KafkaLogStreamReader(parse_options({"path": str(root)}), _SCHEMA)
     start = reader.initialOffset()
     shares = reader.partitions(start, reader.latestOffset(start))
-    return sum(len(each.parts) for each in shares if isinstance(each, StreamShare))
+    return sum(len(each.items) for each in shares if isinstance(each, Share))
 
 
 def _peak(planned: Callable[[], int]) -> int:
@@ -76,8 +75,8 @@ def test_memory_does_not_grow_with_segments(
     planned: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A segment takes its share of the name of its partition, and its place in the file of tasks."""
-    monkeypatch.setattr(packed, "_MOST_BYTES_IN_MEMORY", 4096)
-    monkeypatch.setattr(packed, "_IN_A_GROUP", 8)
+    monkeypatch.setattr(planning, "_MOST_BYTES_IN_MEMORY", 4096)
+    monkeypatch.setattr(planning, "_IN_A_GROUP", 8)
     monkeypatch.setattr(stream_reader, "log_end_of", lambda partition: _SEGMENTS * 1000)
     few, many = _make(tmp_path / "few", 10), _make(tmp_path / "many", _PARTITIONS)
     assert _growth(partial(planned, few), partial(planned, many)) < 400 * (_PARTITIONS - 10) * _SEGMENTS
@@ -85,7 +84,7 @@ def test_memory_does_not_grow_with_segments(
 
 def test_many_small_units_are_read_by_several_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has so many units that all cores have work, and the jobs follow each other in the order of the units."""
-    monkeypatch.setattr(units, "_ITEMS_OF_A_JOB", 100)
+    monkeypatch.setattr(planning, "_ITEMS_OF_A_JOB", 100)
     monkeypatch.setattr(planning, "_MOST_ITEMS_IN_A_TASK", 8)
 
     def jobs(parallelism: int) -> list[list[int]]:
@@ -100,7 +99,7 @@ def test_many_small_units_are_read_by_several_jobs(tmp_path: Path, monkeypatch: 
 
 
 def test_memory_does_not_grow_with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_MOST_BYTES_IN_MEMORY", 4096)
+    monkeypatch.setattr(planning, "_MOST_BYTES_IN_MEMORY", 4096)
 
     def of_units(count: int) -> int:
         many = (PartitionDirectory(tmp_path / f"topic-{number}", Checkpoints()) for number in range(count))

@@ -26,10 +26,9 @@ from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
 from spark_jobs import spark_cluster
+from spark_jobs.planning import PROCESS, plan_units
 from spark_jobs.report import check_output
-from spark_jobs.work.planning import plan
-from spark_jobs.work.units import plan_units
-from spark_jobs.work.workers import PROCESS
+from spark_jobs.view_reader import plan_logs
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.dumping import dump
@@ -156,7 +155,7 @@ def test_options_behind_an_address_reach_the_workers(
     # As s3a the bucket is another one to the connections, so only the query says where it is.
     address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
     PROCESS.session = Session()
-    known = plan([PROCESS.session.path(address)]).surroundings.session.description.addresses
+    known = plan_logs([PROCESS.session.path(address)]).surroundings.session.description.addresses
     assert any(each.startswith("s3a://logs/?endpoint_override=") for each in known)
     got = scanned(lambda at: verify(at(address)))
     assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
@@ -201,7 +200,7 @@ def test_what_cannot_be_had_is_said(store: str) -> None:
         ("strange://host/a", "no store has the scheme strange"),
     ):
         with pytest.raises(InputError, match=words):
-            plan([path_of(address)])
+            plan_logs([path_of(address)])
 
 
 def test_a_report_is_not_written_into_a_store_that_is_read() -> None:

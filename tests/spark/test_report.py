@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ from format.errors import OutputError
 from format.rows.record_rows import RowBlock
 from spark_jobs import spark_cluster
 from spark_jobs.report import UNFINISHED, open_report
-from spark_jobs.requests import Ending
 from tests.building import batches, write_segment
 from tests.dumping import dump
 from tests.spark.scanning import Printed, broker_at, store_of_four
@@ -84,7 +84,8 @@ def test_tables_that_are_replaced_in_part_belong_to_no_complete_run(
 
     def write() -> None:
         report = open_report(output, "verify", [node])
-        report.finish(Ending(0, True, (), (), {"partitions": 1}))
+        ending = {"exit_code": 0, "complete": True, "condition_names": (), "all_not_checked": (), "counts": {}}
+        report.finish(SimpleNamespace(**ending))
 
     write()
     assert [(row["exit_code"], row["complete"]) for row in _table(output, "runs")] == [(0, True)]

@@ -10,8 +10,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 import pyarrow as pa
 
-from spark_jobs.views.batch_reader import KafkaLogReader, Share
-from spark_jobs.views.read_options import VIEW_NAMES, BadOption, parse_options
+from spark_jobs.view_options import VIEW_NAMES, BadOption, parse_options
+from spark_jobs.view_reader import KafkaLogReader, Share
 from tests.building import batches, write_segment
 
 _SCHEMA = pa.schema([pa.field("offset", pa.int64())])
@@ -29,7 +29,7 @@ def log_dir(tmp_path: Path) -> Path:
 def read(path: Path, topics: str, view: str = "records") -> list[str]:
     """The directories and files that the query would read."""
     shares = KafkaLogReader(parse_options({"path": str(path), "topics": topics, "view": view}), _SCHEMA).partitions()
-    return [each.path for share in shares if isinstance(share, Share) for each in share.items]
+    return [str(each.unit.path) for share in shares if isinstance(share, Share) for each in share.items]
 
 
 @pytest.mark.parametrize("view", VIEW_NAMES)

@@ -16,8 +16,9 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from format import layout
 from spark_jobs.data_source import KafkaLogDataSource, _schemas
-from spark_jobs.views.read_options import BadOption, parse_options
-from spark_jobs.views.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset, StreamShare
+from spark_jobs.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset
+from spark_jobs.view_options import BadOption, parse_options
+from spark_jobs.view_reader import Share
 from tests.building import batches, write_segment
 
 RECORDS_IN_A_BATCH = 3
@@ -44,7 +45,7 @@ def _offsets(reader: KafkaLogStreamReader, start: StreamOffset, end: StreamOffse
     """Topic, partition and offset of all records that the stream reads between two offsets."""
     found = []
     for share in reader.partitions(start, end):
-        assert isinstance(share, StreamShare)
+        assert isinstance(share, Share)
         for each in reader.read(share):
             found += list(zip(*(each[name].to_pylist() for name in ("topic", "partition", "offset")), strict=True))
     return sorted(found)
@@ -78,7 +79,7 @@ def test_the_columns_have_the_names_of_the_schema(tmp_path: Path) -> None:
     reader = source.streamReader(StructType().add("OFFSET", LongType()).add("Topic", StringType()))
     assert isinstance(reader, KafkaLogStreamReader)
     (share,) = reader.partitions({}, reader.latestOffset({}, None))
-    assert isinstance(share, StreamShare)
+    assert isinstance(share, Share)
     (rows,) = reader.read(share)
     assert rows.to_pydict() == {"OFFSET": [*range(9)], "Topic": ["t"] * 9}
 

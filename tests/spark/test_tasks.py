@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+import pyarrow as pa
 
 from format.limits import DEFAULT_LIMITS, MIB
 from format.node.target import Target
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
+from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.session import spark_log_path
-from spark_jobs.work.planning import LogPart, plan
-from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
-from spark_jobs.work.units import plan_units
+from spark_jobs.tasks import RESULT_DDL, Result, as_batches, results_in
+from spark_jobs.view_options import parse_options
+from spark_jobs.view_reader import KafkaLogReader, plan_logs
 from tests.building import batches, write_segment
 from tests.spark.scanning import scanned
 
@@ -43,9 +46,9 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
 
 _PROGRAM = """
 import sys
-from spark_jobs.work import log_parts
-from spark_jobs.work.tasks import Result, as_batches, results_in
-from spark_jobs.work.workers import Surroundings, begin_task
+import spark_jobs.tasks
+from spark_jobs.tasks import Result, as_batches, results_in
+from spark_jobs.planning import Surroundings, begin_task
 begin_task(Surroundings())
 assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, 7)])))[0].value == 7
 print("pandas" in sys.modules)
@@ -68,7 +71,7 @@ def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
         with (tmp_path / "t-7" / f"{number * 1000:020d}.log").open("wb") as log:
             log.truncate(1 << 30)
     units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
-    for made in (plan([tmp_path], parallelism=8), *plan_units(VerifyScan(), units, parallelism=8)):
+    for made in (plan_logs([tmp_path], parallelism=8), *plan_units(VerifyScan(), units, parallelism=8)):
         sizes = sorted(sum(item.size_bytes for item in task) for task in made.tasks)
         assert len(sizes) > 8 * 8
         assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
@@ -78,11 +81,10 @@ def test_items_that_are_left_out_do_not_count_for_tasks(tmp_path: Path) -> None:
     """A query of one topic among many has as few tasks as its partitions need."""
     for number in range(300):
         write_segment(tmp_path / f"t-{number}", 0, batches(1))
-    every = plan([tmp_path])
-    assert len(every.tasks) > 1
-    made = plan([tmp_path], wants=lambda item: isinstance(item, LogPart) and Path(item.path).parent.name.endswith("7"))
-    assert [len(task) for task in made.tasks] == [30]
-    assert sum(map(len, every.tasks)) == 1 + 300  # and the files of the log directory itself
+    assert len(plan_logs([tmp_path]).tasks) > 1
+    options = {"path": str(tmp_path), "partitions": ",".join(map(str, range(7, 300, 10)))}
+    shares: list[Any] = KafkaLogReader(parse_options(options), pa.schema([("offset", pa.int64())])).partitions()
+    assert [len(each.items) for each in shares] == [30]
 
 
 def test_the_plan_of_a_job_is_made_when_it_is_requested(
@@ -93,11 +95,11 @@ def test_the_plan_of_a_job_is_made_when_it_is_requested(
     for number in range(5):
         write_segment(tmp_path / f"t-{number}", 0, [*batches(40)[:-1], batches(1, 500)[0][:-3]])
     write_segment(tmp_path / "small-0", 0, batches(1))
-    monkeypatch.setattr("spark_jobs.work.units._ITEMS_OF_A_JOB", 10)
-    monkeypatch.setattr("spark_jobs.work.units._TASKS_FOR_EACH_CORE", 0)
+    monkeypatch.setattr("spark_jobs.planning._ITEMS_OF_A_JOB", 10)
+    monkeypatch.setattr("spark_jobs.planning.SMALLEST_TASK_BYTES", 1)
     size_bytes = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
     units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
-    plans = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 6)
+    plans = plan_units(VerifyScan(), units, parallelism=1, range_bytes=size_bytes // 6)
     numbers = [sorted({each for task in made.tasks for each in _units_in(task)}) for made in plans]
     assert len(numbers) == 3
     assert list(chain.from_iterable(numbers)) == list(range(len(units)))
@@ -105,7 +107,7 @@ def test_the_plan_of_a_job_is_made_when_it_is_requested(
 
 
 def _units_in(task: list[Any]) -> list[int]:
-    return [item.segment.unit if isinstance(item, LogPart) else item.number for item in task]
+    return [item.of.unit if isinstance(item, LogPart) else item.number for item in task]
 
 
 def test_jobs_and_tasks_say_what_they_do(spark: Any, tmp_path: Path) -> None:

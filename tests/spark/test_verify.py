@@ -19,9 +19,8 @@ from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import spark_cluster
+from spark_jobs.planning import LogPart, plan_units, unpacked
 from spark_jobs.spark_cluster import _fetched
-from spark_jobs.work.planning import LogPart
-from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
 from tests.spark.scanning import scanned
@@ -94,15 +93,15 @@ def test_single_files_and_partitions(spark: Any, damaged_copy: Path) -> None:
 def test_a_segment_with_and_without_its_index_is_many_tasks(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.work.planning.SMALLEST_TASK_BYTES", 1)
+    monkeypatch.setattr("spark_jobs.planning.SMALLEST_TASK_BYTES", 1)
     partition = tmp_path / "t-0"
     write_segment(partition, 0, batches(3000))
     write_segment(partition, 9000, batches(50, 9000))
     size_bytes = (partition / f"{0:020d}.log").stat().st_size
     units = [PartitionDirectory(partition, Checkpoints())]
     (made,) = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 8)
-    assert len(made.split[0].segments) == 2
-    assert made.split[0].segments[0].part_count == 8
+    logs = unpacked(made.split[0]).logs
+    assert [each.part_count for each in logs] == [8, 1]
     assert len(made.tasks) >= 8
     assert all(isinstance(item, LogPart) for task in made.tasks for item in task)
     _check(partition, range_bytes=size_bytes // 8)
@@ -155,7 +154,7 @@ def test_an_executor_that_dies_changes_nothing(spark: Any, damaged_copy: Path, m
 
 
 def _dying_once(mark: Path) -> Any:
-    from spark_jobs.work.log_parts import results_of_part
+    from spark_jobs.tasks import results_of_part
 
     def walk(*args: Any) -> Any:
         results = results_of_part(*args)

@@ -15,10 +15,12 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from format.columns import BATCH
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
+from spark_jobs import log_views, planning
+from spark_jobs.data_source import _schemas
 from spark_jobs.schemas import columns_of_view, view_schema
-from spark_jobs.views import log_views
-from spark_jobs.views.read_options import ReadOptions
-from spark_jobs.work.planning import plan
+from spark_jobs.view_options import ReadOptions, parse_options
+from spark_jobs.view_reader import KafkaLogReader, plan_logs
+from tests.building import batches, write_segment
 from tests.dumping import dump
 
 _COLUMNS = columns_of_view("records")
@@ -32,7 +34,7 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
     def tell(found: Finding) -> None:
         reported[found] += 1
 
-    for task in plan([directory], range_bytes=range_bytes).tasks:
+    for task in plan_logs([directory], range_bytes=range_bytes).tasks:
         for item in task:
             made = (
                 log_views.batches(item, ReadOptions(()), tell)
@@ -89,3 +91,27 @@ def test_a_damaged_log_in_ranges_is_as_the_whole_one(data_dir: Path, tmp_path: P
         if view == "batches":
             assert expected[0] == _shown(directory)
     assert told_of_damage > 40
+
+
+def test_the_segments_of_a_large_partition_are_listed_by_several_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are those of the partition as a whole, with that of a deleted segment."""
+    monkeypatch.setattr(planning, "SMALLEST_TASK_BYTES", 1)
+    partition = tmp_path / "t-0"
+    for number in range(3):
+        write_segment(partition, number * 1000, [*batches(40, number * 1000)[:-1], b"torn"])
+    write_segment(partition, 5000, batches(5, 5000))
+    (partition / f"{5000:020d}.log").rename(partition / f"{5000:020d}.log.deleted")
+
+    def listed(**options: str) -> tuple[int, list[Any]]:
+        parsed = parse_options({"path": str(partition), "view": "segments", **options})
+        reader = KafkaLogReader(parsed, _schemas(parsed)[1])
+        shares = reader.partitions()
+        rows = (row for share in shares for each in reader.read(share) for row in each.to_pylist())
+        return len(shares), sorted(map(repr, rows))
+
+    count, rows = listed(rangeBytes="1000")
+    assert (count, rows) == (4, listed()[1])
+    assert listed()[0] == 1
+    assert len(rows) == 4

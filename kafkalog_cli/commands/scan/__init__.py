@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,11 +14,6 @@ from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, Lazy
 from kafkalog_cli.options.groups import as_command, option_names
 from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
 from kafkalog_cli.runner import TableWriter
-
-if TYPE_CHECKING:
-    from format.columns import RowSchema
-    from kafkalog_cli.exit_codes import Summary
-
 
 #: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
 _LEFT_OUT = frozenset({"follow", "jobs", "max_rate", "cache_friendly", "output_file"})
@@ -80,7 +74,7 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
         with on_spark(where, session) as spark:
             if tables.tables is not None:
-                session.open_tables = _Tables(spark, session, tables, has_batches).open
+                session.open_tables = _opener(spark, session, tables.tables, tables.broker_id, has_batches)
             function(**groups)
 
     own = signature(function)
@@ -95,44 +89,19 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
     return verb
 
 
-class _Tables:
-    """The report set of a run, as the tables that ``Run`` fills."""
+def _opener(
+    spark: Any, session: Session, output: str, broker_id: int | None, has_batches: bool
+) -> Callable[[str, Sequence[str]], TableWriter]:
+    """A function that opens the report set of a run at ``output``."""
+    place = session.path(output)
 
-    def __init__(self, spark: Any, session: Session, tables: Tables, has_batches: bool) -> None:
-        self._spark = spark
-        self._tables = tables
-        self._session = session
-        self._output = session.path(tables.tables or "")
-        self._has_batches = has_batches
-        self._paths: Sequence[Path] = ()
-        self._report: Any = None
-
-    def open(self, command: str, paths: Sequence[str]) -> TableWriter:
-        """Begin the tables of a command about these paths."""
+    def opened(command: str, paths: Sequence[str]) -> TableWriter:
         from spark_jobs.submit import open_report
 
-        self._paths = [self._session.path(each) for each in paths]
-        self._report = open_report(self._output, command, self._paths, self._tables.broker_id)
-        return self
+        places = [session.path(each) for each in paths]
+        return open_report(place, command, places, broker_id, spark if has_batches else None)
 
-    def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
-        """Add a row to its table."""
-        self._report.add(schema, row)
-
-    def finish(self, summary: Summary) -> None:
-        """Publish all tables."""
-        from spark_jobs.submit import Ending, write_batches
-
-        if self._has_batches:
-            write_batches(self._spark, self._paths, self._output, self._tables.broker_id)
-        ending = Ending(
-            int(summary.exit_code), summary.complete, summary.condition_names, summary.all_not_checked, summary.counts
-        )
-        self._report.finish(ending, has_batches=self._has_batches)
-
-    def discard(self) -> None:
-        """Remove tables that are not published."""
-        self._report.discard()
+    return opened
 
 
 EXAMPLES = (

@@ -14,7 +14,7 @@ from format.errors import ClusterFailed
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.failures import condition_of
 from spark_jobs import session
-from spark_jobs.masters import with_retries
+from spark_jobs.session import with_retries
 from tests.running import Run
 
 

@@ -34,13 +34,71 @@ from format.rows.arrow_columns import (
 from format.rows.record_rows import BoolColumn, bounded_parts
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
-from format.scan.selection import start_position
+from format.scan.selection import Selection
+from spark_jobs.planning import Item, log_part_of
 from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
-from spark_jobs.views.header_rows import HEADER_COLUMNS, answered_by_headers, header_rows, timestamp_types
-from spark_jobs.views.read_options import ReadOptions
-from spark_jobs.work.part_bounds import bounds_of, files_of, opened
-from spark_jobs.work.planning import Item, LogPart
-from spark_jobs.work.workers import path_of
+from spark_jobs.tasks import bounds_of, opened
+from spark_jobs.view_options import ReadOptions
+
+#: The columns of the records view that headers answer.
+HEADER_COLUMNS = frozenset({"topic", "partition", "offset", "timestampType", "path", BROKER_ID.name})
+#: A batch whose header names more records is read: that many do not come from a producer.
+_MOST_RECORDS = 1_000_000
+_SMALLEST_RECORD_BYTES = 7
+_ROWS_IN_A_BATCH = 64 * 1024
+
+
+def answered_by_headers(table: BatchTable, selection: Selection) -> BoolColumn:
+    """Which batches, of those that are selected, have rows that follow from their headers."""
+    count = table.record_count
+    plain: BoolColumn = (count > 0) & (count == table.last_offset_delta + 1) & (count <= _MOST_RECORDS)
+    if selection.from_timestamp is not None or selection.to_timestamp is not None:
+        return np.zeros(len(table), np.bool_)
+    if selection.from_offset is not None:
+        plain = plain & (table.base_offset >= selection.from_offset)
+    if selection.to_offset is not None:
+        plain = plain & (table.last_offset < selection.to_offset)
+    room = (table.size_bytes - layout.RECORD_BATCH.size_bytes) // _SMALLEST_RECORD_BYTES
+    has_room = (table.codec > 0) | (table.magic < 2) | (count <= room)
+    return plain & has_room
+
+
+def header_rows(table: BatchTable, location: Location, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of the records of some batches, in their order; ``schema`` has HEADER_COLUMNS."""
+    ends = np.cumsum(table.record_count)
+    first = 0
+    while first < len(table):
+        done = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, done + _ROWS_IN_A_BATCH, side="right")), first + 1)
+        yield _rows(table.rows(slice(first, last)), location, schema)
+        first = last
+
+
+def _rows(table: BatchTable, location: Location, schema: pa.Schema) -> pa.RecordBatch:
+    counts = table.record_count
+    total = int(counts.sum())
+    made: dict[str, pa.Array] = {}
+    for name in schema.names:
+        if name == "topic":
+            made[name] = constant(location.topic, total, "string")
+        elif name == "partition":
+            made[name] = constant(location.partition, total, "int").cast(pa.int32())
+        elif name == "path":
+            made[name] = constant(location.path, total, "string")
+        elif name == "offset":
+            firsts = table.base_offset - (np.cumsum(counts) - counts)
+            made[name] = ints(np.repeat(firsts, counts) + np.arange(total))
+        elif name == "timestampType":
+            made[name] = pa.array(np.repeat(timestamp_types(table), counts), pa.int32())
+        else:
+            made[name] = pa.nulls(total, schema.field(name).type)  # the broker's id, which the reader sets
+    return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
+
+
+def timestamp_types(table: BatchTable) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Kafka's ids of the timestamp types of batches: 0 CreateTime, 1 LogAppendTime, -1 where the format has none."""
+    return np.where(table.magic == 0, -1, table.is_append_time).astype(np.int32)
+
 
 ReportDamage = Callable[[Finding], None]
 
@@ -61,15 +119,13 @@ def _chunks(
     damage, since the bytes there decide how far the damage reaches. The offsets and times of the options are looked up
     in the indexes, so that nothing before or behind them is read.
     """
-    if not isinstance(item, LogPart):
-        return
-    segment = item.segment
-    selection = options.selection(segment.location)
-    source, _ = opened(segment)
+    part = log_part_of(item)
+    log = part.of.log
+    selection = options.selection(log.location)
+    source, _ = opened(part.of)
     with source:
-        start, end = bounds_of(segment, source, item.part, DEFAULT_LIMITS)
-        if not selection.is_everything:
-            start = max(start, start_position(files_of(segment), source, selection))
+        start, end = bounds_of(part.of, source, part.part, DEFAULT_LIMITS)
+        start = max(start, log.whole_range(source, selection).start)
         if end is not None and start >= end:
             return
         for chunk in batch_chunks(source, BatchRange(start), with_bodies=reads_bodies, check_crc=reads_bodies):
@@ -80,14 +136,14 @@ def _chunks(
                 return
             if chunk.buffer is not None:
                 open_wrappers(chunk)
-            found = list(crc_findings(chunk, item.log))
+            found = list(crc_findings(chunk, log))
             if damage is not None:
-                found.append(damage_finding(damage, item.log))
+                found.append(damage_finding(damage, log))
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:
                 report_damage(each)
-            yield chunk, is_inside, segment.location, found
+            yield chunk, is_inside, log.location, found
             if not is_inside.all() or selection.is_past(chunk.table):
                 return
 
@@ -199,15 +255,13 @@ def _damage_rows(found: list[Finding], column: str, schema: pa.Schema) -> pa.Rec
 
 def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
     """Rows of the entries of a segment's .index and .timeindex. The view of findings reports damaged indexes."""
-    if not isinstance(item, LogPart):
-        return
-    location = item.segment.location
-    base = path_of(item.segment.path)
+    log = item.unit
+    location = log.location
     for suffix, kind in (
         (layout.OFFSET_INDEX_SUFFIX, "offset_index_entry"),
         (layout.TIME_INDEX_SUFFIX, "time_index_entry"),
     ):
-        path = base.with_suffix(suffix)
+        path = log.path.with_suffix(suffix)
         if not is_there(path):
             continue
         read: Any = offset_index.read if suffix == layout.OFFSET_INDEX_SUFFIX else time_index.read

@@ -1,8 +1,4 @@
-"""The data source as a stream: logs that grow, read on from the offset in Spark's checkpoint.
-
-An offset of the stream has, by broker and topic, the id of the topic and the next offset of each partition. A partition
-is read up to its high watermark, because followers may still truncate records past it.
-"""
+"""The data source as a stream: logs that grow, read on from the offset in Spark's checkpoint."""
 
 from __future__ import annotations
 
@@ -27,26 +23,64 @@ from format.location import Location
 from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
-from format.scan.selection import Selection, start_position
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import every_log_of
+from format.scan.selection import Selection
 from format.verbs.groups.replicas import log_end_of
-from spark_jobs.brokers import Brokers, node_id_of
-from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
-from spark_jobs.views.packed_partitions import PackedPartitions
-from spark_jobs.views.paths import resolved_paths
-from spark_jobs.views.read_options import BadOption, ReadOptions
-from spark_jobs.views.stream_offsets import Place, StreamOffset, in_order
-from spark_jobs.work.packed import PackedList, PackedStream, unpacked
-from spark_jobs.work.part_bounds import files_of
-from spark_jobs.work.planning import (
-    LogPart,
-    PlannedSegment,
-    bundled,
-    bytes_of_range,
-    bytes_of_task,
-    part_count_of,
-    segments_of_partition,
+from spark_jobs.planning import (
+    SMALLEST_RANGE_BYTES,
+    Brokers,
+    Item,
+    PackedStream,
+    node_id_of,
+    packed,
+    path_of,
+    plan_view,
 )
-from spark_jobs.work.workers import PROCESS, path_of
+from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
+from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share
+
+#: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
+StreamOffset = dict[str, dict[str, dict[str, Any]]]
+
+_TOPIC_ID = "id"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The place of a partition in offsets. ``broker`` is its id, or the path of a log directory without one."""
+
+    broker: str
+    topic: str
+    number: str
+    topic_id: str
+
+    def next_offset(self, offset: StreamOffset) -> int | None:
+        """The next offset of this partition; None where the stream does not have it, or has a topic with another id."""
+        topic = offset.get(self.broker, {}).get(self.topic, {})
+        known = topic.get(self.number)
+        return None if known is None or self._is_other(topic) else int(known)
+
+    def put_offset(self, offset: StreamOffset, number: int) -> None:
+        """Set the next offset of this partition."""
+        topic = offset.setdefault(self.broker, {}).setdefault(self.topic, {})
+        if self._is_other(topic):
+            topic.clear()
+        topic[_TOPIC_ID] = self.topic_id or topic.get(_TOPIC_ID, "")
+        topic[self.number] = number
+
+    def _is_other(self, topic: dict[str, Any]) -> bool:
+        """Whether a topic of the offset has another id. An id may be missing: brokers write it after the directory."""
+        known = topic.get(_TOPIC_ID, "")
+        return bool(known and self.topic_id and known != self.topic_id)
+
+
+def in_order(offset: StreamOffset) -> StreamOffset:
+    """An offset with sorted keys, as Spark compares offsets as text."""
+    return {
+        broker: {topic: dict(sorted(numbers.items())) for topic, numbers in sorted(topics.items())}
+        for broker, topics in sorted(offset.items())
+    }
+
 
 #: How often and how long to wait for a segment that the cleaner is just replacing.
 _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
@@ -81,53 +115,11 @@ class _Replica(msgspec.Struct, frozen=True):
         return self.partition.segments[0].base_offset
 
 
-class StreamPart(msgspec.Struct, frozen=True):
-    """A part of a log, and the offsets to read from it: from ``start``, up to and without ``end``."""
+class GrownLog(LogUnit, frozen=True):
+    """A log of a stream, and the offsets to read from it: from ``from_offset``, up to and without ``to_offset``."""
 
-    part: LogPart
-    start: int
-    end: int
-
-    @property
-    def size_bytes(self) -> int:
-        return self.part.size_bytes
-
-    def options(self, options: ReadOptions) -> ReadOptions:
-        """The options of the stream, narrowed to these offsets."""
-        location = self.part.segment.location
-        key = str(location.topic), int(location.partition or 0)
-        return replace(options, starting={key: self.start}, ending={key: self.end})
-
-
-class _GrownLog(msgspec.Struct, frozen=True):
-    """A log, and the offsets to read from it."""
-
-    segment: PlannedSegment
-    start: int
-    end: int
-
-    def parts(self, range_bytes: int) -> Iterator[StreamPart]:
-        """The parts in which it is read, of about so many bytes where there are several."""
-        segment = self.segment
-        if segment.part_count > 1:
-            segment = replace(segment, part_count=part_count_of(segment.state.size_bytes, range_bytes))
-        for part in range(segment.part_count):
-            yield StreamPart(LogPart(segment, part), self.start, self.end)
-
-
-class StreamShare(InputPartition):
-    """The work of one task."""
-
-    def __init__(self, parts: bytes, surroundings: Surroundings) -> None:
-        super().__init__(0)
-        self._parts = parts
-        self.surroundings = surroundings
-        self.session = PROCESS.session
-
-    @property
-    def parts(self) -> list[StreamPart]:
-        """The parts of logs, which are unpacked each time."""
-        return list(unpacked(self._parts))
+    from_offset: int = 0
+    to_offset: int = 0
 
 
 class KafkaLogStreamReader(DataSourceStreamReader):
@@ -173,24 +165,19 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """The tasks that read the records between two offsets. Raises DataLost where some of them are gone."""
         log_dirs: dict[str, int | None] = {}
-        total_bytes = 0
-
-        def counted() -> Iterator[_GrownLog]:
-            nonlocal total_bytes
-            for grown in self._grown_between(start, end, log_dirs):
-                total_bytes += grown.segment.state.size_bytes
-                yield grown
-
-        logs = PackedStream(counted())
-        range_bytes = bytes_of_range(total_bytes, self._options.range_bytes)
-        parts = (part for grown in logs for part in grown.parts(range_bytes))
-        tasks = PackedList(bundled(parts, bytes_of_task(total_bytes, range_bytes, os.cpu_count() or 2)))
-        surroundings = Surroundings(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0]))))
-        return PackedPartitions(tasks, lambda task: StreamShare(task, surroundings))
+        planned = plan_view(
+            self._grown_between(start, end, log_dirs),
+            lambda log: log.path,
+            self._cut,
+            parallelism=os.cpu_count() or 2,
+            range_bytes=self._options.range_bytes,
+        )
+        query = packed(Query(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
+        return PackedPartitions(planned.tasks, lambda task: Share(task, query))
 
     def _grown_between(
         self, start: StreamOffset, end: StreamOffset, log_dirs: dict[str, int | None]
-    ) -> Iterator[_GrownLog]:
+    ) -> Iterator[GrownLog]:
         """The logs with records between two offsets. The brokers of their log directories are put in a dict."""
         for replica in self._replicas(with_ends=False):
             begin, to = replica.place.next_offset(start), replica.place.next_offset(end)
@@ -209,15 +196,20 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
-        if isinstance(partition, StreamShare):
-            PROCESS.session = partition.session
-            items = ((each.part, each.options(self._options)) for each in partition.parts)
+        if isinstance(partition, Share):
+            items = ((each, self._narrowed(each)) for each in partition.items)
             try:
-                yield from self._reader.rows_of(items, partition.surroundings)
+                yield from self._reader.rows_of(items, partition.query)
             except UnreadableFile as error:
                 if error.location is not None and not is_there(path_of(error.location.path)):
                     self._lose(f"{error.location.path} was deleted before it was read")
                 raise
+
+    def _narrowed(self, item: Item) -> ReadOptions:
+        """The options of the stream, narrowed to the offsets to read from a log."""
+        log: Any = item.unit
+        key = str(log.location.topic), int(log.location.partition or 0)
+        return replace(self._options, starting={key: log.from_offset}, ending={key: log.to_offset})
 
     # -- on the driver -------------------------------------------------------------------------------------------
 
@@ -257,12 +249,21 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if self._options.fails_on_loss:
             raise DataLost(f"{words}; with failOnDataLoss=false the stream goes on without these records")
 
-    def _grown_logs(self, replica: _Replica, begin: int, to: int) -> Iterator[_GrownLog]:
+    def _grown_logs(self, replica: _Replica, begin: int, to: int) -> Iterator[GrownLog]:
         selection = Selection(begin, to)
-        range_bytes = bytes_of_range(0, self._options.range_bytes)
-        for segment in segments_of_partition(replica.partition, range_bytes):
-            if not selection.excludes_segment(segment.location.base_offset or 0, segment.next_base_offset):
-                yield _GrownLog(_from_position(segment, selection, range_bytes), begin, to)
+        for log in every_log_of(replica.partition):
+            if not selection.excludes_segment(log.location.base_offset or 0, log.next_base_offset):
+                segment, next_base_offset = log.segment, log.next_base_offset
+                yield GrownLog(log.path, log.location, segment, next_base_offset, from_offset=begin, to_offset=to)
+
+    def _cut(self, log: GrownLog) -> tuple[GrownLog, ...]:
+        """The log, to be read in parts, unless little of it is at or after the first offset."""
+        if log.from_offset > (log.location.base_offset or 0):
+            with FileSource(log.path) as source:
+                position = log.whole_range(source, Selection(log.from_offset)).start
+                if source.size_bytes - position <= 2 * (self._options.range_bytes or SMALLEST_RANGE_BYTES):
+                    return ()
+        return (log,)
 
     def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
         """The selected partitions. Without ``with_ends``, their end offsets are 0."""
@@ -359,12 +360,3 @@ def _topic_id(partition: Partition) -> str:
         return partition_metadata.read(partition.metadata).topic_id or ""
     except KafkaLogError:
         return ""
-
-
-def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: int) -> PlannedSegment:
-    """The segment as a single part, if little of it is at or after the first offset."""
-    if segment.part_count == 1 or (selection.from_offset or 0) <= (segment.location.base_offset or 0):
-        return segment
-    with FileSource(path_of(segment.path)) as source:
-        position = start_position(files_of(segment), source, selection)
-    return replace(segment, part_count=1) if segment.state.size_bytes - position <= 2 * range_bytes else segment

@@ -1,0 +1,478 @@
+"""Plans: the units of scans and views, cut into tasks of about equal bytes, so that one large log is many tasks.
+
+A plan reads only names, sizes and times. The task that reads a part of a log finds where it begins, from the segment's
+index (``tasks.bounds_of``). Plans are kept as compressed bytes, and long ones in a temporary file, so that the driver
+needs as much memory for a hundred thousand segments as for a thousand.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+from weakref import finalize
+
+import lz4.block
+import msgspec
+from msgspec.structs import replace
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import meta_properties
+from format.findings import Finding, finding
+from format.io.read_policy import keep_freed_memory
+from format.io.session import Session, Tier, entries_of, is_remote, is_there
+from format.limits import MIB
+from format.location import Location
+from format.node.log_dir import Kind
+from format.node.target import Target
+from format.scan.cluster import UnitScan
+from format.scan.drivers import may_be_shared
+from format.scan.protocol import LogUnit
+
+ValueT = TypeVar("ValueT")
+
+_MOST_BYTES_IN_MEMORY = MIB  # of one list
+_IN_A_GROUP = 128
+#: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
+SMALLEST_RANGE_BYTES = 64 * MIB
+LARGEST_RANGE_BYTES = 1024 * MIB
+_WANTED_RANGES = 50_000
+#: Small items are put together until a task has this many bytes, or this many items: starting a task takes some 50 ms.
+SMALLEST_TASK_BYTES = 4 * MIB
+_MOST_ITEMS_IN_A_TASK = 250
+_TASKS_FOR_EACH_CORE = 8
+#: A job of a scan reads about so many items, or so many tasks for each core: its plan is kept in memory, and its last
+#: tasks leave cores idle.
+_ITEMS_OF_A_JOB = 8192
+
+
+# -- values as bytes -----------------------------------------------------------------------------------------
+
+
+def packed(value: Any) -> bytes:
+    """The value as compressed bytes."""
+    content: bytes = lz4.block.compress(pickle.dumps(value, protocol=5))  # zlib takes as long as the pickling
+    return content
+
+
+def unpacked(content: bytes) -> Any:
+    """The value of ``packed``. Only what this package packed may be given."""
+    return pickle.loads(lz4.block.decompress(content))
+
+
+class PackedList(Sequence[ValueT]):
+    """A sequence of packed values."""
+
+    def __init__(self, values: Iterable[ValueT] = ()) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES_IN_MEMORY)  # noqa: SIM115
+        finalize(self, self._file.close)
+        self._ends = array("Q", [0])
+        for value in values:
+            self._ends.append(self._ends[-1] + self._file.write(packed(value)))
+
+    def content(self, number: int) -> bytes:
+        """The bytes of a value."""
+        start, end = self._ends[number], self._ends[number + 1]
+        self._file.seek(start)
+        return self._file.read(end - start)
+
+    @property
+    def contents(self) -> list[bytes]:
+        """The bytes of all values."""
+        return [self.content(number) for number in range(len(self))]
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> ValueT: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[ValueT]: ...
+    def __getitem__(self, number: int | slice) -> ValueT | list[ValueT]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        value: ValueT = unpacked(self.content(range(len(self))[number]))
+        return value
+
+
+class PackedStream(Generic[ValueT]):
+    """Many small values that are read in their order, packed in groups, which need fewer bytes than single values."""
+
+    def __init__(self, values: Iterable[ValueT]) -> None:
+        rest = iter(values)
+        self._groups: PackedList[list[ValueT]] = PackedList(iter(lambda: list(islice(rest, _IN_A_GROUP)), []))
+
+    def __iter__(self) -> Iterator[ValueT]:
+        for group in self._groups:
+            yield from group
+
+
+# -- workers, and the files that they read -------------------------------------------------------------------
+
+
+class Process(msgspec.Struct):
+    """What outlives the tasks of a process of Spark, the driver or a worker; Spark gives them no other place."""
+
+    session: Session
+
+
+PROCESS = Process(Session())
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """State of the planning process that its tasks need: its session, which is sent as a description, and its tier."""
+
+    session: Session = msgspec.field(default_factory=lambda: PROCESS.session)
+    tier: Tier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
+
+
+def begin_task(surroundings: Surroundings) -> None:
+    """Prepare this process for a task."""
+    keep_freed_memory()
+    PROCESS.session = surroundings.session
+    PROCESS.session.tier = surroundings.tier
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The path for a text, in the session of this process."""
+    return path if isinstance(path, Path) else PROCESS.session.path(path)
+
+
+class FileStamp(msgspec.Struct, frozen=True):
+    """Size and time of a file, or the sums of several, when the plan was made."""
+
+    size_bytes: int
+    mtime_ns: int
+
+
+def stamp_of_file(path: str) -> FileStamp:
+    """Size and time of a regular file; both 0 for anything else, and where there is no file."""
+    try:
+        status = path_of(path).lstat() if is_remote(path) else os.lstat(path)
+    except OSError:
+        return FileStamp(0, 0)  # reading it reports why it cannot be read
+    return FileStamp(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileStamp(0, 0)
+
+
+def _stamps_of_logs(path: str) -> dict[str, FileStamp]:
+    """Size and time of each ``.log`` file in a directory, by name; none where it cannot be listed."""
+    found: dict[str, FileStamp] = {}
+    try:
+        with entries_of(path_of(path)) as entries:
+            for entry in entries:
+                if entry.name.endswith(".log"):
+                    status = entry.stat(follow_symlinks=False)
+                    is_file = stat.S_ISREG(status.st_mode)
+                    found[entry.name] = FileStamp(status.st_size, status.st_mtime_ns) if is_file else FileStamp(0, 0)
+    except OSError:
+        pass  # reading it reports why it cannot be read
+    return found
+
+
+def _stamp_of_place(path: str) -> tuple[FileStamp, dict[str, FileStamp]]:
+    """The stamp of a file, or of a directory's logs: their bytes, and the newest time. Then the stamps by name."""
+    try:
+        is_directory = path_of(path).is_dir()
+    except OSError:
+        is_directory = False
+    if not is_directory:
+        stamp = stamp_of_file(path)
+        return stamp, {path_of(path).name: stamp}
+    stamps = _stamps_of_logs(path)
+    newest = max((each.mtime_ns for each in stamps.values()), default=0)
+    return FileStamp(sum(each.size_bytes for each in stamps.values()), newest), stamps
+
+
+def words_for_change(path: str, planned: FileStamp, now: FileStamp) -> str | None:
+    """The message about a file that differs from the plan; None where it does not, or has only grown.
+
+    An object in a store is replaced as a whole, so an object with another time is another one even at the same size. A
+    store that reports no times has 0 in the plan.
+    """
+    if now.size_bytes < planned.size_bytes:
+        return (
+            f"it has {now.size_bytes} bytes, and had {planned.size_bytes} when the work was planned: it shrank, or "
+            "this host has another file of that path"
+        )
+    if now.mtime_ns < planned.mtime_ns:
+        return (
+            "it was last written earlier than the file for which the work was planned: it was replaced, or this host "
+            "has another file of that path"
+        )
+    is_another = now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns
+    if is_remote(path) and planned.mtime_ns and is_another:
+        return "it was rewritten after the work was planned"
+    return None
+
+
+# -- units and parts of logs ---------------------------------------------------------------------------------
+
+
+class PlannedLog(msgspec.Struct, frozen=True):
+    """A log that is read in ``part_count`` parts: the log ``number`` of the unit with the number ``unit``."""
+
+    unit: int
+    number: int
+    log: LogUnit
+    stamp: FileStamp
+    part_count: int
+
+
+class LogPart(msgspec.Struct, frozen=True):
+    """One of the parts in which a log is read; ``part`` is its number, from 0."""
+
+    of: PlannedLog
+    part: int
+
+    @property
+    def unit(self) -> LogUnit:
+        return self.of.log
+
+    @property
+    def size_bytes(self) -> int:
+        return self.of.stamp.size_bytes // self.of.part_count
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return f"{self.of.log.path} (part {self.part + 1} of {self.of.part_count})"
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A unit of a scan or a view, and the size and time of the files at its place when it was planned.
+
+    It is read by one task, unless ``logs`` says which logs of it are read in parts.
+    """
+
+    number: int
+    unit: Any
+    place: str | None
+    stamp: FileStamp
+    logs: tuple[PlannedLog, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        return self.stamp.size_bytes
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return self.place or "nothing"
+
+    def changes(self) -> Iterator[Finding]:
+        """A finding where the files are not those of the plan. Missing files are reported when they are opened."""
+        if self.place is None:
+            return
+        words = words_for_change(self.place, self.stamp, _stamp_of_place(self.place)[0])
+        if words is not None and is_there(path_of(self.place)):
+            location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
+            yield finding("file-changed", location, words)
+
+
+Item = Unit | LogPart
+
+
+def log_part_of(item: Item) -> LogPart:
+    """An item of a plan of logs as a part: a log that one task reads is its only part."""
+    return item if isinstance(item, LogPart) else LogPart(PlannedLog(item.number, 0, item.unit, item.stamp, 1), 0)
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Plan:
+    """The tasks of one job or of one query, and the units that several tasks read, packed, by number.
+
+    ``parallelism`` is the number of tasks that run at once.
+    """
+
+    parallelism: int
+    tasks: PackedList[list[Item]] = field(default_factory=PackedList)
+    split: dict[int, bytes] = field(default_factory=dict)
+    total_bytes: int = 0
+    surroundings: Surroundings = field(default_factory=Surroundings)
+
+
+def plan_units(
+    scan: UnitScan[Any, Any],
+    units: Iterable[Any],
+    *,
+    parallelism: int,
+    range_bytes: int | None = None,
+    is_elsewhere: bool = False,
+) -> Iterator[Plan]:
+    """The plans of a scan, one for each job. Logs of large units are read in parts if the scan can be shared.
+
+    The plan of a job is made when it is requested. ``is_elsewhere``: the tasks run on other hosts, with another working
+    directory.
+    """
+    walk = scan.walk
+    logs_of = scan.logs if walk is not None and may_be_shared(walk) else lambda unit: ()
+    if is_elsewhere:
+        units = (replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units)
+    yield from _plans(_Sized(units, scan.place), logs_of, parallelism, range_bytes, is_elsewhere, _ITEMS_OF_A_JOB)
+
+
+def plan_view(
+    units: Iterable[Any],
+    place_of: Callable[[Any], Path | None],
+    logs_of: Callable[[Any], Sequence[LogUnit]],
+    *,
+    parallelism: int = 2,
+    range_bytes: int | None = None,
+) -> Plan:
+    """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut."""
+    return next(_plans(_Sized(units, place_of), logs_of, parallelism, range_bytes, True, None), Plan(parallelism))
+
+
+class _Sized:
+    """Units with their stamps, and by name the stamps of the logs in their directories."""
+
+    def __init__(self, units: Iterable[Any], place_of: Callable[[Any], Path | None]) -> None:
+        self.total_bytes = 0
+        self.units = PackedStream(self._units(units, place_of))
+
+    def _units(
+        self, units: Iterable[Any], place_of: Callable[[Any], Path | None]
+    ) -> Iterator[tuple[Unit, dict[str, FileStamp]]]:
+        for number, unit in enumerate(units):
+            place = place_of(unit)
+            stamp, stamps = (FileStamp(0, 0), {}) if place is None else _stamp_of_place(str(place))
+            self.total_bytes += stamp.size_bytes
+            yield Unit(number, unit, None if place is None else str(place), stamp), stamps
+
+
+def _plans(
+    sized: _Sized,
+    logs_of: Callable[[Any], Sequence[LogUnit]],
+    parallelism: int,
+    range_bytes: int | None,
+    is_elsewhere: bool,
+    items_of_a_job: int | None,
+) -> Iterator[Plan]:
+    range_bytes = range_bytes or _bytes_of_range(sized.total_bytes, None if is_elsewhere else parallelism)
+    task_bytes = max(sized.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
+    task_bytes = min(task_bytes, max(range_bytes, SMALLEST_TASK_BYTES))
+    rest = iter(sized.units)
+
+    def items_of(unit: Unit, stamps: dict[str, FileStamp], made: Plan) -> Iterator[Item]:
+        logs = logs_of(unit.unit) if unit.size_bytes > 2 * range_bytes else ()
+        if not logs:
+            yield unit
+            return
+        planned = []
+        for number, log in enumerate(logs):
+            stamp = stamps.get(log.path.name) or stamp_of_file(str(log.path))
+            part_count = max(1, round(stamp.size_bytes / range_bytes))
+            planned.append(PlannedLog(unit.number, number, log, stamp, part_count))
+        if items_of_a_job is not None:
+            made.split[unit.number] = packed(replace(unit, logs=tuple(planned)))
+        for each in planned:
+            yield from (LogPart(each, part) for part in range(each.part_count))
+
+    def items_of_job(made: Plan) -> Iterator[Item]:
+        """The items of one job, the next ones of the units. They are packed task by task."""
+        item_count, task_count = 0, 0.0
+        for unit, stamps in rest:
+            made.total_bytes += unit.size_bytes
+            for item in items_of(unit, stamps, made):
+                yield item
+                item_count += 1
+                task_count += min(max(item.size_bytes / task_bytes, 1 / _MOST_ITEMS_IN_A_TASK), 1)
+            is_full = items_of_a_job is not None and item_count >= items_of_a_job
+            if is_full and task_count >= _TASKS_FOR_EACH_CORE * parallelism:
+                return
+
+    while True:
+        made = Plan(parallelism)
+        made.tasks = PackedList(_bundled(items_of_job(made), task_bytes))
+        if not made.tasks:
+            return
+        yield made
+
+
+def _bytes_of_range(total_bytes: int, parallelism: int | None) -> int:
+    """The part of a large log that one task reads, by the bytes of the scan, and on one machine by its cores.
+
+    A task takes the JVM and its worker some 20 ms besides its work, as long as reading 64 MiB.
+    """
+    share = total_bytes // (_WANTED_RANGES if parallelism is None else _TASKS_FOR_EACH_CORE * parallelism)
+    return min(max(share, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+
+
+def _bundled(items: Iterable[Item], task_bytes: int) -> Iterator[list[Item]]:
+    """Items in their order, put together into tasks of about so many bytes."""
+    task: list[Item] = []
+    held_bytes = 0
+    for item in items:
+        if task and (held_bytes + item.size_bytes > task_bytes or len(task) >= _MOST_ITEMS_IN_A_TASK):
+            yield task
+            task, held_bytes = [], 0
+        task.append(item)
+        held_bytes += item.size_bytes
+    if task:
+        yield task
+
+
+# -- brokers -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Brokers:
+    """Node ids by log directory, the longest path first; ``given`` is the id for all of them, None for none."""
+
+    by_place: list[tuple[str, int | None]] = field(default_factory=list)
+    given: int | None = None
+
+    @classmethod
+    def of(cls, paths: Iterable[str | Path], given: int | None) -> Brokers:
+        """The brokers of some paths, by ``given`` or from ``meta.properties``."""
+        found: dict[str, int | None] = {}
+        for path in paths if given is None else ():
+            found |= _places_of(path_of(path))
+        return cls(sorted(found.items(), key=lambda each: -len(each[0])), given)
+
+    @property
+    def ids(self) -> list[int | None]:
+        """The ids of all brokers; None for a log directory without one."""
+        return [self.given] if self.given is not None else list(dict.fromkeys(each for _, each in self.by_place))
+
+    def of_path(self, path: str | None) -> int | None:
+        """The broker of a file. For no path, and for one elsewhere: the only broker, None where there are several."""
+        if path is not None:
+            for place, broker_id in self.by_place:
+                if path == place or path.startswith(f"{place}/"):
+                    return broker_id
+        return self.ids[0] if len(self.ids) == 1 else None
+
+
+def _places_of(path: Path) -> dict[str, int | None]:
+    """The log directories at, below or around a path, with their node ids."""
+    try:
+        target = Target(path)
+        if target.kind is Kind.LOG_DIR:
+            return {str(each.path): node_id_of(each.path) for each in target.log_dirs}
+    except KafkaLogError:
+        pass  # the command reports it
+    for place in (path.absolute().parent, path.absolute().parent.parent):
+        broker_id = node_id_of(place)
+        if broker_id is not None:
+            return {str(path): broker_id}
+    return {str(path): None}
+
+
+def node_id_of(place: Path) -> int | None:
+    """The node id in the ``meta.properties`` of a log directory; None where there is none."""
+    try:
+        return meta_properties.read(place / layout.META_PROPERTIES).node_id
+    except (KafkaLogError, OSError):
+        return None

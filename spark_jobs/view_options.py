@@ -1,0 +1,354 @@
+"""The options of the data source ``kafkalog``, with the names and values of Spark's own sources, and their parser."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from format import layout
+from format.errors import InputError, UnreadableFile
+from format.io.session import entries_of, is_remote, is_there
+from format.io.source import os_reason
+from format.location import Location
+from format.node.partition import looks_like_partition
+from format.scan.selection import Selection
+from format.wording import did_you_mean
+from spark_jobs.planning import path_of
+
+VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
+_PATTERN = re.compile(r"[*?\[{]")
+_PATTERN_OF_ADDRESS = re.compile(r"[*\[{]")  # the query of an address begins with a question mark
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?)?b?")
+#: Properties of a table in Spark's catalog, which Spark passes among the options.
+_OF_CATALOG = frozenset(
+    {
+        *("owner", "location", "provider", "comment", "collation", "external", "is_managed_location"),
+        *("serialization.format", "transient_lastddltime"),
+    }
+)
+#: What Spark puts before an option among the properties of a table.
+_OF_TABLE = "option."
+
+
+class BadOption(InputError):
+    """An option of the data source that is unknown, or has an invalid value."""
+
+
+class ReadOptions(msgspec.Struct, frozen=True):
+    """The options of one read.
+
+    ``starting`` and ``ending`` are offsets by topic and partition; the key ("", -1) stands for all other partitions.
+    Timestamps are epoch milliseconds.
+    """
+
+    paths: tuple[str, ...]
+    view: str = "records"
+    columns: tuple[str, ...] = ()
+    recursive: bool = False
+    glob: str | None = None
+    ignore_corrupt: bool = False
+    ignore_missing: bool = False
+    mode: str = "PERMISSIVE"
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    starting: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
+    ending: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    value: bool = True
+    headers: bool = False
+    details: bool = False
+    control: bool = False
+    corrupt_column: str | None = None
+    range_bytes: int | None = None
+    reads_bodies: bool = True
+    starts_at_latest: bool = False
+    reads_to_log_end: bool = False
+    fails_on_loss: bool = True
+    max_offsets: int | None = None
+    at_ms: int | None = None
+
+    def wants_partition(self, location: Location) -> bool:
+        """Whether the partition at a location is selected."""
+        if self.topics is not None and location.topic not in self.topics:
+            return False
+        return self.partitions is None or location.partition in self.partitions
+
+    def wants(self, location: Location) -> bool:
+        """Whether the file at a location is selected, by its topic, partition and name."""
+        if not self.wants_partition(location):
+            return False
+        return self.glob is None or fnmatch.fnmatchcase(os.path.basename(location.path), self.glob)
+
+    def selection(self, location: Location) -> Selection:
+        """The offsets and times that are selected of a partition."""
+        key = (location.topic or "", -1 if location.partition is None else location.partition)
+        return Selection(
+            self.starting.get(key, self.starting.get(("", -1))),
+            self.ending.get(key, self.ending.get(("", -1))),
+            self.starting_timestamp,
+            self.ending_timestamp,
+        )
+
+
+def parse_options(options: Mapping[str, str]) -> ReadOptions:
+    """The options from Spark's names and values. Raises BadOption, whose message names the valid values."""
+    given = _given(options)
+    starts_at_latest = given.get("startingOffsets", "").strip().lower() == "latest"
+    if starts_at_latest:
+        del given["startingOffsets"]
+    fields = {field: read(name, given[name]) for name, (field, read) in OPTIONS.items() if field and name in given}
+    read_options = ReadOptions(_paths(given), **fields, starts_at_latest=starts_at_latest)
+    others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
+    if others and read_options.columns:
+        raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
+    if read_options.at_ms is not None and read_options.view != "transactions":
+        raise BadOption(f"the option at is for the view transactions, not for {read_options.view}")
+    return read_options
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their names in OPTIONS. Raises BadOption where one is unknown.
+
+    When a table of the catalog is made, Spark passes its options twice, once with a prefix, among its properties. All
+    other properties are the user's own.
+    """
+    spelled = {name.lower(): name for name in OPTIONS}
+    lower = {name.lower(): value for name, value in options.items()}
+    is_table = "provider" in lower
+    found: dict[str, str] = {}
+    for name, value in lower.items():
+        plain = name.removeprefix(_OF_TABLE) if is_table else name
+        if plain in spelled:
+            found[spelled[plain]] = value
+        elif plain == "location":
+            found[plain] = value
+        elif plain not in _OF_CATALOG and (not is_table or name.startswith(_OF_TABLE)):
+            meant = did_you_mean(plain, OPTIONS)
+            raise BadOption(f"there is no option {plain}.{meant} The options are {', '.join(OPTIONS)}")
+    return found
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The option path, then the options paths; the location of a table of the catalog where there are none."""
+    paths = [given["path"]] if given.get("path") else []
+    if given.get("paths"):
+        try:
+            listed = json.loads(given["paths"])
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
+            raise BadOption(f'the option paths is {given["paths"]}; it must be a JSON list of paths, as ["/a", "/b"]')
+        paths += listed
+    if not paths and given.get("location"):
+        paths = [given["location"]]
+    if not paths:
+        raise BadOption(
+            "no path: give it to load(), or as the option path; Spark passes none for a table of its catalog: "
+            "SELECT … FROM table WITH (path = '…')"
+        )
+    return tuple(paths)
+
+
+def _word(*words: str) -> Callable[[str, str], str]:
+    """A parser of one of some words; case does not count."""
+
+    def read(name: str, value: str) -> str:
+        for word in words:
+            if value.lower() == word.lower():
+                return word
+        raise BadOption(f"the option {name} is {value}; it may be {', '.join(words)}")
+
+    return read
+
+
+def _is(wanted: str, *words: str) -> Callable[[str, str], bool]:
+    """A parser of one of some words, true for the one that is wanted."""
+    read = _word(*words)
+    return lambda name, value: read(name, value) == wanted
+
+
+def _text(name: str, value: str) -> str:
+    return value
+
+
+def _number(name: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise BadOption(f"the option {name} is {value}; it must be a whole number") from None
+
+
+def _count(name: str, value: str) -> int:
+    count = _number(name, value)
+    if count < 1:
+        raise BadOption(f"the option {name} is {count}; it must be at least 1")
+    return count
+
+
+def _size(name: str, value: str) -> int:
+    """A number of bytes, such as 8388608 or 8MiB."""
+    match = _SIZE.fullmatch(value.strip().lower())
+    if match is None or not int(match["number"]):
+        raise BadOption(f"the option {name} is {value}; it must be a number of bytes, such as 8388608 or 8MiB")
+    power = " kmgt".index(match["unit"] or " ")
+    return int(match["number"]) * int((1024 if match["binary"] else 1000) ** power)
+
+
+def _listed(name: str, value: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in value.split(",") if each.strip())
+
+
+def _set(name: str, value: str) -> frozenset[str]:
+    return frozenset(_listed(name, value))
+
+
+def _columns(name: str, value: str) -> tuple[str, ...]:
+    names = _listed(name, value)
+    if not names:
+        raise BadOption("the option columns names no column")
+    return names
+
+
+def _numbers(name: str, value: str) -> frozenset[int]:
+    words = _listed(name, value)
+    if not all(each.isascii() and each.isdigit() for each in words):
+        raise BadOption(f"the option {name} is {value}; it must be numbers from 0 on, separated by commas")
+    return frozenset(map(int, words))
+
+
+def _offsets(everything: str, code: int) -> Callable[[str, str], dict[tuple[str, int], int]]:
+    """A parser of offsets by topic and partition. ``everything`` and ``code`` stand for no bound."""
+
+    def read(name: str, text: str) -> dict[tuple[str, int], int]:
+        value = text.strip()
+        if value.lower() == everything:
+            return {}
+        try:
+            if value.startswith("{"):
+                by_topic = json.loads(value)
+                found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+            else:
+                found = {("", -1): int(value)}
+        except (ValueError, AttributeError, TypeError):
+            may_be = f'{everything}, a number, or {{"t": {{"0": 1}}}}'
+            raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
+        for offset in found.values():
+            if offset < 0 and offset != code:
+                words = f"the only negative one is {code}, {everything}"
+                raise BadOption(f"the option {name} has the offset {offset}; {words}")
+        return {key: offset for key, offset in found.items() if offset != code}
+
+    return read
+
+
+_is_true = _is("true", "true", "false")
+#: Every option, with the field of ReadOptions that it sets, and its parser. Case does not count. See docs/spark.md.
+OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
+    "view": ("view", _word(*VIEW_NAMES)),
+    "level": ("reads_bodies", _is("crc", "headers", "crc")),
+    "columns": ("columns", _columns),
+    "path": (None, _text),
+    "paths": (None, _text),
+    "recursiveFileLookup": ("recursive", _is_true),
+    "pathGlobFilter": ("glob", _text),
+    "ignoreCorruptFiles": ("ignore_corrupt", _is_true),
+    "ignoreMissingFiles": ("ignore_missing", _is_true),
+    "mode": ("mode", _word("PERMISSIVE", "FAILFAST", "DROPMALFORMED")),
+    "topics": ("topics", _set),
+    "partitions": ("partitions", _numbers),
+    "startingOffsets": ("starting", _offsets("earliest", -2)),
+    "endingOffsets": ("ending", _offsets("latest", -1)),
+    "startingTimestamp": ("starting_timestamp", _number),
+    "endingTimestamp": ("ending_timestamp", _number),
+    "includeValue": ("value", _is_true),
+    "includeHeaders": ("headers", _is_true),
+    "includeDetails": ("details", _is_true),
+    "includeControl": ("control", _is_true),
+    "columnNameOfCorruptRecord": ("corrupt_column", _text),
+    "at": ("at_ms", _number),
+    "rangeBytes": ("range_bytes", _size),
+    "upTo": ("reads_to_log_end", _is("logEnd", "highWatermark", "logEnd")),
+    "failOnDataLoss": ("fails_on_loss", _is_true),
+    "maxOffsetsPerTrigger": ("max_offsets", _count),
+}
+
+
+def resolved_paths(options: ReadOptions) -> list[Path]:
+    """The paths of the options; with recursiveFileLookup the partitions below them.
+
+    Raises UnreadableFile where a directory cannot be listed, and BadOption where nothing fits a pattern.
+    """
+    places = [found for each in options.paths for found in _fitting(path_of(each))]
+    if not options.recursive:
+        return places
+    return [found for place in places for found in (_partitions_below(place) if place.is_dir() else (place,))]
+
+
+def _fitting(place: Path) -> list[Path]:
+    """The directories and logs that fit a path with ``*``, ``?``, ``[ab]`` or ``{a,b}``, as Spark's own sources have.
+
+    A path that exists as it is written is no pattern.
+    """
+    pattern = _PATTERN_OF_ADDRESS if is_remote(place) else _PATTERN
+    if pattern.search(str(place)) is None or (not is_remote(place) and is_there(place)):
+        return [place]
+    found: dict[Path, None] = {}
+    for written in _without_braces(str(place)):
+        whole = path_of(written)
+        steps: list[str] = []
+        while pattern.search(str(whole)) and whole != whole.parent:
+            steps.insert(0, whole.name)
+            whole = whole.parent
+        found |= dict.fromkeys(_below(whole, steps))
+    if not found:
+        raise BadOption(f"no directory and no log fits the path {place}")
+    return list(found)
+
+
+def _without_braces(text: str) -> Iterator[str]:
+    """The texts that a text with alternatives, as ``node-{1,2}``, stands for."""
+    pieces = _BRACES.split(text)  # every second one is the inside of braces
+    choices = [piece.split(",") if number % 2 else [piece] for number, piece in enumerate(pieces)]
+    return map("".join, product(*choices))
+
+
+def _below(place: Path, steps: list[str]) -> Iterator[Path]:
+    """The paths below a directory whose names fit the steps, each a name or a pattern."""
+    if not steps:
+        if layout.SEGMENT_FILE.match(place.name) or place.is_dir():
+            yield place
+        return
+    if _PATTERN.search(steps[0]) is None:
+        if is_there(place / steps[0]):
+            yield from _below(place / steps[0], steps[1:])
+        return
+    for name in _names(place, only_directories=len(steps) > 1):
+        if fnmatch.fnmatchcase(name, steps[0]) and not name.startswith("."):
+            yield from _below(place / name, steps[1:])
+
+
+def _partitions_below(place: Path) -> Iterator[Path]:
+    if looks_like_partition(place):
+        yield place
+        return
+    for name in _names(place, only_directories=True):
+        yield from _partitions_below(place / name)
+
+
+def _names(place: Path, *, only_directories: bool) -> list[str]:
+    try:
+        with entries_of(place) as entries:
+            found = [each.name for each in entries if not only_directories or each.is_dir(follow_symlinks=False)]
+    except OSError as error:
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(place))) from error
+    return sorted(found)

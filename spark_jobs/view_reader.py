@@ -1,0 +1,438 @@
+"""The reader of a batch query of the data source: its plan, and the rows of its tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec.structs import replace
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from format.columns import SEGMENT, TRANSACTION, RowSchema
+from format.errors import KafkaLogError, NotALogDir, UnreadableFile
+from format.findings import Finding, Severity
+from format.io.session import RemotePath, is_there
+from format.layout import TRANSACTION_STATE_TOPIC
+from format.limits import DEFAULT_LIMITS
+from format.location import Location
+from format.node.log_dir import Kind
+from format.node.partition import location_of_directory, location_of_file, read_partition
+from format.node.target import Target
+from format.rows.arrow_columns import findings_batch, rows_batch
+from format.rows.record_rows import Row
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import every_log_of, selected_logs
+from format.scan.selection import EVERYTHING
+from format.scan.serial import SerialDriver
+from format.verbs.groups.replicas import log_end_of
+from format.verbs.ls.ls import ListUnit, ls
+from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
+from format.verbs.txns.replicas import TransactionalIds
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
+from format.verbs.verify.compacted_topics import compacted_topics_at
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan, units_of
+from format.verbs.verify.verify import findings_of_place, verify_nodes
+from format.wording import did_you_mean
+from spark_jobs import log_views
+from spark_jobs.planning import (
+    SMALLEST_RANGE_BYTES,
+    Brokers,
+    Item,
+    PackedList,
+    Plan,
+    Surroundings,
+    begin_task,
+    packed,
+    path_of,
+    plan_view,
+    unpacked,
+)
+from spark_jobs.schemas import BROKER_ID, OFFSETS
+from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
+
+_ROWS_IN_A_BATCH = 10_000
+_FINDINGS_IN_A_BATCH = 500
+_MOST_LINES_ALIKE = 100  # in a worker's log, for one task
+#: The views that read single logs; the others read partitions.
+_OF_LOGS = ("records", "batches", "index_entries")
+#: The views that say something of a side file that is given alone.
+_OF_ANY_FILE = ("segments", "findings")
+
+#: What a view reads: a log, or what verify reads at once.
+PlaceUnit = LogDirFiles | PartitionDirectory | LoneFile
+
+
+class DamagedData(KafkaLogError):
+    """Damaged data, in mode FAILFAST."""
+
+
+class Query(msgspec.Struct, frozen=True):
+    """The context of all tasks of a query: brokers by log directory, compacted topics, state of the planning process.
+
+    ``coordinators`` are the paths of ``__transaction_state``. ``terms`` have the clock of the query.
+    """
+
+    brokers: Brokers = msgspec.field(default_factory=Brokers)
+    coordinators: tuple[str, ...] = ()
+    compacted_topics: frozenset[str] = frozenset()
+    terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
+    surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
+
+
+class Share(InputPartition):
+    """The work of one task: items of a plan, or nothing, and the Query, both packed, as Spark pickles objects slowly.
+
+    ``found`` are findings about several units together, which were made on the driver.
+    """
+
+    def __init__(self, items: bytes | None, query: bytes, found: Sequence[Finding] = ()) -> None:
+        super().__init__(0)
+        self._items = items
+        self._query = query
+        self.found = found
+
+    @property
+    def query(self) -> Query:
+        """The context of the query, which is unpacked each time."""
+        found: Query = unpacked(self._query)
+        return found
+
+    @property
+    def items(self) -> list[Item]:
+        """The units and parts of logs, which are unpacked each time."""
+        return [] if self._items is None else list(unpacked(self._items))
+
+
+class PackedPartitions(list[InputPartition]):
+    """A list to Spark, which goes through it and writes one partition after the other to the JVM.
+
+    It holds no partitions: each is made from the bytes of a task when it is requested. ``last`` follow them.
+    """
+
+    def __init__(
+        self,
+        tasks: PackedList[Any],
+        partition_of: Callable[[bytes], InputPartition],
+        last: Sequence[InputPartition] = (),
+    ) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._partition_of = partition_of
+        self._last = last
+
+    def __len__(self) -> int:
+        return len(self._tasks) + len(self._last)
+
+    def __iter__(self) -> Iterator[InputPartition]:
+        for number in range(len(self)):
+            yield self[number]
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        place = range(len(self))[number] - len(self._tasks)
+        return self._last[place] if place >= 0 else self._partition_of(self._tasks.content(place + len(self._tasks)))
+
+
+# -- on the driver -------------------------------------------------------------------------------------------
+
+
+def logs_of(unit: PlaceUnit) -> Iterable[LogUnit]:
+    """The logs of a partition, in order, or a log that is given alone. The view of findings reports unreadable ones."""
+    with contextlib.suppress(KafkaLogError):
+        if isinstance(unit, PartitionDirectory):
+            return every_log_of(read_partition(unit.path))
+        if isinstance(unit, LoneFile) and unit.kind is Kind.LOG:
+            return [log for log in selected_logs(Target(unit.path), EVERYTHING) if isinstance(log, LogUnit)]
+    return ()
+
+
+def units_at(path: Path) -> Iterator[PlaceUnit]:
+    """What lies at a path, as verify reads it. Raises InputError for a path that is none of Kafka's."""
+    return (unit for unit in units_of(Target(path), DEFAULT_LIMITS) if not isinstance(unit, Finding))
+
+
+def _location_of(unit: PlaceUnit) -> Location:
+    """The topic and the partition of a unit, from the name of its directory."""
+    if isinstance(unit, LogDirFiles):
+        return Location(str(unit.path))
+    return location_of_file(unit.path) if isinstance(unit, LoneFile) else location_of_directory(unit.path)
+
+
+def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> Plan:
+    """The plan that reads every log at some paths."""
+    logs = (log for path in paths for unit in units_at(path) for log in logs_of(unit))
+    return plan_view(logs, lambda log: log.path, lambda log: (log,), parallelism=parallelism, range_bytes=range_bytes)
+
+
+class _Units:
+    """The units at some paths that a query reads. ``coordinators`` are the paths of the partitions of their topic."""
+
+    def __init__(self, paths: Iterable[Path], options: ReadOptions) -> None:
+        self._paths = paths
+        self._options = options
+        self.coordinators: list[str] = []
+
+    def __iter__(self) -> Iterator[PlaceUnit]:
+        """Raises BadOption for a file that the view does not read, and for a topic that is not at the paths."""
+        options = self._options
+        topics: set[str] = set()
+        for unit in (unit for path in self._paths for unit in units_at(path)):
+            if isinstance(unit, LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
+                what = f"the view {options.view} reads log directories, partitions and logs"
+                raise BadOption(f"{unit.path} is not a log: {what}")
+            location = _location_of(unit)
+            if location.topic is not None:
+                topics.add(location.topic)
+            if location.topic == TRANSACTION_STATE_TOPIC:
+                self.coordinators.append(str(unit.path))
+            if options.wants_partition(location):
+                yield unit
+        for missing in sorted((options.topics or frozenset()) - topics):
+            meant = did_you_mean(missing, sorted(topics))
+            raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
+
+    def segments(self) -> Iterator[PlaceUnit]:
+        """The units, with the segments of a large partition one by one, so that several tasks read it.
+
+        A partition of small segments stays whole, as each segment that is read alone lists its directory. So does one
+        whose broker may run: what is wrong there is looked at again.
+        """
+        range_bytes = self._options.range_bytes or SMALLEST_RANGE_BYTES
+        for unit in self:
+            logs: list[Path] = []
+            if isinstance(unit, PartitionDirectory) and not (
+                unit.checkpoints.lock and unit.checkpoints.lock.may_be_held
+            ):
+                with contextlib.suppress(KafkaLogError):  # listing the unit reports it
+                    partition = read_partition(unit.path)
+                    if partition.sizes.log_size_bytes > range_bytes * max(partition.segment_count, 2):
+                        segments = (*partition.segments, *partition.leftovers)
+                        logs = [each.log for each in segments if each.log is not None]
+            yield from (LoneFile(log, Kind.LOG) for log in logs)
+            if not logs:
+                yield unit
+
+    def logs(self) -> Iterator[LogUnit]:
+        """The logs of the units that may have something of what the options select."""
+        for log in (log for unit in self for log in logs_of(unit)):
+            base_offset = log.location.base_offset
+            selection = self._options.selection(log.location)
+            is_outside = base_offset is not None and selection.excludes_segment(base_offset, log.next_base_offset)
+            if self._options.wants(log.location) and not is_outside:
+                yield log
+
+
+class KafkaLogReader(DataSourceReader):
+    """The reader of a batch query: ``partitions`` plans the tasks on the driver, and ``read`` runs in each task.
+
+    ``names`` are the user's names of the columns of ``schema``, which may differ in case.
+    """
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
+        self._options = options
+        self._schema = schema
+        self._names = list(names or schema.names)
+        self._query = Query()
+        self._coordinators: TransactionalIds | None = None
+        self._dropped: Counter[str] = Counter()
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks. Where there are none, one that does nothing, as Spark gives an empty list another meaning."""
+        options = self._options
+        paths = resolved_paths(options)
+        units = _Units(paths, options)
+        is_of_logs = options.view in _OF_LOGS
+        with contextlib.ExitStack() as listings:
+            for path in paths:
+                if isinstance(path, RemotePath):
+                    listings.enter_context(path.session.stores.listed_at_once(str(path)))
+            planned = plan_view(
+                units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
+                lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
+                lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
+                parallelism=os.cpu_count() or 2,
+                range_bytes=options.range_bytes,
+            )
+        query = Query()
+        if BROKER_ID.name in self._schema.names:
+            places = {each.parent for each in paths} if options.recursive else paths
+            query = replace(query, brokers=Brokers.of(map(str, places), None))
+        found: list[Finding] = []
+        if options.view == "transactions":
+            terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=options.at_ms)
+            query = replace(query, coordinators=tuple(units.coordinators), terms=terms)
+        if options.view == "findings":
+            found, compacted_topics = findings_together(paths)
+            found = [each for each in found if options.wants(each.location)]
+            query = replace(query, compacted_topics=compacted_topics)
+        content = packed(query)
+        last = [Share(None, content, found)] if found or not planned.tasks else []
+        return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
+
+    # -- in a task -----------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task, as Arrow batches of the view's schema."""
+        if not isinstance(partition, Share):
+            return
+        query = partition.query
+        yield from self.rows_of(((item, self._options) for item in partition.items), query)
+        for found in partition.found:
+            broker_id = query.brokers.of_path(found.location.path)
+            yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
+
+    def rows_of(self, items: Iterable[tuple[Item, ReadOptions]], query: Query) -> Iterator[pa.RecordBatch]:
+        """The rows of the items of one task, each under its own options."""
+        begin_task(query.surroundings)
+        self._dropped.clear()
+        self._query = query
+        for item, options in items:
+            for batch in self._batches(item, options):
+                if batch.num_rows:
+                    yield self._fitted(self._with_broker(batch, str(item.unit.path)))
+        if self._dropped:
+            codes = ", ".join(f"{code} {count}" for code, count in sorted(self._dropped.items()))
+            sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of the reader's schema: Spark checks only the first batch."""
+        batch = batch.replace_schema_metadata(None)
+        if batch.schema.names != self._schema.names:
+            batch = batch.select(self._schema.names)
+        if batch.schema != self._schema:
+            batch = batch.cast(self._schema)
+        return batch if self._names == self._schema.names else batch.rename_columns(self._names)
+
+    def _with_broker(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """The rows with their broker's id as the last column, where the view has it."""
+        if BROKER_ID.name not in self._schema.names:
+            return batch
+        ids = pa.repeat(pa.scalar(self._query.brokers.of_path(path), pa.int64()), batch.num_rows)
+        if BROKER_ID.name in batch.schema.names:
+            return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
+        return batch.append_column(BROKER_ID.name, ids)
+
+    def _batches(self, item: Item, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+        unit: Any = item.unit
+        try:
+            if options.view == "records":
+                yield from log_views.records(item, options, self._schema, self._damage)
+            elif options.view == "batches":
+                yield from log_views.batches(item, options, self._damage)
+            elif options.view == "index_entries":
+                yield from log_views.index_entries(item)
+            elif options.view == "segments":
+                yield from _in_batches(segments(unit), _ROWS_IN_A_BATCH, SEGMENT)
+            elif options.view == "offsets":
+                yield from _in_batches(offsets(unit), _ROWS_IN_A_BATCH, OFFSETS)
+            elif options.view == "transactions":
+                rows = transactions(unit, self._coordinator_records(), self._query.terms)
+                yield from _in_batches(rows, _ROWS_IN_A_BATCH, TRANSACTION)
+            else:
+                yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
+        except UnreadableFile as error:
+            is_gone = error.location is not None and not is_there(path_of(error.location.path))
+            if not (options.ignore_missing if is_gone else options.ignore_corrupt):
+                option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
+                raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None
+
+    def _coordinator_records(self) -> TransactionalIds:
+        """The records of all transaction coordinators. Each task reads them once."""
+        if self._coordinators is None:
+            self._coordinators = coordinators_at(self._query.coordinators, self._query.terms)
+        return self._coordinators
+
+    def _damage(self, found: Finding) -> None:
+        """Act on damage by the mode: FAILFAST raises DamagedData, DROPMALFORMED writes to the worker's log."""
+        if found.severity < Severity.WARNING:
+            return
+        if self._options.mode == "FAILFAST":
+            raise DamagedData(f"{found.location}: {found.message}")
+        if self._options.mode == "DROPMALFORMED":
+            self._dropped[found.code] += 1
+            if self._dropped[found.code] <= _MOST_LINES_ALIKE:
+                sys.stderr.write(f"kafkalog: dropped, {found.code}: {found.location}: {found.message}\n")
+
+
+def _in_batches(rows: Iterator[Any], count: int, schema: RowSchema | None = None) -> Iterator[pa.RecordBatch]:
+    """Rows of a schema, or findings, as Arrow batches of so many rows."""
+    while held := list(islice(rows, count)):
+        yield findings_batch(held) if schema is None else rows_batch(schema, held)
+
+
+# -- the views that are made by scans ------------------------------------------------------------------------
+
+
+def segments(unit: PlaceUnit) -> Iterator[Row]:
+    """Rows of the segments of a unit, as ls lists them. Unreadable ones are in the view of findings."""
+    try:
+        if isinstance(unit, LoneFile):
+            yield from (item.row() for item in ls(Target(unit.path, unit.kind)) if isinstance(item, SegmentListing))
+        elif isinstance(unit, PartitionDirectory):
+            found = ListUnit(unit.path, unit.checkpoints).listed(PartitionTerms())
+            yield from (each.row() for each in found.segments)
+    except NotALogDir:
+        raise
+    except KafkaLogError:
+        return
+
+
+def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[str]]:
+    """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
+    targets = [Target(path) for path in paths]
+    found = [each for target in targets for each in findings_of_place(target)]
+    found += verify_nodes(targets, Verification())
+    return found, compacted_topics_at(targets, DEFAULT_LIMITS)
+
+
+def findings(unit: PlaceUnit, compacted_topics: frozenset[str]) -> Iterator[Finding]:
+    """Findings of a unit, which is verified as a whole."""
+    scan = VerifyScan(compacted_topics=compacted_topics)
+    return (each for each in scan.results(unit, SerialDriver(scan.walk)) if isinstance(each, Finding))
+
+
+def offsets(unit: PlaceUnit) -> Iterator[Row]:
+    """The row of a partition's offsets, from its checkpoints and the end of its last segment."""
+    if not isinstance(unit, PartitionDirectory):
+        return
+    with contextlib.suppress(KafkaLogError):
+        partition = read_partition(unit.path)
+        terms = PartitionTerms(scan=False, segments=False)
+        found = ListUnit(unit.path, unit.checkpoints).listed(terms, lambda: partition)
+        listing = replace(found.listing, log_end_offset=log_end_of(partition))
+        yield tuple(getattr(listing, name) for name in OFFSETS.names)
+
+
+def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: TransactionTerms) -> Iterator[Row]:
+    """Rows of the transactions of a partition, as txns shows them; ``coordinators`` are those of all coordinators."""
+    if not isinstance(unit, PartitionDirectory):
+        return
+    result = Transactions((Target(unit.path),), coordinators)
+    try:
+        for _ in result.read(terms):
+            pass  # the view of findings reports problems
+    except KafkaLogError:
+        return
+    yield from (open_row(each, terms) for each in open_transactions(result, terms))
+    for is_aborted in (True, False):
+        yield from ended_rows(result, terms, is_aborted=is_aborted)
+
+
+def coordinators_at(paths: Iterable[str], terms: TransactionTerms) -> TransactionalIds:
+    """The transactional ids in the records of the partitions of ``__transaction_state`` at these paths."""
+    result = Transactions(tuple(Target(path_of(path)) for path in paths))
+    with contextlib.suppress(KafkaLogError):
+        for _ in result.read(terms):
+            pass  # the view of findings reports problems
+    return result.ids

@@ -1,1 +1,0 @@
-"""The views of the data source, and its options."""
