@@ -14,8 +14,8 @@ from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
-from format.scan.serial import SerialDriver
 from spark_jobs.executors import check_executors
 from spark_jobs.masters import is_elsewhere
 from spark_jobs.requests import Where

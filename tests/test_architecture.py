@@ -48,15 +48,12 @@ FOLDERS = frozenset(
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/columns",
         "format/rewriting/publishing",
-        "format/scan/following",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
         *(
-            "format/log/after_damage",
             "format/io/bundles",
             "format/io/stores",
             "format/state/tiered",
-            "format/scan/processes",
         ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }

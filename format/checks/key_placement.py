@@ -13,8 +13,7 @@ from format.findings import Finding, finding
 from format.kernel.partitioner import find_misplaced_record
 from format.location import Location
 from format.log.batch_table import batch_location
-from format.log.partitioner import partition_for_key
-from format.log.record_table import RecordTable
+from format.log.record_table import RecordTable, partition_for_key
 
 
 def is_placed_by_key(location: Location) -> bool:

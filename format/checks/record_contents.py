@@ -18,10 +18,9 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_groups import BatchGroup, BatchKind
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
-from format.log.legacy_messages import wrong_inner_checksums
+from format.log.read_records import BatchGroup, BatchKind, wrong_inner_checksums
 from format.log.record_table import RecordTable
 from format.timestamps import iso_time
 

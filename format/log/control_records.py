@@ -16,8 +16,7 @@ from format.errors import CorruptDataError, InvalidRecord, NotInBundle
 from format.io.bundles.members import MOST_CONTROL_BYTES
 from format.io.source import Source
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.log.after_damage.longest_chain import Rival, chosen_chain
-from format.log.after_damage.offset_range import OffsetRange
+from format.log.batch_chunk import OffsetRange
 from format.log.batch_table import BatchTable
+from format.log.longest_chain import Rival, chosen_chain
 from format.rewriting.index_builder import IndexedOffsets
 
 _SEQUENCES = 2**31

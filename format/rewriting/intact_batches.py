@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.log.after_damage.longest_chain import Rival
-from format.log.after_damage.offset_range import OffsetRange
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.longest_chain import Rival
+from format.log.read_records import open_wrappers, record_tables
 from format.log.walker import batch_chunks
 from format.rewriting.false_offsets import Placement, placed
 from format.rewriting.index_builder import IndexedOffsets

@@ -12,9 +12,8 @@ import numpy as np
 from format.io.unreadable_ranges import PatchedSource
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
-from format.log.after_damage.candidates import CandidateSearch
-from format.log.after_damage.proofs import wrong_field
 from format.log.batch_table import BatchTable
+from format.log.damaged_batches import CandidateSearch, wrong_field
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 
 _V2 = 2

@@ -29,7 +29,7 @@ from format.rewriting.repairs import Repair
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
 

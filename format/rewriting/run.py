@@ -22,7 +22,7 @@ from format.rewriting.sharing import SharedRewriting
 from format.rewriting.snapshot_builder import rebuild_snapshots
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment, written_segment
-from format.scan.cost import is_worth_sharing
+from format.scan.drivers import is_worth_sharing
 
 _LOG_DIR_STEP = "log directory"
 

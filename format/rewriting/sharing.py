@@ -18,9 +18,16 @@ from format.rewriting.read_back import Became
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_chunks
 from format.rewriting.written_batches import NewBatches
-from format.scan.processes.outbox import Outbox, SharedBytes
-from format.scan.processes.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
-from format.scan.processes.workers import Workers
+from format.scan.processes import (
+    Outbox,
+    RangeTask,
+    RestOfLog,
+    SharedBytes,
+    SharedRanges,
+    Unsound,
+    Workers,
+    sound_chunks,
+)
 from format.scan.progress import no_progress
 
 

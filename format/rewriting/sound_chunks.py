@@ -17,7 +17,7 @@ from format.io.source import FileSource
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 from format.rewriting.intact_batches import offsets_agree, unreadable_markers
 from format.rewriting.rewriter import Rewriter, SourceLog

@@ -24,7 +24,7 @@ from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import NOT_A_SEGMENT_NAME, Segment
 from format.node.target import Target, nothing_to_read
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 
 _STOPS_BROKER = "boot-refused"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_chunk import BatchChunk
-from format.log.header_edits import batch_spans
+from format.log.encode_batches import batch_spans
 
 Int64Column = NDArray[np.int64]
 

@@ -21,10 +21,9 @@ import msgspec
 
 from format.io.file_state import FileState
 from format.io.source import FileSource
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.node.segment import Segment
 from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
@@ -203,3 +202,19 @@ class Driver(Protocol[PartT]):
         ...
 
     def close(self) -> None: ...
+
+
+#: The size of the room for the bytes of one part.
+SLOT_BYTES = 4 * MIB
+
+
+class OwnRoom:
+    """A room in the memory of this process, which is reused for all parts; it is allocated when it is first needed."""
+
+    def __init__(self) -> None:
+        self._memory: memoryview | None = None
+
+    def __call__(self) -> memoryview:
+        if self._memory is None:
+            self._memory = memoryview(bytearray(SLOT_BYTES))
+        return self._memory

@@ -20,7 +20,7 @@ from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
 from format.scan.cluster import current_cluster
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
 

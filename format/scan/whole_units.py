@@ -9,9 +9,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from format.scan.cluster import current_cluster
-from format.scan.cost import is_worth_sharing, size_of
-from format.scan.processes.outbox import Outbox
-from format.scan.processes.workers import Workers
+from format.scan.drivers import is_worth_sharing, size_of
+from format.scan.processes import Outbox, Workers
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Driver, LogUnit
 

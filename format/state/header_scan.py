@@ -11,7 +11,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, read_control_records
-from format.scan.folding import with_last_finding
+from format.scan.drivers import with_last_finding
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
 

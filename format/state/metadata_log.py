@@ -23,12 +23,11 @@ from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.partition import KraftSnapshot, Partition
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
 
 if TYPE_CHECKING:

@@ -306,7 +306,7 @@ def _check_searchable(target: Target) -> None:
 
 
 def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
-    from format.scan.following.driver import FollowTerms
+    from format.scan.follow import FollowTerms
     from format.verbs.grep.follow import follow_grep
     from kafkalog_cli.following import followed
 

@@ -221,7 +221,7 @@ def _show_bundled(run: Run, paths: list[str], targets: list[Target], terms: Veri
 
 
 def _follow(run: Run, targets: list[Target], terms: Verification) -> None:
-    from format.scan.following.driver import FollowTerms
+    from format.scan.follow import FollowTerms
     from format.verbs.verify.follow import NOT_FOLLOWED, follow_verify
     from kafkalog_cli.following import followed
 

@@ -14,11 +14,9 @@ from format.findings import Finding, finding_of
 from format.io.remote_path import is_there, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import open_wrappers, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.arrow_columns import (
@@ -33,8 +31,7 @@ from format.rows.arrow_columns import (
     record_batch_of,
 )
 from format.rows.column_values import BoolColumn
-from format.scan.damage_findings import damage_finding
-from format.scan.read_log import crc_findings
+from format.scan.read_log import crc_findings, damage_finding
 from format.scan.selection import start_position
 from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
 from spark_jobs.views.header_rows import HEADER_COLUMNS, answered_by_headers, header_rows, timestamp_types

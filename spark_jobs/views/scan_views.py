@@ -19,7 +19,7 @@ from format.node.partition import read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
-from format.scan.serial import SerialDriver
+from format.scan.drivers import SerialDriver
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.groups.log_ends import log_end_of
 from format.verbs.ls.ls import ls

@@ -14,11 +14,9 @@ import msgspec
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
 from format.io.file_state import FileState
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
-from format.scan.processes.room import OwnRoom
-from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
-from format.scan.serial import SerialDriver
+from format.log.batch_chunk import BatchChunk, BatchRange
+from format.scan.drivers import SerialDriver
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, OwnRoom, Walk
 from spark_jobs.work.part_bounds import bounds_of, opened
 from spark_jobs.work.planning import LogPart, PlannedSegment
 from spark_jobs.work.tasks import Result

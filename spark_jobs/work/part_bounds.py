@@ -10,8 +10,8 @@ from format.files import offset_index
 from format.io.remote_path import path_of
 from format.io.source import FileSource, Source
 from format.limits import Limits
+from format.log.batch_chunk import batch_ranges
 from format.log.batch_header import has_right_crc, read_header
-from format.log.batch_ranges import batch_ranges
 from format.node.segment import Segment
 from spark_jobs.work.file_states import FileState, words_for_change
 from spark_jobs.work.planning import PlannedSegment

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.findings import Severity
 from format.io.source import FileSource
-from format.log.batch_checksums import compute_crc_valid
+from format.log.batch_header import compute_crc_valid
 from format.log.batch_table import BatchTable
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp

@@ -17,9 +17,9 @@ from format import layout
 from format.files import offset_checkpoint, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 from format.verbs.verify.verify import Verification, verify
 from tests.corpora import DATA_DIR

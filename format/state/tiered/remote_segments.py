@@ -15,12 +15,11 @@ from format.internal_topics.decoder import decoder_for
 from format.limits import Limits
 from format.log.read_records import record_tables
 from format.node.partition import Partition
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.protocol import Depth, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
 
 TOPIC = "__remote_log_metadata"
 _DECODER = decoder_for(TOPIC)

@@ -15,8 +15,7 @@ from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.boot.followed import exists, opened

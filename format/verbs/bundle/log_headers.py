@@ -17,11 +17,9 @@ from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.control_records import control_batch_content
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import open_wrappers, record_tables
 from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
 from format.verbs.bundle.archive import NewMember

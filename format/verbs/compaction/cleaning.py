@@ -20,11 +20,10 @@ from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
 from format.verbs.compaction.cleaned_transactions import CleanedTransactions
 from format.verbs.compaction.key_map import KeyMap, key_hashes
 from format.verbs.compaction.rewritten_sizes import rebuilt_size

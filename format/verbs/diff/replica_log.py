@@ -19,8 +19,7 @@ from format.io.remote_path import path_of
 from format.io.source import FileSource, check_unchanged
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
 from format.node.segment import Segment
 from format.offset_ranges import Int64s, Range

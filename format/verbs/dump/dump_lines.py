@@ -14,8 +14,8 @@ from format.rows.record_rows import RowBlock
 from format.rows.row_text import LineStyle, RowText
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
-from format.scan.processes.room import OwnRoom
 from format.scan.progress import Advance, no_progress
+from format.scan.protocol import OwnRoom
 from format.scan.selected_logs import LOG_KINDS
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.dump.last_rows import last_rows

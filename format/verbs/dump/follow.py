@@ -12,9 +12,9 @@ from format.node.target import Target
 from format.rows.line_blocks import Block, LineBlock, in_lines
 from format.rows.record_rows import RowBlock
 from format.rows.row_text import LineStyle, RowText
-from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
-from format.scan.following.followed_partition import logs_before
-from format.scan.processes.room import OwnRoom
+from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.followed_partition import logs_before
+from format.scan.protocol import OwnRoom
 from format.verbs.dump.dump import DumpScan, DumpTerms, decoded
 from format.verbs.dump.last_rows import last_rows_of
 

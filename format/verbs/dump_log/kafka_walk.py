@@ -14,9 +14,8 @@ from format import layout
 from format.io.source import Source
 from format.kernel.headers import hop
 from format.kernel.tables import BATCH_COLUMNS
-from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_header import has_right_crc
+from format.log.batch_header import compute_crc_valid, has_right_crc
 from format.log.batch_table import BatchTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of

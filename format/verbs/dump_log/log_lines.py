@@ -14,8 +14,7 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import open_wrappers, record_tables
 from format.log.record_table import RecordTable
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding

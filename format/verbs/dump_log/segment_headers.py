@@ -8,7 +8,7 @@ from format.errors import InputError
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 
 

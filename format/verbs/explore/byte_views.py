@@ -13,8 +13,7 @@ from format.errors import CorruptDataError, FileChanged, KafkaLogError
 from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import Layout
-from format.log.batch_checksums import compute_crc_valid
-from format.log.batch_header import headers_in
+from format.log.batch_header import compute_crc_valid, headers_in
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind

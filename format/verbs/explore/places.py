@@ -22,8 +22,8 @@ from format.errors import CorruptDataError
 from format.io.source import FileSource
 from format.layout import Layout
 from format.limits import MIB
+from format.log.batch_chunk import BatchRange
 from format.log.batch_header import header_tables
-from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable

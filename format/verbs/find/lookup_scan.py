@@ -12,7 +12,7 @@ from format.findings import Finding, finding
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.protocol import LogUnit

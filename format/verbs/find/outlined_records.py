@@ -10,7 +10,7 @@ from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import batch_chunks

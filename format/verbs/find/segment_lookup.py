@@ -22,7 +22,7 @@ from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks

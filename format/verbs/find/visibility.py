@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition

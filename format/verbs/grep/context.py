@@ -22,8 +22,7 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target
 from format.rows.record_rows import Row, record_rows
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.protocol import LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.verbs.grep.grep import GrepScan, are_found, logs_to_search

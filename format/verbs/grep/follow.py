@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.target import Target
 from format.rows.row_text import RowText
-from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.verbs.grep.grep import GrepScan
 from format.verbs.grep.lines import Found, GrepLines, Search
 

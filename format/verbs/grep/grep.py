@@ -22,8 +22,7 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
 from format.node.target import Target, target_at
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS

@@ -15,8 +15,7 @@ from format.node.target import Target
 from format.rows.line_blocks import LineBlock, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block
 from format.rows.row_text import LineStyle, RowText
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogParts, LogUnit, Needs, OpenedRange
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, LogSearched, logs_to_search

@@ -15,8 +15,7 @@ from format.location import Location
 from format.node.checkpoints import TopicPartition
 from format.node.log_dir import Kind
 from format.node.target import Target
-from format.scan.cost import size_of
-from format.scan.drivers import scan_logs
+from format.scan.drivers import scan_logs, size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.groups import GroupStates

@@ -8,7 +8,7 @@ from format.errors import KafkaLogError
 from format.files import time_index
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment

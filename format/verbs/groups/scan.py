@@ -12,7 +12,7 @@ from format.internal_topics.record_check import InternalRecordCheck
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.read_records import record_tables
-from format.scan.folding import with_last_finding
+from format.scan.drivers import with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING

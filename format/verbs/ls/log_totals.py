@@ -15,15 +15,13 @@ from format.findings import Finding, Judgement, finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
-from format.log.legacy_messages import wrapper_table
+from format.log.batch_chunk import BatchChunk, BatchRange
+from format.log.read_records import wrapper_table
 from format.log.walker import batch_chunks
-from format.scan.folding import results_of, with_last_finding
+from format.scan.drivers import SerialDriver, results_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
-from format.scan.serial import SerialDriver
 from format.state.totals import LogTotals, OffsetsImpossible
 
 #: The most places of damage in one log that are reported one by one; the others are counted.

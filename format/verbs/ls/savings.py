@@ -17,8 +17,7 @@ from format import layout
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.scan.drivers import scan_logs
-from format.scan.folding import take_results, with_last_finding
+from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, Piece, Sums, measure, sampled, warm_up

@@ -14,10 +14,9 @@ from format.findings import Finding
 from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition import Partition
-from format.scan.folding import results_of
+from format.scan.drivers import SerialDriver, results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
-from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState

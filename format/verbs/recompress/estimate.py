@@ -21,14 +21,13 @@ from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import message_table
+from format.log.read_records import message_table
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
-from format.scan.drivers import scan_logs
-from format.scan.folding import take_results, with_last_finding
+from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.verbs.recompress.new_batches import Target

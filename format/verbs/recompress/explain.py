@@ -12,7 +12,7 @@ from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.sources import WriteSources
 from format.rows.record_rows import Row

@@ -13,7 +13,7 @@ from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.log.header_edits import batch_spans
+from format.log.encode_batches import batch_spans
 from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.read_back import Became, output_chunks
 from format.verbs.redact.batches import payload_of

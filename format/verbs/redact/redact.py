@@ -23,7 +23,7 @@ from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches

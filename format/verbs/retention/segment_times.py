@@ -19,12 +19,10 @@ from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.log.read_records import record_tables
 from format.node.segment import Segment
-from format.scan.cost import size_of
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, size_of, with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import Selection
-from format.scan.serial import SerialDriver
 
 
 class SegmentTimes(msgspec.Struct, frozen=True):

@@ -13,13 +13,12 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.read_records import record_tables
 from format.node.partition import Partition
-from format.scan.folding import results_of, with_last_finding
+from format.scan.drivers import SerialDriver, results_of, with_last_finding
 from format.scan.progress import Advance
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
-from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
 
 

@@ -15,8 +15,8 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import MIB
 from format.node.checkpoints import Checkpoints
 from format.node.target import Target
-from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
-from format.scan.following.followed_partition import FollowedPartition
+from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
+from format.scan.followed_partition import FollowedPartition
 from format.state.header_scan import Headers, HeaderScan
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.txns.coordinator_records import CoordinatorRecords, CoordinatorScan

@@ -19,10 +19,9 @@ from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
-from format.scan.folding import results_of
+from format.scan.drivers import SerialDriver, results_of
 from format.scan.progress import Advance
 from format.scan.selected_logs import log_of_segment
-from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.producers import newest_sound_snapshot

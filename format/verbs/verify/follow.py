@@ -14,11 +14,10 @@ from format.checks.producers import check_producer_events
 from format.findings import Finding
 from format.limits import Limits
 from format.node.target import Target
-from format.scan.folding import results_of
-from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
-from format.scan.following.followed_partition import FollowedPartition, logs_before
+from format.scan.drivers import SerialDriver, results_of
+from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
+from format.scan.followed_partition import FollowedPartition, logs_before
 from format.scan.protocol import LogParts, LogUnit
-from format.scan.serial import SerialDriver
 from format.state.header_scan import HeaderScan
 from format.state.producers import ProducerState, newest_sound_snapshot
 from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file

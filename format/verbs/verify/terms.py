@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from format.checks.key_placement import Misplaced
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.offsets import unread_heads_words
+from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.serial import SerialDriver
 from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
 from format.node.target import Target, nothing_to_read, target_at
 from format.scan.cluster import Cluster, current_cluster
-from format.scan.cost import size_of
-from format.scan.drivers import may_be_shared, open_driver
+from format.scan.drivers import may_be_shared, open_driver, size_of
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, partitions_below
 from format.verbs.verify.node_log_dirs import check_node_log_dirs, replicas_elsewhere

@@ -23,11 +23,9 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_groups import batch_groups
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, first_control_records, read_control_records
-from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
-from format.log.read_records import group_tables
+from format.log.read_records import batch_groups, group_tables, open_bundled_wrappers, open_wrappers
 from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange

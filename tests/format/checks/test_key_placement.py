@@ -10,8 +10,8 @@ import pytest
 
 from format.checks.key_placement import Misplaced, misplaced_records
 from format.location import Location
-from format.log.partitioner import partition_for_key
 from format.log.read_records import record_tables
+from format.log.record_table import partition_for_key
 from format.log.walker import batch_chunks
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify

@@ -28,13 +28,10 @@ from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
 from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGMENT_COLUMNS
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_groups import batch_groups
-from format.log.batch_ranges import batch_ranges
+from format.log.batch_chunk import BatchChunk, batch_ranges
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_records
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import batch_groups, open_wrappers, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.row_text import RowText, have_last_offsets

@@ -18,10 +18,8 @@ from format.kernel.checks import check_crcs
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_groups import batch_groups
 from format.log.encode_batches import BatchHeader, encode_batch
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import group_tables, record_tables
+from format.log.read_records import batch_groups, group_tables, open_wrappers, record_tables
 from format.log.walker import batch_chunks
 from tests.building import batch, wrapper
 from tests.faults.mutations import case

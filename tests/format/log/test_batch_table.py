@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange, Damage
 from format.log.batch_table import BATCH_COLUMN, BatchTable, TableSums, new_highest
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks

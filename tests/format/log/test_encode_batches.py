@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from format.errors import UnsupportedError
 from format.log.encode_batches import BatchHeader, encode_batch, encode_records
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import open_wrappers, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, wrapper

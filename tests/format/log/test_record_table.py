@@ -8,8 +8,7 @@ import pytest
 from format import layout
 from format.limits import Limits
 from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper, reseal, seal_batch
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import open_wrappers, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, batches, wrapper

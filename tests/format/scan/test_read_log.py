@@ -8,7 +8,7 @@ import pytest
 
 from format import layout
 from format.io.source import FileSource
-from format.log.legacy_messages import open_wrappers
+from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
 from format.scan.protocol import LogUnit

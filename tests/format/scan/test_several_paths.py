@@ -11,7 +11,7 @@ from format.errors import InputError
 from format.findings import Finding
 from format.node.target import targets_at
 from format.rows.line_blocks import LineBlock
-from format.scan.forked import ForkedDriver
+from format.scan.drivers import ForkedDriver
 from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.grep.grep import Criteria

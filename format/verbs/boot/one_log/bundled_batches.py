@@ -9,7 +9,7 @@ from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource, Source
 from format.layout import MESSAGE_V0, RECORD_BATCH
 from format.location import Location
-from format.log.after_damage.recorded import recorded_damage
+from format.log.walker import recorded_damage
 
 
 def headers_in_bundle(source: Source) -> BundledFile | None:

@@ -15,7 +15,7 @@ import msgspec
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
 from format.io.source import Source
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.control_records import plain_marker
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching, invalid_batch

@@ -14,10 +14,8 @@ from msgspec.structs import replace
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.scan.drivers import open_driver
-from format.scan.forked import ForkedDriver
+from format.scan.drivers import ForkedDriver, SerialDriver, open_driver
 from format.scan.protocol import LogUnit
-from format.scan.serial import SerialDriver
 from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine, Release, dump_log, log_lines, log_scan
 from format.verbs.dump_log.contents_3_9 import ParserOf39
 from format.verbs.dump_log.file_names import normalised, split_files

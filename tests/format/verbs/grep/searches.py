@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from format.findings import Finding
 from format.io.source import FileSource
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks

@@ -13,7 +13,7 @@ from format.node.target import Target
 from format.verbs.txns.follow import follow_transactions
 from format.verbs.txns.terms import TransactionTerms
 from tests.building import batch, write_segment
-from tests.format.scan.following.scripted import Step, shown_by
+from tests.format.scan.scripted import Step, shown_by
 from tests.format.verbs.txns.transaction_logs import NOW, coordinator_batch, data, marker
 
 

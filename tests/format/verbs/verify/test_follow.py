@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from format.node.target import Target
-from format.scan.following import driver
+from format.scan import follow
 from format.verbs.verify.follow import follow_verify
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level
 from tests.building import batch, write_segment
-from tests.format.scan.following.scripted import Step, shown_by
+from tests.format.scan.scripted import Step, shown_by
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 
 
 @pytest.fixture(autouse=True)
 def patience_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(follow, "_PATIENCE_S", 0.1)
 
 
 def append(path: Path, content: bytes) -> Callable[[], None]:
