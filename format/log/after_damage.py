@@ -27,7 +27,7 @@ from format.log.batch_chunk import BatchChunk, OffsetRange
 from format.log.batch_header import (
     HEADER_BYTES,
     Header,
-    compute_crc_valid,
+    checked_crcs,
     has_right_crc,
     header_tables,
     headers_in,
@@ -167,7 +167,7 @@ class GroupSearch:
         want = _FIRST_BYTES
         while position < self._end:
             buffer = memoryview(self._source.read_at(position, min(want, self._end - position)))
-            table = headers_in(buffer, position)
+            table = headers_in(buffer, position).unopened()
             whole = int(np.searchsorted(table.end_position, position + len(buffer), "right"))
             table = table.rows(slice(0, whole))
             if not whole:
@@ -175,13 +175,14 @@ class GroupSearch:
                 if header is None:
                     return
                 header_bytes = memoryview(self._source.read_at(position, HEADER_BYTES))
-                yield headers_in(header_bytes, position)
+                yield headers_in(header_bytes, position).unopened()
                 position = header.end_position
                 continue
-            compute_crc_valid(table, buffer, position)
-            is_whole = bool(table.crc_valid.all())
+            crc_valid = checked_crcs(table, buffer, position)
+            is_whole = bool(crc_valid.all())
+            table = table.with_crcs(crc_valid)
             if not is_whole:
-                table = table.rows(slice(0, int(np.argmin(table.crc_valid))))
+                table = table.rows(slice(0, int(np.argmin(crc_valid))))
             if len(table):
                 yield table
                 position = int(table.end_position[-1])
@@ -347,7 +348,7 @@ class Survey:
         position = 0
         for table in header_tables(self._source, 0, stop):
             position = int(table.end_position[-1])
-            found.extend(_row(block_of(table, position, self._offsets), _BEFORE))
+            found.extend(_row(block_of(table.unopened(), position, self._offsets), _BEFORE))
         return np.frombuffer(found, np.int64).reshape(-1, _WIDTH), position
 
     def _judged(self, blocks: Int64Column, is_doubtful: NDArray[np.bool_]) -> tuple[_Chain, NDArray[np.bool_]]:
@@ -389,15 +390,18 @@ class Survey:
     def _table(self, start: int, end: int, *, check_crc: bool) -> BatchTable:
         """The batches of a block with possible offsets and right CRCs; compressed v0/v1 messages are decompressed."""
         buffer = memoryview(self._source.read_at(start, min(_READ_BYTES, end - start)))
-        table = headers_in(buffer, start)
-        if check_crc and end - start <= len(buffer):
-            compute_crc_valid(table, buffer, start)
+        headers = headers_in(buffer, start)
+        is_read = end - start <= len(buffer)
+        if check_crc and is_read:
+            headers = headers.with_crcs(checked_crcs(headers, buffer, start))
         elif check_crc:
-            sizes = zip(table.position.tolist(), table.size_bytes.tolist(), table.magic.tolist(), strict=True)
-            table.crc_valid[:] = [has_right_crc(self._source, *each) for each in sizes]
-        table = table.rows(table.crc_valid != 0)
-        if table.is_wrapper.any() and end - start <= len(buffer):
-            open_wrappers(BatchChunk(table, buffer, start), limits=self._limits)
+            sizes = zip(headers.position.tolist(), headers.size_bytes.tolist(), headers.magic.tolist(), strict=True)
+            headers = headers.with_crcs(np.array([has_right_crc(self._source, *each) for each in sizes], np.int8))
+        headers = headers.rows(headers.crc_valid != 0)
+        table = headers.unopened()
+        if is_read:
+            chunk = BatchChunk(headers=headers, buffer_position=start, table=table, buffer=buffer)
+            table = open_wrappers(chunk, self._limits).table
         return self._offsets.possible(table)
 
     def _boundary_after(self, start: int, position: int) -> int:

@@ -18,7 +18,7 @@ from format.errors import KafkaLogError
 from format.io.source import Source
 from format.kernel.headers import hop, skip_batches
 from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_table import BatchTable, HeaderTable, Int64Column
 
 _WINDOW_BYTES = 16 * 1024
 _FOUND, _NEEDS_MORE = 0, 1  # returned by skip_batches, as 2 is for damage
@@ -73,8 +73,7 @@ def _last_offset(source: Source, position: int) -> int:
     header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
     row = np.zeros((1, len(BATCH_COLUMNS)), np.int64)
     hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))
-    table = BatchTable(row)
-    return int(table.base_offset[0]) + int(table.last_offset_delta[0])
+    return HeaderTable(row).last_offset_of(0)
 
 
 _BATCH = RECORD_COLUMNS.index("batch")
@@ -131,27 +130,60 @@ class Damage(msgspec.Struct, frozen=True):
     readable: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchChunk:
-    """Consecutive batches; ``buffer`` has their bytes, from ``buffer_position`` on, None if only headers are read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderChunk:
+    """Consecutive batches by their headers, as they lie in the file from ``buffer_position`` on.
 
     ``damage`` is after the last row, before the next chunk. ``after_offset`` is the last offset before the chunk, and
     ``next_offset`` the first offset of the batch after it, which is read only if the chunk's last batch has a wrong
-    CRC. Both are None unless the CRC of that batch is right. ``repeated`` (bool for each row) marks batches that are
-    also at an earlier position of the file, byte for byte; it is None if there are none, or if CRCs are not computed.
-    ``opened`` caches decompressed wrappers, by the row of the first one. ``window`` is the buffer that headers were
-    read from, starting at ``buffer_position``; the last batches may not be whole in it.
+    CRC. Both are None unless the CRC of that batch is right. ``window`` is the buffer that headers were read from; the
+    last batches may not be whole in it.
     """
 
-    table: BatchTable
-    buffer: memoryview | None
+    headers: HeaderTable
     buffer_position: int
     damage: Damage | None = None
-    repeated: NDArray[np.bool_] | None = None
-    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
     after_offset: int | None = None
     next_offset: int | None = None
     window: memoryview | None = field(default=None, compare=False)
+
+    def with_batches(
+        self, table: BatchTable, buffer: memoryview | None = None, repeated: NDArray[np.bool_] | None = None
+    ) -> BatchChunk:
+        """The chunk with batches that were made of its headers."""
+        return BatchChunk(
+            headers=self.headers,
+            buffer_position=self.buffer_position,
+            damage=self.damage,
+            after_offset=self.after_offset,
+            next_offset=self.next_offset,
+            window=self.window,
+            table=table,
+            buffer=buffer,
+            repeated=repeated,
+        )
+
+    @property
+    def covered_bytes(self) -> int:
+        """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""
+        if self.damage is not None:
+            return self.damage.position + self.damage.length - self.buffer_position
+        return int(self.headers.end_position[-1]) - self.buffer_position if len(self.headers) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchChunk(HeaderChunk):
+    """Consecutive batches, with compressed messages opened, and their bytes from ``buffer_position`` on.
+
+    ``buffer`` is None if only headers were read. ``repeated`` (bool for each row) marks batches that are also at an
+    earlier position of the file, byte for byte; it is None if there are none, or if CRCs are not computed. ``opened``
+    keeps decompressed wrappers, by the row of the first one.
+    """
+
+    table: BatchTable
+    buffer: memoryview | None = None
+    repeated: NDArray[np.bool_] | None = None
+    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
 
     @property
     def bodies(self) -> memoryview:
@@ -166,13 +198,6 @@ class BatchChunk:
         It is the one rule by which a chunk may be read alone. What is not sound depends on all that is before it.
         """
         return self.damage is None and bool(self.table.crc_valid.all()) and self.table.rises_from(offset)
-
-    @property
-    def covered_bytes(self) -> int:
-        """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""
-        if self.damage is not None:
-            return self.damage.position + self.damage.length - self.buffer_position
-        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0
 
 
 _MAX_OFFSET = 2**63 - 1

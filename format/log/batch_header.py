@@ -14,7 +14,7 @@ from format.io.source import Source
 from format.kernel.checks import check_crcs
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.headers import hop
-from format.log.batch_table import BATCH_COLUMN, BatchTable
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable
 from format.wording import counted_plainly
 
 _WINDOW_BYTES = 1024 * 1024
@@ -101,7 +101,7 @@ def crc_fields(magic: int) -> tuple[int, int, bool]:
     return layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"), True
 
 
-def headers_in(buffer: memoryview, position: int) -> BatchTable:
+def headers_in(buffer: memoryview, position: int) -> HeaderTable:
     """The consecutive batches from the start of a buffer on, as far as it has their headers.
 
     ``position`` is the position of the buffer in the file. The last batch may not be whole.
@@ -109,10 +109,10 @@ def headers_in(buffer: memoryview, position: int) -> BatchTable:
     most = len(buffer) // layout.MESSAGE_V0.size_bytes + 1
     columns, status = np.empty((most, len(BATCH_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
     count = hop(buffer, 0, len(buffer), position, memoryview(columns), 0, memoryview(status))
-    return BatchTable(columns[:count])
+    return HeaderTable(columns[:count])
 
 
-def header_tables(source: Source, start: int, stop: int) -> Iterator[BatchTable]:
+def header_tables(source: Source, start: int, stop: int) -> Iterator[HeaderTable]:
     """The whole batches between two positions, up to the first bytes that are not a header. CRCs are not checked."""
     while start < stop:
         table = headers_in(memoryview(source.read_at(start, min(_READ_BYTES, stop - start))), start)
@@ -130,17 +130,17 @@ _CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
 _CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
 
 
-def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: int) -> None:
-    """Fill ``table.crc_valid``; all batches must be whole in ``buffer``, which starts at ``buffer_position``.
+def checked_crcs(table: HeaderTable | BatchTable, buffer: memoryview, buffer_position: int) -> NDArray[np.int8]:
+    """Which CRCs are right (1, else 0); all batches must be whole in ``buffer``, which starts at ``buffer_position``.
 
     The CRC of v2 is a CRC-32C from the attributes on (KIP-98), that of v0 and v1 a CRC-32 from the magic on.
     """
-    valid = table.crc_valid
+    valid = np.full(len(table), -1, np.int8)
     large: slice | NDArray[np.intp] = slice(None)
     if KERNEL_IS_COMPILED:
         columns, view = memoryview(table.columns), memoryview(valid)
         if not check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
-            return
+            return valid
         large = np.flatnonzero(table.size_bytes > _SMALL_BATCH_BYTES)
     starts = table.position[large] - buffer_position
     ends = (starts + table.size_bytes[large]).tolist()
@@ -154,3 +154,4 @@ def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: in
             for start, end, v2 in zip(starts.tolist(), ends, is_v2.tolist(), strict=True)
         ]
     valid[large] = table.crc[large] == np.array(crcs, np.int64)
+    return valid

@@ -9,6 +9,7 @@ AbstractLegacyRecordBatch and LegacyRecord (KIP-31, KIP-32, KIP-98).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import IntEnum
 
 import msgspec
@@ -19,12 +20,12 @@ from format import layout
 from format.codecs import decompress
 from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
-from format.io.bundles.opened import BundledFile
+from format.io.source import FileSource, Source
 from format.kernel.records import RECORD_ERRORS, index_messages, index_records
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, OpenedWrappers
+from format.log.batch_chunk import BatchChunk, HeaderChunk, OpenedWrappers
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, located
 from format.wording import counted_plainly
@@ -133,16 +134,17 @@ def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Loc
     return RecordTable(chunk.table, buffer, columns, problems)
 
 
-def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Set the base offset, last offset delta and record count of wrappers in the table, by decompressing them.
+def open_wrappers(chunk: BatchChunk, limits: Limits = DEFAULT_LIMITS) -> BatchChunk:
+    """The chunk with the offsets and the number of the messages in its wrappers, by decompressing them.
 
-    The header of a wrapper has only its last offset. A wrapper that cannot be decompressed keeps the values of its
-    header.
+    A wrapper that cannot be decompressed remains closed.
     """
     table = chunk.table
-    table.forget_sums()
     sound = np.flatnonzero(table.is_wrapper & (table.crc_valid != 0))
+    if not len(sound):
+        return chunk
     held_bytes = 0
+    found: list[tuple[Int64Column, ...]] = []
     for opened in _opened(chunk, sound, limits):
         if opened.columns is None:
             continue
@@ -152,27 +154,32 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
         first_offsets, last_offsets = offsets[starts], offsets[ends - 1]
         # The record check reports impossible offsets.
         can_be = (first_offsets >= 0) & (first_offsets <= last_offsets)
-        rows = batches[starts][can_be]
-        table.base_offset[rows] = first_offsets[can_be]
-        table.last_offset_delta[rows] = (last_offsets - first_offsets)[can_be]
-        table.record_count[rows] = (ends - starts)[can_be]
+        columns = (batches[starts], first_offsets, last_offsets, ends - starts)
+        found.append(tuple(column[can_be] for column in columns))
         held_bytes += opened.columns.nbytes + len(opened.buffer)
         if held_bytes < _HELD_BYTES:
             chunk.opened[int(opened.rows[0])] = opened
+    if not found:
+        return chunk
+    rows, firsts, lasts, counts = (np.concatenate(column) for column in zip(*found, strict=True))
+    return replace(chunk, table=table.with_contents(rows, firsts, lasts, counts))
 
 
-def open_bundled_wrappers(table: BatchTable, bundled: BundledFile) -> None:
-    """The same for headers of a log in a bundle, which has the first offset and the number of the records inside."""
+def known_batches(chunk: HeaderChunk, source: Source | None = None) -> BatchChunk:
+    """The batches of a chunk by what was read of it, and what a bundle has: wrappers may remain closed."""
+    if isinstance(chunk, BatchChunk):
+        return chunk
+    table = chunk.headers.unopened()
+    bundled = source.bundled if isinstance(source, FileSource) else None
+    if bundled is None or not bundled.has_only_headers:
+        return chunk.with_batches(table)
     rows = np.flatnonzero(table.is_wrapper)
-    if not len(rows):
-        return
-    table.forget_sums()
-    inner = bundled.inner_offsets(table.position[rows])
-    is_known = inner[:, 0] >= 0
-    rows, first_offsets, counts = rows[is_known], inner[is_known, 0], inner[is_known, 1]
-    table.last_offset_delta[rows] = table.last_offset[rows] - first_offsets
-    table.base_offset[rows] = first_offsets
-    table.record_count[rows] = counts
+    if len(rows):
+        inner = bundled.inner_offsets(table.position[rows])
+        is_known = inner[:, 0] >= 0
+        rows, firsts, counts = rows[is_known], inner[is_known, 0], inner[is_known, 1]
+        table = table.with_contents(rows, firsts, table.last_offset[rows], counts)
+    return chunk.with_batches(table.with_crcs(bundled.crc_valid(table.position)))
 
 
 def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterator[OpenedWrappers]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,13 @@ from format.log.batch_chunk import (
     BatchChunk,
     BatchRange,
     Damage,
+    HeaderChunk,
     OffsetRange,
     offset_before,
     possible_offsets,
 )
-from format.log.batch_header import compute_crc_valid, has_right_crc, header_tables, no_batch_words, read_header
-from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
+from format.log.batch_header import checked_crcs, has_right_crc, header_tables, no_batch_words, read_header
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable, Int64Column
 from format.log.read_records import open_wrappers
 from format.offset_ranges import without
 
@@ -97,7 +99,7 @@ class RepeatedBatches:
         position = self._read_from
         for start, end in [*gaps.tolist(), (stop, stop)]:
             for table in header_tables(self._source, position, min(start, stop)):
-                self._remember(_Seen.of(table))
+                self._remember(_Seen.of(table.unopened()))
             position = max(position, end)
         self._passed_over = array("q")
 
@@ -230,20 +232,39 @@ def batch_chunks(
     source: Source,
     batch_range: BatchRange = WHOLE_LOG,
     *,
-    with_bodies: bool = True,
     check_crc: bool = True,
     limits: Limits = DEFAULT_LIMITS,
-    chunk_bytes: int | None = None,
+    chunk_bytes: int = BODY_CHUNK_BYTES,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches of a range of a log, in chunks of bounded size, with the damage between them.
 
     The range must start at a batch boundary. Its ``read_from`` is the position at which reading of the log began, None
-    for the start of the range: batches before the range may be repeated in it. Without bodies only headers are read,
-    and no CRC is checked. After damage the next batch is found by its header and CRC, and by the offsets of all other
-    batches; offsets outside ``offsets`` do not count. If ``offsets`` is None, the file's name limits the possible
-    offsets. Raises the errors of the source.
+    for the start of the range: batches before the range may be repeated in it. After damage the next batch is found by
+    its header and CRC, and by the offsets of all other batches; offsets outside ``offsets`` do not count. If
+    ``offsets`` is None, the file's name limits the possible offsets. Raises the errors of the source.
     """
+    start, walker = _walker(source, batch_range, limits, offsets)
+    before_read(walker.end - start)
+    return walker.bodies(start, chunk_bytes, check_crc)
+
+
+def header_chunks(
+    source: Source,
+    batch_range: BatchRange = WHOLE_LOG,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    chunk_bytes: int = HEADER_CHUNK_BYTES,
+) -> Iterator[HeaderChunk]:
+    """The batches of a range of a log by their headers alone, as ``batch_chunks``; no CRC is checked."""
+    start, walker = _walker(source, batch_range, limits, None)
+    return walker.headers(start, chunk_bytes)
+
+
+def _walker(
+    source: Source, batch_range: BatchRange, limits: Limits, offsets: OffsetRange | None
+) -> tuple[int, _Walker]:
+    """The start of a range, and the walk from there on."""
     start, after_offset = batch_range.start, batch_range.after_offset
     offsets = possible_offsets(source.path) if offsets is None else offsets
     read_from = start if batch_range.read_from is None else batch_range.read_from
@@ -256,10 +277,7 @@ def batch_chunks(
     walker.last_offset = after_offset
     if read_from == 0 and after_offset is None:
         walker.before_first = offset_before(source.path)
-    if with_bodies:
-        before_read(end - start)
-        return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
-    return walker.headers(start, chunk_bytes or HEADER_CHUNK_BYTES)
+    return start, walker
 
 
 class _Walker:
@@ -300,7 +318,7 @@ class _Walker:
         rows = min(_TABLE_ROWS, chunk_bytes // layout.MESSAGE_V0.size_bytes + 1)
         self._scratch = np.empty((rows, len(_COLUMN)), np.int64)
 
-    def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
+    def headers(self, start: int, chunk_bytes: int) -> Iterator[HeaderChunk]:
         self._make_scratch(chunk_bytes)
         position = start
         last_row_at = start  # position of the last batch that was yielded
@@ -326,7 +344,7 @@ class _Walker:
             if len(columns):
                 last_row_at = int(columns[-1, _COLUMN["position"]])
             if len(columns) or damage:
-                yield BatchChunk(BatchTable(columns), None, position, damage, window=buffer)
+                yield HeaderChunk(headers=HeaderTable(columns), buffer_position=position, damage=damage, window=buffer)
             position = next_position if damage is None else damage.position + damage.length
             if damage is not None:
                 self._status[2] = damage.next_base_offset or 0
@@ -334,7 +352,7 @@ class _Walker:
                 yield self._one_header(position)
                 last_row_at, position = position, position + int(self._scratch[0, _COLUMN["size_bytes"]])
 
-    def _one_header(self, position: int) -> BatchChunk:
+    def _one_header(self, position: int) -> HeaderChunk:
         """The batch at a position, with any offset; the offsets after it are compared with its offset."""
         self._status[2] = -1
         buffer = memoryview(self.source.read_at(position, layout.RECORD_BATCH.size_bytes))
@@ -342,7 +360,7 @@ class _Walker:
         columns = self._scratch[:1].copy()
         self._remember(columns)
         self._status[2] = max(int(columns[0, _COLUMN["base_offset"]]), 0)
-        return BatchChunk(BatchTable(columns), None, position)
+        return HeaderChunk(headers=HeaderTable(columns), buffer_position=position)
 
     def _is_intact(self, position: int) -> bool:
         """Whether a batch with a right CRC is at a position, with any base offset and attributes."""
@@ -403,19 +421,22 @@ class _Walker:
                 else:
                     stop = "more-bytes"
                     at_end = False
-            count = _count_in_chunk(columns, position)
+            has_wrappers = bool(HeaderTable(columns).is_wrapper.any())
+            count = _count_in_chunk(columns, position) if has_wrappers else len(columns)
             if count < len(columns):
                 next_position, stop = int(columns[count, _COLUMN["position"]]), "table-full"
                 columns, at_end = columns[:count], False
-            table = BatchTable(columns)
+            headers = HeaderTable(columns)
             distrusted = repeated = None
             if check_crc:
-                compute_crc_valid(table, buffer, position)
-                if not table.crc_valid.all():
-                    distrusted = self._first_distrusted(table, buffer, position)
+                headers = headers.with_crcs(checked_crcs(headers, buffer, position))
+                if not headers.crc_valid.all():
+                    distrusted = self._first_distrusted(headers, buffer, position)
                 if distrusted is not None:
-                    next_position = int(table.position[distrusted])
-                    table = table.rows(slice(0, distrusted))
+                    next_position = int(headers.position[distrusted])
+                    headers = headers.rows(slice(0, distrusted))
+            table = headers.unopened()
+            if check_crc:
                 repeated = self._repeated.in_table(table)
             self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
@@ -426,9 +447,17 @@ class _Walker:
                 rest = buffer[next_position - position :]
             if len(table) or damage:
                 next_offset = self._next_offset(next_position) if damage is None and table.crc_valid[-1] == 0 else None
-                yield BatchChunk(
-                    table, buffer, position, damage, repeated, after_offset=after_offset, next_offset=next_offset
+                chunk = BatchChunk(
+                    headers=headers,
+                    buffer_position=position,
+                    damage=damage,
+                    after_offset=after_offset,
+                    next_offset=next_offset,
+                    table=table,
+                    buffer=buffer,
+                    repeated=repeated,
                 )
+                yield open_wrappers(chunk, self.limits) if has_wrappers else chunk
             position = next_position
             if damage is not None:
                 position = damage.position + damage.length
@@ -452,9 +481,9 @@ class _Walker:
             return None
         return self._first_offset_at(position)
 
-    def _first_distrusted(self, table: BatchTable, buffer: memoryview, buffer_position: int) -> int | None:
+    def _first_distrusted(self, table: HeaderTable, buffer: memoryview, buffer_position: int) -> int | None:
         """The row of the first batch with a wrong CRC whose length cannot be trusted, None for none."""
-        is_followed = table.base_offset[1:] == table.last_offset[:-1] + 1
+        is_followed = table.header_offset[1:] == table.last_offset[:-1] + 1
         is_followed &= (table.magic[1:] == 2) | (table.codec[1:] == 0)
         is_followed = np.append(is_followed, False)
         for row in np.flatnonzero(table.crc_valid == 0).tolist():
@@ -566,10 +595,8 @@ class _Walker:
             return -1  # an intact batch with a negative offset, or the file has changed
         if not header.is_wrapper:
             return header.base_offset
-        for chunk in batch_chunks(
-            self.source, BatchRange(position, header.end_position), check_crc=False, limits=self.limits
-        ):
-            open_wrappers(chunk, limits=self.limits)
+        where = BatchRange(position, header.end_position)
+        for chunk in batch_chunks(self.source, where, check_crc=False, limits=self.limits):
             if len(chunk.table):
                 return int(chunk.table.base_offset[0])
         return header.base_offset
@@ -581,8 +608,7 @@ class _RecordedWalker(_Walker):
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         for chunk in super().bodies(start, chunk_bytes, False):
             check_whole(self.bundled, chunk, self.source.path)
-            chunk.table.crc_valid[:] = 1
-            yield chunk
+            yield replace(chunk, table=chunk.table.with_crcs(np.ones(len(chunk.table), np.int8)))
 
     def _is_intact(self, position: int) -> bool:
         return True
@@ -599,8 +625,6 @@ class _RecordedWalker(_Walker):
 
 
 def _count_in_chunk(columns: Int64Column, start: int) -> int:
-    """How many of the batches belong to one chunk: fewer where some are compressed v0/v1 messages."""
-    if not len(columns) or not BatchTable(columns).is_wrapper.any():
-        return len(columns)
+    """How many of the batches belong to one chunk of which some are compressed v0/v1 messages: few."""
     positions = columns[:, _COLUMN["position"]]
     return max(int(np.searchsorted(positions, start + _WRAPPER_CHUNK_BYTES)), 1)

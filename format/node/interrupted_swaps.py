@@ -16,7 +16,7 @@ from format.errors import InputError
 from format.findings import Finding, finding
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.wording import counted_plainly, offsets_are
@@ -56,9 +56,9 @@ def _end_offset(segment: Segment, limits: Limits) -> int:
     end = segment.base_offset
     try:
         with FileSource(segment.log or Path()) as source:
-            for chunk in batch_chunks(source, with_bodies=False, limits=limits):
-                if len(chunk.table):
-                    end = max(end, chunk.table.last_offset_of(len(chunk.table) - 1) + 1)
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    end = max(end, chunk.headers.last_offset_of(len(chunk.headers) - 1) + 1)
     except InputError:
         pass  # the segment is read again later, and the error is reported then
     return end

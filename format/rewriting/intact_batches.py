@@ -20,8 +20,8 @@ from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.longest_chain import Rival
-from format.log.read_records import open_wrappers, record_tables
-from format.log.walker import batch_chunks
+from format.log.read_records import record_tables
+from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.rewriting.false_offsets import Placement, placed
 from format.rewriting.index_builder import IndexedOffsets
 
@@ -235,7 +235,7 @@ def salvage_chunks(
     end: int | None = None,
     *,
     check_crc: bool = True,
-    chunk_bytes: int | None = None,
+    chunk_bytes: int = BODY_CHUNK_BYTES,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches from ``start``, a batch boundary, to ``end``, with bodies and CRCs; v0 and v1 wrappers are opened.
@@ -243,12 +243,9 @@ def salvage_chunks(
     The same file always gives the same batches. ``check_crc`` False computes no CRCs, for a file in which all are
     right. After ``scan_segment``, ``offsets`` are those of the scan.
     """
-    chunks = batch_chunks(
+    return batch_chunks(
         source, BatchRange(start, end), check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
     )
-    for chunk in chunks:
-        open_wrappers(chunk, limits=limits)
-        yield chunk
 
 
 def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:

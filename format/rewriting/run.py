@@ -10,7 +10,7 @@ from format import layout
 from format.files.meta_properties import KnownIds
 from format.findings import Finding
 from format.io.source import FileSource
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment, segment_file_name
 from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
@@ -213,8 +213,8 @@ class _Run:
                     copy_file(self._publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
             written = written_segment(name, partition.topic, partition.number, segment.base_offset)
             with FileSource(log.path) as source:
-                for chunk in batch_chunks(source, with_bodies=False):
-                    written.batch_count += len(chunk.table)
+                for chunk in header_chunks(source):
+                    written.batch_count += len(chunk.headers)
                 written.source_bytes = written.size_bytes = source.size_bytes
             written.copied_count = written.batch_count
             self._rewriter.terms.advance(self._rewriter.passes * written.size_bytes)

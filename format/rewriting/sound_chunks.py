@@ -17,7 +17,6 @@ from format.io.source import FileSource
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
-from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 from format.rewriting.intact_batches import offsets_agree, unreadable_markers
 from format.rewriting.rewriter import Rewriter, SourceLog
@@ -75,7 +74,6 @@ def made_chunks(
     """
     first_possible = log.first_possible(after_offset)
     for chunk in chunks:
-        open_wrappers(chunk, limits=rewriter.terms.limits)
         if not _is_sound(chunk, first_possible, log.last_possible):
             raise NotSound
         if rewriter.wants_every_offset and (chunk.table.base_offset[1:] != chunk.table.last_offset[:-1] + 1).any():

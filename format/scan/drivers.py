@@ -16,8 +16,8 @@ from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.io.source import FileSource, check_unchanged
 from format.limits import MIB
-from format.log.batch_chunk import BatchChunk, BatchRange
-from format.log.walker import batch_chunks
+from format.log.batch_chunk import BatchRange, HeaderChunk
+from format.log.walker import header_chunks
 from format.scan.cluster import current_cluster
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import Cost, Driver, LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
@@ -36,12 +36,12 @@ def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
         return False
     try:
         with FileSource(paths[sizes.index(max(sizes))]) as source:
-            chunk = next(batch_chunks(source, with_bodies=False), None)
+            chunk = next(header_chunks(source), None)
     except KafkaLogError:
         return False
-    if chunk is None or not len(chunk.table):
+    if chunk is None or not len(chunk.headers):
         return False
-    table = chunk.table
+    table = chunk.headers
     byte_s = cost.compressed_byte_s if table.codec.any() else cost.byte_s
     work_s = cost.batch_s / float(table.size_bytes.mean()) + byte_s
     return work_s * sum(sizes) > _WORTH_S
@@ -142,8 +142,8 @@ def read_range(
 
 
 def _watched(
-    chunks: Iterator[BatchChunk], reads_bodies: bool, log: LogUnit, source: FileSource, progress: LogProgress
-) -> Iterator[BatchChunk]:
+    chunks: Iterator[HeaderChunk], reads_bodies: bool, log: LogUnit, source: FileSource, progress: LogProgress
+) -> Iterator[HeaderChunk]:
     """The chunks; after each, or after several small ones, progress is counted and the file is checked for changes."""
     step = 0 if reads_bodies else _HEADER_CHECK_BYTES
     next_check = 0

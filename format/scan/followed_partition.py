@@ -20,8 +20,8 @@ from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchRange
 from format.log.batch_header import HEADER_BYTES, has_right_crc, header_tables, headers_in
-from format.log.batch_table import BatchTable
-from format.log.walker import batch_chunks
+from format.log.batch_table import HeaderTable
+from format.log.walker import header_chunks
 from format.node.partition import Partition, read_partition
 from format.node.segment import Segment
 from format.scan.protocol import LogUnit
@@ -39,20 +39,20 @@ class LogEnd:
 
     position: int
     next_offset: int
-    last_batches: BatchTable | None = field(default=None, compare=False, repr=False)
+    last_batches: HeaderTable | None = field(default=None, compare=False, repr=False)
 
 
-def end_of_table(table: BatchTable) -> LogEnd:
+def end_of_table(table: HeaderTable) -> LogEnd:
     """The end of the last batch of a table."""
     return LogEnd(int(table.end_position[-1]), table.last_offset_of(len(table) - 1) + 1, table)
 
 
-def whole_batches(source: Source, start: int, most_bytes: int) -> BatchTable | None:
+def whole_batches(source: Source, start: int, most_bytes: int) -> HeaderTable | None:
     """The whole batches from a position on, up to ``most_bytes`` but at least one; None if there is none.
 
     The last batch in the file counts only if its CRC is right: in a preallocated file its header may be written first.
     """
-    tables: list[BatchTable] = []
+    tables: list[HeaderTable] = []
     for table in header_tables(source, start, source.size_bytes):
         count = int(np.searchsorted(table.end_position, start + most_bytes, "right"))
         if count < len(table):
@@ -62,11 +62,11 @@ def whole_batches(source: Source, start: int, most_bytes: int) -> BatchTable | N
     else:
         if tables and not _is_settled(source, tables[-1]):
             tables[-1] = tables[-1].rows(slice(0, -1))
-    found = BatchTable.concatenated(tables) if tables else None
+    found = HeaderTable.concatenated(tables) if tables else None
     return found if found is not None and len(found) else None
 
 
-def _is_settled(source: Source, table: BatchTable) -> bool:
+def _is_settled(source: Source, table: HeaderTable) -> bool:
     position, size_bytes, magic = (int(column[-1]) for column in (table.position, table.size_bytes, table.magic))
     return has_right_crc(source, position, size_bytes, magic)
 
@@ -89,7 +89,7 @@ def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | N
     for table in header_tables(source, start, source.size_bytes):
         row = int(np.searchsorted(table.last_offset, offset))
         if row < len(table):
-            return LogEnd(int(table.position[row]), int(table.base_offset[row]))
+            return LogEnd(int(table.position[row]), int(table.header_offset[row]))
     return None
 
 
@@ -101,9 +101,9 @@ def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMIT
     if not any(source.read_at(start, _ZEROS_BYTES)):
         return None
     end = None
-    for chunk in batch_chunks(source, BatchRange(start), with_bodies=False, limits=limits):
-        if len(chunk.table):
-            end = end_of_table(chunk.table)
+    for chunk in header_chunks(source, BatchRange(start), limits=limits):
+        if len(chunk.headers):
+            end = end_of_table(chunk.headers)
     return end
 
 
@@ -254,12 +254,12 @@ class FollowedPartition:
         self.next_offset = max(self.next_offset, end.next_offset)
         self._remember(end.last_batches)
 
-    def _remember(self, table: BatchTable | None) -> None:
+    def _remember(self, table: HeaderTable | None) -> None:
         """Remember the last batches of a table, which end at the place."""
         if table is None or self.place is None:
             return
         last = table.rows(slice(-_MOST_MARKS, None))
-        columns = (last.position, last.end_position, last.base_offset, last.last_offset, last.crc)
+        columns = (last.position, last.end_position, last.header_offset, last.last_offset, last.crc)
         for row in zip(*(column.tolist() for column in columns), strict=True):
             self.marks.append(Mark(self.place.segment_base_offset, *row))
 
@@ -419,7 +419,7 @@ def _is_there(mark: Mark, source: FileSource) -> bool:
         return False
     if not len(header) or int(header.end_position[0]) != mark.end_position or mark.end_position > source.size_bytes:
         return False
-    return (int(header.base_offset[0]), int(header.crc[0])) == (mark.base_offset, mark.crc)
+    return (int(header.header_offset[0]), int(header.crc[0])) == (mark.base_offset, mark.crc)
 
 
 def logs_before(partition: FollowedPartition) -> Iterator[LogUnit]:

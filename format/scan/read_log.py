@@ -16,13 +16,13 @@ from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, BatchRange, Damage
+from format.log.batch_chunk import BatchChunk, BatchRange, Damage, HeaderChunk
 from format.log.batch_header import has_right_crc, read_header
-from format.log.batch_table import batch_location
-from format.log.read_records import open_bundled_wrappers, open_wrappers
-from format.log.walker import batch_chunks
+from format.log.batch_table import BatchTable, batch_location
+from format.log.read_records import known_batches
+from format.log.walker import batch_chunks, header_chunks
 from format.scan.protocol import LogUnit, Needs, OpenedRange
-from format.scan.selection import CommittedView, Selection
+from format.scan.selection import Selection
 from format.wording import counted_plainly, offset_range, offsets_are
 
 _REPAIR = "Copy the directory first, then run salvage --repair to keep the records of the batch."
@@ -180,30 +180,16 @@ class LogChunk(msgspec.Struct, frozen=True):
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
     """The chunks of a range with their location and selected rows, and findings for damage."""
-    items = opened_chunks(opened.source, opened.chunks, opened.log, needs.selection, limits=needs.limits)
-    log_start_offset = opened.log.log_start_offset
-    if needs.selection.from_log_start and log_start_offset is not None:
-        items = _chunks_from(items, log_start_offset)
-    committed = opened.log.committed
-    return items if committed is None else _committed_chunks(items, committed)
-
-
-def _chunks_from(items: Iterator[LogChunk | Finding], log_start_offset: int) -> Iterator[LogChunk | Finding]:
-    for item in items:
-        if isinstance(item, LogChunk):
-            selected = item.selected & (item.chunk.table.last_offset >= log_start_offset)
-            yield LogChunk(item.chunk, item.location, selected, log_start_offset)
-        else:
+    log = opened.log
+    least = log.log_start_offset if needs.selection.from_log_start else None
+    for item in opened_chunks(opened.source, opened.chunks, log, needs.selection, limits=needs.limits):
+        if isinstance(item, Finding) or (least is None and log.committed is None):
             yield item
-
-
-def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedView) -> Iterator[LogChunk | Finding]:
-    for item in items:
-        if isinstance(item, LogChunk):
-            selected = item.selected & committed.batches(item.chunk.table)
-            yield LogChunk(item.chunk, item.location, selected, committed.log_start_offset)
-        else:
-            yield item
+        elif log.committed is not None:
+            selected = item.selected & log.committed.batches(item.chunk.table)
+            yield LogChunk(item.chunk, item.location, selected, log.committed.log_start_offset)
+        elif least is not None:
+            yield LogChunk(item.chunk, item.location, item.selected & (item.chunk.table.last_offset >= least), least)
 
 
 def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits) -> Iterator[BatchChunk]:
@@ -211,13 +197,11 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
     Raises NotInBundle if the bundle does not contain the result for a CRC.
     """
-    bundled = source.bundled
-    if bundled is None or not bundled.has_only_headers:
+    if source.bundled is None or not source.bundled.has_only_headers:
         yield from batch_chunks(source, batch_range, limits=limits)
         return
-    for chunk in batch_chunks(source, batch_range, with_bodies=False, limits=limits):
-        chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
-        open_bundled_wrappers(chunk.table, bundled)
+    for headers in header_chunks(source, batch_range, limits=limits):
+        chunk = known_batches(headers, source)
         unknown = np.flatnonzero(chunk.table.crc_valid < 0)
         if len(unknown):
             where = Location(source.path, position=int(chunk.table.position[unknown[0]]))
@@ -227,17 +211,16 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
 def opened_chunks(
     source: FileSource,
-    chunks: Iterable[BatchChunk],
+    chunks: Iterable[HeaderChunk],
     log: LogUnit,
     selection: Selection,
     *,
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
-    """Consecutive chunks of a log, with compressed v0/v1 messages decompressed, and findings for damage."""
+    """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
-    for chunk in chunks:
-        if chunk.buffer is not None:
-            open_wrappers(chunk, limits=limits)
+    for each in chunks:
+        chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk)
         yield from overlaps.in_chunk(chunk)
         yield from crc_findings(chunk, log, source)
@@ -247,6 +230,16 @@ def opened_chunks(
         if selection.is_past(chunk.table):
             break
     yield from repeats.ended()
+
+
+def batches_of(chunk: HeaderChunk, source: FileSource, limits: Limits) -> BatchChunk:
+    """The batches of a chunk; where only headers were read, compressed v0/v1 messages are read to open them."""
+    if isinstance(chunk, BatchChunk) or source.bundled is not None or not chunk.headers.is_wrapper.any():
+        return known_batches(chunk, source)
+    where = BatchRange(int(chunk.headers.position[0]), int(chunk.headers.end_position[-1]))
+    tables = [whole.table for whole in batch_chunks(source, where, check_crc=False, limits=limits)]
+    table = BatchTable.concatenated(tables)
+    return chunk.with_batches(table) if len(table) == len(chunk.headers) else known_batches(chunk, source)
 
 
 def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = None) -> Iterator[Finding]:
@@ -308,7 +301,7 @@ def _offset_after(chunk: BatchChunk, row: int) -> int | None:
     return int(chunk.table.base_offset[row + 1]) if chunk.table.crc_valid[row + 1] != 0 else None
 
 
-def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding:
+def tail_finding(source: FileSource, chunk: HeaderChunk, log: LogUnit) -> Finding:
     """The finding for a chunk's damage, or for an end that is being written, if reading it again shows that."""
     if chunk.damage is None:
         raise ValueError("the chunk has no damage")

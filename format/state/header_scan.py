@@ -61,8 +61,8 @@ class HeaderScan(msgspec.Struct, frozen=True):
         for chunk in opened.chunks:
             controls = read_control_records(chunk, opened.source, self.limits)
             markers.update((row_count + row, control) for row, control in controls.items())
-            tables.append(chunk.table)
-            row_count += len(chunk.table)
+            tables.append(chunk.headers.unopened())
+            row_count += len(chunk.headers)
             if row_count >= _TABLE_ROWS or chunk.damage is not None:
                 yield Headers(BatchTable.concatenated(tables), markers)
                 tables, markers, row_count = [], {}, 0

@@ -13,7 +13,7 @@ from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.location import Location
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, read_partition
@@ -96,10 +96,10 @@ def _log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
     reach = (-1, base_offset)
     try:
         with FileSource(path) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if len(chunk.table):
-                    row = len(chunk.table) - 1
-                    reach = max(reach, (int(chunk.table.leader_epoch[row]), chunk.table.last_offset_of(row) + 1))
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    row = len(chunk.headers) - 1
+                    reach = max(reach, (int(chunk.headers.leader_epoch[row]), chunk.headers.last_offset_of(row) + 1))
     except KafkaLogError:
         pass  # the replay reports it
     return reach

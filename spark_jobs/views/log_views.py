@@ -16,9 +16,9 @@ from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
-from format.log.read_records import open_wrappers, record_tables
+from format.log.read_records import known_batches, record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.rows.arrow_columns import (
     ARROW_TYPES,
     arrow_schema,
@@ -69,14 +69,14 @@ def _chunks(
             start = max(start, start_position(files_of(segment), source, selection))
         if end is not None and start >= end:
             return
-        for chunk in batch_chunks(source, BatchRange(start), with_bodies=reads_bodies, check_crc=reads_bodies):
+        where = BatchRange(start)
+        chunks = batch_chunks(source, where) if reads_bodies else header_chunks(source, where)
+        for chunk in (known_batches(headers, source) for headers in chunks):
             position = chunk.table.position
             is_inside = np.ones(len(position), bool) if end is None else position < end
             damage = chunk.damage
             if end is not None and not is_inside.any() and (damage is None or damage.position >= end):
                 return
-            if chunk.buffer is not None:
-                open_wrappers(chunk)
             found = list(crc_findings(chunk, item.log))
             if damage is not None:
                 found.append(damage_finding(damage, item.log))

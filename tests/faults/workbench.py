@@ -19,7 +19,6 @@ from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
-from format.log.read_records import open_wrappers
 from format.log.walker import batch_chunks
 from format.verbs.verify.verify import Verification, verify
 from tests.corpora import DATA_DIR
@@ -143,7 +142,6 @@ def _legacy_slice(root: Path, magic: int, codec: int) -> Workbench:
         start, end = int(table.position[first]), int(table.end_position[last - 1])
         opened = BatchTable.empty()
         for chunk in batch_chunks(source, BatchRange(start, end)):
-            open_wrappers(chunk)
             opened = chunk.table
     name = f"v{magic}-codec-{codec}"
     base_offset, last_offset = int(opened.base_offset[0]), int(opened.last_offset[-1])

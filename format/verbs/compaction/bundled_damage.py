@@ -12,7 +12,8 @@ from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
-from format.log.walker import batch_chunks
+from format.log.read_records import known_batches
+from format.log.walker import header_chunks
 from format.scan.protocol import LogUnit
 from format.verbs.compaction.cleaning import CleanedSegment
 
@@ -33,7 +34,8 @@ def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: 
         if segment.next_base_offset <= start or not _has_only_headers(segment.log):
             continue
         with FileSource(segment.log.path) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
+            for headers in header_chunks(source, limits=limits):
+                chunk = known_batches(headers, source)
                 if source.bundled is not None and (found := _in_chunk(segment.log, source.bundled, chunk, start, end)):
                     return found
     return None

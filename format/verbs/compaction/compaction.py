@@ -14,7 +14,7 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.node.target import Target
@@ -330,9 +330,9 @@ def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
         return None
     try:
         with FileSource(segment.log) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if len(chunk.table):
-                    return int(chunk.table.max_timestamp[0])
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    return int(chunk.headers.max_timestamp[0])
     except KafkaLogError:
         return None  # reading the records reports it
     return None

@@ -8,8 +8,7 @@ from format.errors import InputError
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.log.read_records import open_wrappers
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 
 
 def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:
@@ -19,17 +18,12 @@ def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | No
     """
     try:
         with FileSource(os.fspath(path)) as source:
-            for with_bodies in (False, True):
-                tables: list[BatchTable] = []
-                damaged_from = None
-                for chunk in batch_chunks(source, with_bodies=with_bodies, check_crc=with_bodies, limits=limits):
-                    if with_bodies:
-                        open_wrappers(chunk, limits=limits)
-                    tables.append(chunk.table)
-                    if chunk.damage is not None and damaged_from is None:
-                        damaged_from = chunk.damage.position
-                if not any(table.is_wrapper.any() for table in tables):
-                    break
-            return tables, damaged_from, None
+            headers = list(header_chunks(source, limits=limits))
+            if any(chunk.headers.is_wrapper.any() for chunk in headers):
+                batches = [(chunk.table, chunk.damage) for chunk in batch_chunks(source, limits=limits)]
+            else:
+                batches = [(chunk.headers.unopened(), chunk.damage) for chunk in headers]
+            damaged_from = next((damage.position for _, damage in batches if damage is not None), None)
+            return [table for table, _ in batches], damaged_from, None
     except InputError as error:
         return [], None, error

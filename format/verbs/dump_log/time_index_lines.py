@@ -19,7 +19,7 @@ from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, T
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, HeaderTable
 from format.log.read_records import record_tables
 from format.node.file_location import location_of_file
 from format.verbs.dump_log.batch_text import BatchFacts
@@ -195,10 +195,10 @@ class _Batches:
     def largest_timestamp(self, facts: BatchFacts) -> int:
         """The largest timestamp of a batch's records, -1 for none; raises KafkaStops if they cannot be read."""
         raw = memoryview(self._log.read_at(facts.position, facts.size_bytes))
-        table = BatchTable(np.array([facts[:-1]], np.int64))
+        headers = HeaderTable(np.array([facts[:-1]], np.int64))
         if facts.magic in (0, 1, 2):
             every = np.ones(1, np.bool_)
-            chunk = BatchChunk(table, raw, facts.position)
+            chunk = BatchChunk(headers=headers, buffer_position=facts.position, table=headers.unopened(), buffer=raw)
             records = list(record_tables(chunk, which=every, limits=self._limits, location=Location(self._log.path)))
             if not any(each.problems for each in records):
                 return max((int(each.timestamp.max()) for each in records if len(each)), default=-1)

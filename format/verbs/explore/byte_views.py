@@ -13,7 +13,7 @@ from format.errors import CorruptDataError, FileChanged, KafkaLogError
 from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import Layout
-from format.log.batch_header import compute_crc_valid, headers_in
+from format.log.batch_header import checked_crcs, headers_in
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
@@ -129,8 +129,8 @@ def _batch_view(place: Place) -> ByteView:
         regions = tuple(regions_of_batch(content, 0, _MOST_RECORDS))
     is_whole = int(table.size_bytes[0]) <= len(content)
     if is_whole:
-        compute_crc_valid(table, memoryview(content), place.position)
-    row = next(batch_rows(table, location_of_file(place.path)))
+        table = table.with_crcs(checked_crcs(table, memoryview(content), place.position))
+    row = next(batch_rows(table.unopened(), location_of_file(place.path)))
     decoded = _shown(BATCH, row, left_out="" if is_whole else "crc_valid")
     return ByteView(content, place.position, regions, decoded, layouts, _cut(place))
 

@@ -27,7 +27,7 @@ from format.log.batch_header import header_tables
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.target import Target
@@ -169,7 +169,7 @@ def _batches(path: Path, start: int) -> list[Place]:
     with FileSource(path) as source:
         position = start
         for table in header_tables(source, start, source.size_bytes):
-            found += [_batch(path, table, row) for row in range(min(len(table), PAGE - len(found)))]
+            found += [_batch(path, table.unopened(), row) for row in range(min(len(table), PAGE - len(found)))]
             position = found[-1].position + found[-1].size_bytes
             if len(found) == PAGE:
                 break
@@ -186,10 +186,10 @@ def _batches(path: Path, start: int) -> list[Place]:
 def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]:
     """Damage, and the batches after it."""
     position, end = start, min(start + _DAMAGE_WINDOW_BYTES, source.size_bytes)
-    for chunk in batch_chunks(source, BatchRange(start, end), with_bodies=False):
-        for row in range(len(chunk.table)):
-            yield _batch(path, chunk.table, row)
-            position = int(chunk.table.end_position[row])
+    for chunk in header_chunks(source, BatchRange(start, end)):
+        for row in range(len(chunk.headers)):
+            yield _batch(path, chunk.headers.unopened(), row)
+            position = int(chunk.headers.end_position[row])
         damage = chunk.damage
         if damage is not None:
             label = f"damage at {damage.position}: {damage.reason}"

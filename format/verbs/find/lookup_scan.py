@@ -14,7 +14,7 @@ from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
+from format.log.walker import HEADER_CHUNK_BYTES, header_chunks
 from format.scan.protocol import LogUnit
 from format.scan.read_log import tail_finding
 
@@ -121,21 +121,19 @@ class HeaderScan:
         is_done = False
         while not is_done:
             is_done = True
-            for chunk in batch_chunks(
-                self._log, BatchRange(position), with_bodies=False, limits=self._limits, chunk_bytes=read_bytes
-            ):
+            for chunk in header_chunks(self._log, BatchRange(position), limits=self._limits, chunk_bytes=read_bytes):
                 if chunk.damage is None:
-                    position = int(chunk.table.end_position[-1])
+                    position = int(chunk.headers.end_position[-1])
                 else:
                     self.is_damaged = True
                     self.findings.append(tail_finding(self._log, chunk, self._unit))
                     if chunk.damage.readable is not None:
                         self.repairable.append((chunk.damage.readable, self.findings[-1]))
                     position = chunk.damage.position + chunk.damage.length
-                if len(chunk.table):
-                    yield chunk.table
+                if len(chunk.headers):
+                    yield chunk.headers.unopened()
                 reads += 1
-                batch_count += len(chunk.table)
+                batch_count += len(chunk.headers)
                 is_dense = position - self.start < _LARGE_BATCH_BYTES * batch_count
                 if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False

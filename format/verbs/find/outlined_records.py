@@ -13,7 +13,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.record_table import RECORD_COLUMN, RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 
 
 def outlined_table(
@@ -23,9 +23,8 @@ def outlined_table(
 
     Raises NotInBundle for unknown offsets, or, ``by_time``, times.
     """
-    chunk = next(batch_chunks(log, batch_range, with_bodies=False, limits=limits))
-    table = chunk.table.rows(slice(0, 1))
-    table.crc_valid[:] = 1
+    headers = next(header_chunks(log, batch_range, limits=limits)).headers.rows(slice(0, 1))
+    table = headers.with_crcs(np.ones(1, np.int8)).unopened()
     found = bundled.outline(batch_range.start) or _from_header(table, bundled, by_time)
     if found is None:
         first, last = int(table.base_offset[0]), table.last_offset_of(0)

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk, BatchRange
+from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.control_records import read_control_records
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
 from format.state.producer_events import Transaction
@@ -75,9 +75,7 @@ def read_stability(
                 needed = bytes_read + source.size_bytes - position
                 if most_bytes is not None and needed > most_bytes:
                     raise TooMuchToRead(needed)
-                for chunk in batch_chunks(
-                    source, BatchRange(position), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
-                ):
+                for chunk in header_chunks(source, BatchRange(position), limits=limits, chunk_bytes=_WINDOW_BYTES):
                     log_end_offset = max(log_end_offset, _feed(state, chunk, source, start, end, limits))
                 bytes_read += source.bytes_read
         except KafkaLogError:
@@ -102,10 +100,10 @@ def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tupl
 
 
 def _feed(
-    state: TransactionState, chunk: BatchChunk, source: FileSource, start: int, end: int | None, limits: Limits
+    state: TransactionState, chunk: HeaderChunk, source: FileSource, start: int, end: int | None, limits: Limits
 ) -> int:
     """Feed the batches from ``start`` to before ``end``; returns the offset after the chunk's last batch."""
-    table = chunk.table
+    table = chunk.headers.unopened()
     if not len(table):
         return 0
     wanted = table.base_offset >= start
@@ -192,10 +190,8 @@ def _end_markers(
         start = (match.location.position or 0) if segment.base_offset == first_segment else 0
         try:
             with FileSource(segment.log) as source:
-                for chunk in batch_chunks(
-                    source, BatchRange(start), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
-                ):
-                    table = chunk.table
+                for chunk in header_chunks(source, BatchRange(start), limits=limits, chunk_bytes=_WINDOW_BYTES):
+                    table = chunk.headers
                     if (table.is_control & (table.producer_id == batch.producer_id)).any():
                         for row, control in sorted(read_control_records(chunk, source, limits).items()):
                             if control.is_end_transaction and table.producer_id[row] == batch.producer_id:

@@ -9,9 +9,10 @@ from format.files import time_index
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchRange
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
+from format.scan.read_log import batches_of
 from format.scan.selection import Selection, start_position
 
 _LAST = Selection(from_offset=2**63 - 1)
@@ -30,11 +31,9 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
     try:
         with FileSource(path) as source:
             start = start_position(last, source, _LAST)
-            for chunk in batch_chunks(
-                source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
-            ):
-                if len(chunk.table):
-                    log_end = max(log_end, int(chunk.table.last_offset[-1]) + 1)
+            for chunk in header_chunks(source, BatchRange(start), limits=limits):
+                if len(chunk.headers):
+                    log_end = max(log_end, int(chunk.headers.last_offset[-1]) + 1)
     except KafkaLogError:
         return None
     return log_end
@@ -53,12 +52,10 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
         try:
             with FileSource(segment.log) as source:
                 start = start_position(segment, source, wanted)
-                for chunk in batch_chunks(
-                    source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
-                ):
-                    later = np.flatnonzero(chunk.table.max_timestamp > at_ms)
+                for chunk in header_chunks(source, BatchRange(start), limits=limits):
+                    later = np.flatnonzero(chunk.headers.max_timestamp > at_ms)
                     if len(later):
-                        return int(chunk.table.base_offset[later[0]])
+                        return int(batches_of(chunk, source, limits).table.base_offset[later[0]])
         except KafkaLogError:
             return None
     return log_end_of(partition, limits)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import msgspec
+import numpy as np
 
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, BatchRange
+from format.log.batch_chunk import BatchRange
+from format.log.batch_table import BatchTable
 from format.log.read_records import wrapper_table
 from format.log.walker import batch_chunks
 from format.scan.drivers import SerialDriver, results_of, with_last_finding
@@ -58,10 +60,13 @@ class TotalsScan(msgspec.Struct, frozen=True):
             for chunk in opened.chunks:
                 found: list[Finding] = []
                 opens_unread = False
-                if is_first and len(chunk.table):
+                table = chunk.headers.unopened()
+                if is_first and len(table):
                     is_first = False
-                    opens_unread = not _open_first_wrapper(opened.source, chunk, location, self.limits, found)
-                impossible = totals.add(chunk.table, location.base_offset)
+                    if table.is_wrapper[0]:
+                        known = _with_first_opened(opened.source, table, location, self.limits, found)
+                        table, opens_unread = (table, True) if known is None else (known, False)
+                impossible = totals.add(table, location.base_offset)
                 if impossible is not None:
                     found.append(_impossible_finding(impossible, location))
                 if opens_unread:
@@ -139,35 +144,24 @@ def _impossible_finding(event: OffsetsImpossible, location: Location) -> Finding
     )
 
 
-def _open_first_wrapper(
-    source: FileSource, chunk: BatchChunk, location: Location, limits: Limits, found: list[Finding]
-) -> bool:
-    """Put the first inner message's offset and timestamp into the first row, where that is a compressed v0/v1 message.
+def _with_first_opened(
+    source: FileSource, table: BatchTable, location: Location, limits: Limits, found: list[Finding]
+) -> BatchTable | None:
+    """The table with its first row opened, a compressed v0/v1 message; None if that cannot be read.
 
-    Returns whether the first row now has its first offset; findings are added to ``found``.
+    Findings are added to ``found``.
     """
-    table = chunk.table
-    if not table.is_wrapper[0]:
-        return True
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
-        return False
+        return None
     if source.bundled is not None and source.bundled.has_only_headers:
-        outline = source.bundled.outline(start)
-        if outline is None or not outline[0]:
-            return False
-        table.base_offset[0] = outline[0][0]
-        table.last_offset_delta[0] = outline[0][-1] - outline[0][0]
-        table.base_timestamp[0] = outline[1][0]
-        return True
-    whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
-    inner = wrapper_table(whole, [0], limits, location)
-    for problem in inner.problems:
-        found.append(finding_of(problem.error, location))
-    if not len(inner):
-        return False
-    first_offset, last_offset = int(inner.offset[0]), int(inner.offset[-1])
-    table.base_offset[0] = first_offset
-    table.last_offset_delta[0] = last_offset - first_offset
-    table.base_timestamp[0] = int(inner.timestamp[0])
-    return True
+        offsets, timestamps = source.bundled.outline(start) or ([], [])
+    else:
+        whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
+        inner = wrapper_table(whole, [0], limits, location)
+        found += [finding_of(problem.error, location) for problem in inner.problems]
+        offsets, timestamps = inner.offset.tolist(), inner.timestamp.tolist()
+    if not offsets:
+        return None
+    firsts, lasts, counts, times = np.array([[offsets[0]], [offsets[-1]], [len(offsets)], [timestamps[0]]], np.int64)
+    return table.with_contents(np.array([0]), firsts, lasts, counts, times)

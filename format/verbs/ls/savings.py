@@ -130,7 +130,7 @@ class SavingsScan(msgspec.Struct, frozen=True):
         """The sums of each chunk by codec."""
         targets = (self.target,)
         warm_up(targets, self.limits)
-        for chunk in opened.chunks:
+        for chunk in opened.batches:
             is_sound = chunk.table.crc_valid == 1
             by_codec: dict[int, Sums] = {}
             for codec in np.unique(chunk.table.codec[is_sound]).tolist():

@@ -205,7 +205,7 @@ class EstimateScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[Sums]:
         """The measurements of each chunk."""
         warm_up(self.targets, self.limits)
-        for chunk in opened.chunks:
+        for chunk in opened.batches:
             sums = Sums.of(self.targets)
             measure(chunk, np.flatnonzero(chunk.table.crc_valid == 1), sums, self.limits)
             yield sums

@@ -12,7 +12,6 @@ from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.log.read_records import open_wrappers
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.sources import WriteSources
 from format.rows.record_rows import Row
@@ -37,8 +36,7 @@ class ExplainScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
         """The rows of each chunk, after findings in it and before the damage behind it."""
         location = opened.log.location
-        for chunk in opened.chunks:
-            open_wrappers(chunk, limits=self.limits)
+        for chunk in opened.batches:
             yield from crc_findings(chunk, opened.log)
             works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
             yield [row for work in works for row in _rows(work, chunk.table, location)]

@@ -23,7 +23,6 @@ from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.read_records import open_wrappers
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
@@ -124,18 +123,13 @@ class RedactingRewriter(Rewriter):
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         redaction = self._redaction_of(location.topic)
         if not self._selection.is_everything:
-            is_kept = is_kept & self._selected(chunk)
+            is_kept = is_kept & self._selection.batches(chunk.table)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
             yield Portion(None, problem.error, problem.batch)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
         yield Portion(_new_batches(made), digest=digest.value())
-
-    def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
-        """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
-        open_wrappers(chunk, limits=self.terms.limits)
-        return self._selection.batches(chunk.table)
 
     def read_back(
         self,

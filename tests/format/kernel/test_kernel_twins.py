@@ -31,9 +31,9 @@ from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGM
 from format.log.batch_chunk import BatchChunk, batch_ranges
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_records
-from format.log.read_records import batch_groups, open_wrappers, record_tables
+from format.log.read_records import batch_groups, record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.rows.row_text import RowText, have_last_offsets
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
@@ -55,6 +55,7 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 #: Modules that use a function which nothing imported above uses.
 for user in (
     "checks.key_placement",
+    "internal_topics.programs",
     "node.live_files",
     "rewriting.compare_records",
     "state.group_records",
@@ -123,15 +124,14 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
     """All that a log comes to, in values that can be compared."""
     source = BytesSource(log)
     seen: list[Any] = [list(batch_ranges(source, chunk_bytes))]
-    for chunk in batch_chunks(source, with_bodies=False, chunk_bytes=chunk_bytes):
-        seen.append(("header", columns_of(chunk.table), chunk.damage))
+    for headers in header_chunks(source, chunk_bytes=chunk_bytes):
+        seen.append(("header", columns_of(headers.headers), headers.damage))
     seen += searched(log)
     chain = OffsetChain()
     chain.start_segment(None, None)
     for chunk in batch_chunks(source, limits=LIMITS, chunk_bytes=chunk_bytes):
         seen.append(shown(chain.feed(chunk.table, WHERE)))
         seen.append(("batch", columns_of(chunk.table), chunk.table.crc_valid.tolist(), chunk.damage))
-        open_wrappers(chunk, limits=LIMITS)
         seen.append(chunk.table.sums)
         seen.append(shown(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**62)))
         everything = np.ones(len(chunk.table), bool)
