@@ -12,7 +12,6 @@ from format.columns import BATCH, RECORD
 from format.errors import InputError
 from format.findings import Finding as _Finding
 from format.io.remote_path import is_remote, path_of
-from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
@@ -31,7 +30,7 @@ from format.verbs.find.find import (
 )
 from format.verbs.find.trace import Match as _Match
 from format.verbs.find.trace import NotFound
-from format.verbs.verify.verify import Level, Verification
+from format.verbs.verify.verify import Level, VerifyTerms
 from format.verbs.verify.verify import verify as verified
 from kafkalog.results import Finding, Lookup, public_finding, public_match
 from kafkalog.rows import Rows
@@ -160,7 +159,7 @@ class Log:
         levels = {each.name.lower(): each for each in Level}
         if level not in levels:
             raise ValueError(f"{level!r} is not one of {', '.join(levels)}")
-        terms = Verification(levels[level], DEFAULT_LIMITS, jobs=1 if self._is_remote else jobs)
+        terms = VerifyTerms(levels[level], jobs=1 if self._is_remote else jobs)
         return map(public_finding, verified(self._target(), terms))
 
     def _rows(self, terms: DumpTerms, columns: Sequence[str] | None, on_damage: str) -> Rows:

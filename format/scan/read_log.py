@@ -234,12 +234,16 @@ def opened_chunks(
 
 def batches_of(chunk: HeaderChunk, source: FileSource, limits: Limits) -> BatchChunk:
     """The batches of a chunk; where only headers were read, compressed v0/v1 messages are read to open them."""
-    if isinstance(chunk, BatchChunk) or source.bundled is not None or not chunk.headers.is_wrapper.any():
-        return known_batches(chunk, source)
-    where = BatchRange(int(chunk.headers.position[0]), int(chunk.headers.end_position[-1]))
-    tables = [whole.table for whole in batch_chunks(source, where, check_crc=False, limits=limits)]
-    table = BatchTable.concatenated(tables)
-    return chunk.with_batches(table) if len(table) == len(chunk.headers) else known_batches(chunk, source)
+    if isinstance(chunk, BatchChunk):
+        return chunk
+    headers, table = chunk.headers, known_batches(chunk, source).table
+    if source.bundled is None and headers.is_wrapper.any():
+        where = BatchRange(int(headers.position[0]), int(headers.end_position[-1]))
+        whole = BatchTable.concatenated(
+            [each.table for each in batch_chunks(source, where, check_crc=False, limits=limits)]
+        )
+        table = whole if len(whole) == len(headers) else table
+    return chunk.with_batches(table.with_crcs(headers.crc_valid))
 
 
 def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = None) -> Iterator[Finding]:

@@ -62,8 +62,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     from format.verbs.bundle.bundle import BundleRun, temporary_directory
     from format.verbs.bundle.names import Names
     from format.verbs.bundle.terms import BundleTerms
-    from format.verbs.verify.compacted_topics import compacted_topics_at
-    from format.verbs.verify.verify import bytes_to_verify
+    from format.verbs.verify.verify import bytes_to_verify, compacted_topics_at
     from format.version import VERSION
     from kafkalog_cli.output import open_output
 

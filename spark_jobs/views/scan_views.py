@@ -29,11 +29,16 @@ from format.verbs.ls.units import ListScan, ListUnit
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
 from format.verbs.txns.txns import Transactions
-from format.verbs.verify.compacted_topics import compacted_topics_at
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan
-from format.verbs.verify.units import Unit as VerifyUnit
-from format.verbs.verify.verify import findings_of_place, verify_nodes
+from format.verbs.verify.verify import (
+    LogDirFiles,
+    LoneFile,
+    PartitionDirectory,
+    VerifyScan,
+    compacted_topics_at,
+    findings_of_place,
+    verify_nodes,
+)
+from format.verbs.verify.verify import Unit as VerifyUnit
 from spark_jobs.schemas import OFFSETS
 from spark_jobs.work.planning import Unit, UnitKind
 
@@ -64,7 +69,7 @@ def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[s
     """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
     targets = [Target(path) for path in paths]
     found = [each for target in targets for each in findings_of_place(target)]
-    found += verify_nodes(targets, Verification())
+    found += verify_nodes(targets)
     return found, compacted_topics_at(targets, DEFAULT_LIMITS)
 
 

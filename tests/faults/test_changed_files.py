@@ -29,7 +29,7 @@ from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import Level, VerifyTerms, verify
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, write_segment
 
@@ -122,11 +122,11 @@ def each_change(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.mark.parametrize("level", [Level.CRC, Level.FULL])
 def test_verify(partition: Path, change: Callable[[Path], object], moment: float, jobs: int, level: Level) -> None:
     changing = Changing(partition, change, moment)
-    terms = Verification(level, jobs=jobs, advance=changing.advance)
-    found = [each for each in verify(partition, terms) if each.code != "index-missing"]
+    verified = verify(partition, VerifyTerms(level, jobs=jobs, advance=changing.advance))
+    found = [each for each in verified if each.code != "index-missing"]
     check_finding(found, partition)
-    assert terms.coverage.segments == 2
-    assert COUNT < terms.coverage.batches <= 2 * COUNT
+    assert verified.coverage.segments == 2
+    assert COUNT < verified.coverage.batches <= 2 * COUNT
 
 
 @each_change

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from format.findings import Finding, Severity
 from format.node.target import Target
-from format.verbs.verify.verify import Verification, opened_for, verify, verify_nodes
+from format.verbs.verify.verify import VerifyTerms, verify_all
 from tests.building import batch
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
@@ -50,10 +50,7 @@ _WRITER = Path(__file__).with_name("LiveWriter.java")
 
 def verified(log_dir: Path) -> list[Finding]:
     """What verify says of a log directory, as the command runs it."""
-    targets = [Target(log_dir)]
-    terms = Verification()
-    with opened_for(targets, terms) as opened:
-        return [*verify(targets[0], opened), *verify_nodes(targets, terms)]
+    return list(verify_all([Target(log_dir)], VerifyTerms()))
 
 
 def copied(log_dir: Path, target: Path, chance: random.Random) -> None:

@@ -28,7 +28,7 @@ from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
 from spark_jobs.views.read_options import parse_options
@@ -47,7 +47,7 @@ VERBS = ("verify", "grep", "dump")
 def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | None = None) -> list[Any]:
     """The rows and findings of a verb on Spark."""
     items: dict[str, Callable[[], Any]] = {
-        "verify": lambda: verify(path, Verification(limits=limits)),
+        "verify": lambda: verify(path, VerifyTerms(limits=limits)),
         "grep": lambda: found_lines([path], Search(Criteria(text_pattern("")), limits=limits)),
         "dump": lambda: dumped_rows(path, DumpTerms(records=True, limits=limits)),
         "ls": lambda: ls(path, ListTerms(segments=True, limits=limits)),
@@ -99,7 +99,7 @@ def test_a_bomb_is_a_finding(spark: Any, log_dir: Path, verb: str) -> None:
     assert len(bombs) == 1
     assert "4096" in bombs[0].message
     if verb == "verify":
-        assert found == list(verify(log_dir, Verification(limits=_LIMITS)))
+        assert found == list(verify(log_dir, VerifyTerms(limits=_LIMITS)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -14,8 +14,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ka
 
 from format.limits import DEFAULT_LIMITS, MIB
 from format.node.target import Target
-from format.verbs.verify.units import VerifyScan, units_of
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs.session import spark_log_path
 from spark_jobs.work.planning import LogPart, plan
 from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in

@@ -29,8 +29,7 @@ from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import Match, NotFound
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, logs_to_search
 from format.verbs.grep.pattern import Pattern
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -188,7 +187,7 @@ def damage_in(scope: Target, advance: Advance) -> list[tuple[Spot, Finding]]:
     ``advance`` gets the bytes that were read, and may raise to end the check.
     """
     found = []
-    for each in verify(scope, Verification(advance=advance)):
+    for each in verify(scope, VerifyTerms(advance=advance)):
         where = each.location
         found.append((Spot(Path(where.path), where.position, where.offset), each))
     return sorted(found, key=lambda each: order_of(each[0].path, each[0].position, scope))

@@ -40,9 +40,7 @@ from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.txns import Transactions
-from format.verbs.verify.compacted_topics import compacted_topics_at
-from format.verbs.verify.terms import Coverage, Verification
-from format.verbs.verify.verify import verify, verify_nodes
+from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
 
 _SHOWN_BYTES = 64
 _MOST_SHOWN_PLACES = 200
@@ -73,22 +71,21 @@ class ReportRun:
         if self.terms.bundles:
             yield from self._bundled_findings(compacted_topics)
             return
-        verification = Verification(
+        terms = VerifyTerms(
             limits=self.terms.limits,
-            coverage=self.coverage,
+            compacted_topics=compacted_topics,
             jobs=self.terms.jobs,
             advance=self.terms.advance,
-            watch=self._survey.see,
-            kept_start=self._survey.kept_start,
-            compacted_topics=compacted_topics,
         )
         for target in self.targets:
             self._survey.begin(partial(_partition_at, target, self.terms))
-            for found in verify(target, verification):
+            verified = verify(target, terms, watch=self._survey.see, kept_start=self._survey.kept_start)
+            for found in verified:
                 self._take(found)
                 yield found
+            self.coverage.add(verified.coverage)
         self._survey.finish()
-        for found in verify_nodes(self.targets, verification):
+        for found in verify_nodes(self.targets, terms):
             self._take(found)
             yield found
 
@@ -117,14 +114,9 @@ class ReportRun:
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
             waiting = FindingsInBundle(list(findings_then(bundle, own)), self._survey)
-            verification = Verification(
-                limits=terms.limits,
-                advance=terms.advance,
-                watch=waiting.see,
-                compacted_topics=compacted_topics,
-            )
+            verify_terms = VerifyTerms(limits=terms.limits, compacted_topics=compacted_topics, advance=terms.advance)
             self._survey.begin(partial(_partition_of, own, terms))
-            for found in findings_now(own, waiting.findings, verification):
+            for found in findings_now(own, waiting.findings, verify_terms, waiting.see):
                 self._take(found)
                 yield found
             self._survey.finish()

@@ -50,7 +50,7 @@ from format.verbs.report.table_events import TableEvents
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.txns import Transactions
-from format.verbs.verify.terms import Coverage
+from format.verbs.verify.verify import Coverage
 from format.wording import counted
 
 #: The tables that are shown unchanged, by the command that writes them.

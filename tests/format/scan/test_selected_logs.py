@@ -24,7 +24,7 @@ from format.verbs.producers.producers import Producers, ProducerTerms
 from format.verbs.retention.retention import Retention, RetentionTerms
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.txns import Transactions
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import Level, VerifyTerms, verify
 from tests.building import batches, write_segment
 from tests.dumping import dump
 
@@ -70,7 +70,7 @@ def transactions(path: Path) -> Iterable[object]:
 
 
 def verified_by_headers(path: Path) -> Iterable[object]:
-    return verify(path, Verification(Level.HEADERS))
+    return verify(path, VerifyTerms(Level.HEADERS))
 
 
 def producers(path: Path) -> Iterable[object]:

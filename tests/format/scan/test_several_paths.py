@@ -17,8 +17,7 @@ from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import Search, found_lines
 from format.verbs.grep.pattern import text_pattern
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import opened_for, verify
+from format.verbs.verify.verify import VerifyTerms, verify_all
 from kafkalog_cli.line_style import line_style
 from tests.building import batches, write_segment
 
@@ -63,10 +62,8 @@ def grepped(paths: list[Path], jobs: int) -> list[object]:
 
 
 def verified(paths: list[Path], jobs: int) -> list[object]:
-    terms, targets = Verification(jobs=jobs), targets_at(paths)
-    with opened_for(targets, terms) as opened:
-        found: list[object] = [each for target in targets for each in verify(target, opened)]
-    return [*found, terms.coverage]
+    found = verify_all(targets_at(paths), VerifyTerms(jobs=jobs))
+    return [*found, found.coverage]
 
 
 @pytest.mark.parametrize("read", [dumped, grepped, verified])
