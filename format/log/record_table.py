@@ -13,7 +13,7 @@ from format.kernel.records import index_headers
 from format.kernel.search import find_other_record
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_table import BatchTable, Column, Int64Column
 
 #: The index of each column of a RecordTable, by name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
@@ -49,58 +49,18 @@ class RecordTable(msgspec.Struct):
     def __len__(self) -> int:
         return len(self.columns)
 
-    @property
-    def batch(self) -> Int64Column:
-        return self.columns[:, _COLUMN["batch"]]
-
-    @property
-    def offset(self) -> Int64Column:
-        return self.columns[:, _COLUMN["offset"]]
-
-    @property
-    def timestamp(self) -> Int64Column:
-        return self.columns[:, _COLUMN["timestamp"]]
-
-    @property
-    def attributes(self) -> Int64Column:
-        """The attributes byte of the record (of the message for v0 and v1)."""
-        return self.columns[:, _COLUMN["attributes"]]
-
-    @property
-    def start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["start"]]
-
-    @property
-    def size_bytes(self) -> Int64Column:
-        """Bytes of the uncompressed record, including its length field."""
-        return self.columns[:, _COLUMN["size_bytes"]]
-
-    @property
-    def key_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["key_start"]]
-
-    @property
-    def key_length(self) -> Int64Column:
-        """-1 for null."""
-        return self.columns[:, _COLUMN["key_length"]]
-
-    @property
-    def value_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["value_start"]]
-
-    @property
-    def value_length(self) -> Int64Column:
-        """-1 for null."""
-        return self.columns[:, _COLUMN["value_length"]]
-
-    @property
-    def headers_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["headers_start"]]
-
-    @property
-    def header_count(self) -> Int64Column:
-        """-1 for a format without headers."""
-        return self.columns[:, _COLUMN["header_count"]]
+    batch = Column(_COLUMN["batch"])
+    offset = Column(_COLUMN["offset"])
+    timestamp = Column(_COLUMN["timestamp"])
+    attributes = Column(_COLUMN["attributes"])  # the byte of the record (of the message for v0 and v1)
+    start = Column(_COLUMN["start"])
+    size_bytes = Column(_COLUMN["size_bytes"])  # of the uncompressed record, its length field included
+    key_start = Column(_COLUMN["key_start"])
+    key_length = Column(_COLUMN["key_length"])  # -1 for null
+    value_start = Column(_COLUMN["value_start"])
+    value_length = Column(_COLUMN["value_length"])  # -1 for null
+    headers_start = Column(_COLUMN["headers_start"])
+    header_count = Column(_COLUMN["header_count"])  # -1 for a format without headers
 
     @property
     def sequence(self) -> Int64Column:
