@@ -283,13 +283,11 @@ class VerifyScan(msgspec.Struct, frozen=True):
         except KafkaLogError:
             return ()  # verifying the unit reports it
 
-    def results(
-        self, unit: Unit, driver: Driver[WalkedChunk], watch: Watch | None = None
-    ) -> Iterator[Finding | Coverage]:
+    def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
         """The findings, and the coverage.
 
-        Beside a running broker only the findings that further readings confirm: each lists and reads all anew, counts
-        nothing, and is not watched.
+        Beside a running broker only the findings that further readings confirm: each lists and reads all anew, with a
+        driver of its own, and counts nothing.
         """
         coverage = Coverage()
         if isinstance(unit, LogDirFiles) and unit.listed is None:
@@ -297,9 +295,9 @@ class VerifyScan(msgspec.Struct, frozen=True):
         if isinstance(unit, Finding):
             yield unit
         elif not _is_live(unit):
-            yield from self._look(unit, driver, coverage, watch)
+            yield from self._look(unit, driver, coverage)
         else:
-            first = list(self._look(unit, driver, coverage, watch))
+            first = list(self._look(unit, driver, coverage))
             location = _location(unit)
 
             def again() -> tuple[list[Finding], None]:
@@ -313,17 +311,11 @@ class VerifyScan(msgspec.Struct, frozen=True):
         yield coverage
 
     def _look(
-        self,
-        unit: LogDirFiles | PartitionDirectory | LoneFile,
-        driver: Driver[WalkedChunk],
-        coverage: Coverage,
-        watch: Watch | None = None,
+        self, unit: LogDirFiles | PartitionDirectory | LoneFile, driver: Driver[WalkedChunk], coverage: Coverage
     ) -> Iterator[Finding]:
-        """The findings of one reading of a unit."""
+        """The findings of one reading of a unit. KRaft snapshots are small files, which do not count as progress."""
         walk, report = self.walk, Report(coverage)
-        small: Driver[WalkedChunk] = SerialDriver(walk)
-        if watch is not None:
-            driver, small = _Watched(driver, watch), _Watched(small, watch)
+        small = SerialDriver(walk)
         if isinstance(unit, LogDirFiles):
             yield from self._log_dir_files(unit.listed or read_log_dir(unit.path), small, report)
         elif isinstance(unit, PartitionDirectory):
@@ -453,21 +445,20 @@ def _findings(
     watch: Watch | None = None,
     kept_start: KeptStart | None = None,
 ) -> Iterator[Finding]:
-    elsewhere = _elsewhere(targets, terms)
+    elsewhere, cluster = _elsewhere(targets, terms), current_cluster()
+    kept_start = kept_start if cluster is None else None
     scan = VerifyScan(terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, elsewhere, kept_start)
-    cluster = current_cluster()
     logs: list[LogUnit] = []
     if cluster is None and terms.jobs > 1 and may_be_shared(terms.walk):
         for target in targets:
             with suppress(KafkaLogError):  # verifying the target reports it
                 logs.extend(logs_to_verify(target, terms.limits))
-    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
+    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
+        driver = opened if watch is None else _Watched(opened, watch)
         for target in targets:
             units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(coverage)
             if cluster is None:
-                items: Iterator[Finding | Coverage] = chain.from_iterable(
-                    scan.results(unit, driver, watch) for unit in units
-                )
+                items: Iterator[Finding | Coverage] = chain.from_iterable(scan.results(unit, driver) for unit in units)
             else:
                 items = cluster.results(scan, units, terms.advance)
             for item in items:
