@@ -52,7 +52,6 @@ FOLDERS = frozenset(
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
         *(
             "format/io/bundles",
-            "format/io/stores",
             "format/state/tiered",
         ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),

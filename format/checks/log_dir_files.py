@@ -14,8 +14,7 @@ from format.files.side_file import problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import LogDir
+from format.node.log_dir import Checkpoints, LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
 from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding

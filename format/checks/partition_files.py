@@ -13,9 +13,8 @@ from format.files import quorum_state
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, Severity, finding, finding_of
 from format.limits import Limits
-from format.node.partition import Partition
+from format.node.partition import Partition, missing_indexes, segment_file_name
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-from format.node.segment import missing_indexes, segment_file_name
 
 
 class _HasProblems(Protocol):

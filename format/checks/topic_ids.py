@@ -9,7 +9,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import partition_metadata
 from format.findings import Finding, finding
-from format.io.remote_path import is_remote, is_there
+from format.io.session import is_remote, is_there
 from format.limits import Limits
 from format.location import Location
 from format.node.log_dir import LogDir

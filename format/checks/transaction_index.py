@@ -19,7 +19,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.node.offsets import PartitionOffsets
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.offset_ranges import Range
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, TransactionBegan, TransactionEnded
 from format.wording import counted_plainly, offset_range

@@ -170,8 +170,8 @@ def known_batches(chunk: HeaderChunk, source: Source | None = None) -> BatchChun
     if isinstance(chunk, BatchChunk):
         return chunk
     table = chunk.headers.unopened()
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    if bundled is None or not bundled.has_only_headers:
+    bundled = source.headers_only if isinstance(source, FileSource) else None
+    if bundled is None:
         return chunk.with_batches(table)
     rows = np.flatnonzero(table.is_wrapper)
     if len(rows):

@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import NotInBundle
-from format.io.bundles.opened import BundledFile
-from format.io.freed_memory import before_read
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, HeadersOnly, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -159,7 +157,7 @@ class _Seen(msgspec.Struct, frozen=True):
         return found
 
 
-def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> None:
+def check_whole(bundled: HeadersOnly | None, chunk: BatchChunk, path: str) -> None:
     """Raise NotInBundle for a batch of which the bundle has only the header."""
     places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
     for position, size_bytes in places:
@@ -168,7 +166,7 @@ def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> No
             raise NotInBundle(message, Location(path, position=position, length=size_bytes))
 
 
-def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
+def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     """The damage that was found at a position, None for none."""
     found = bundled.damage.get(position)
     if found is None:
@@ -245,7 +243,6 @@ def batch_chunks(
     ``offsets`` is None, the file's name limits the possible offsets. Raises the errors of the source.
     """
     start, walker = _walker(source, batch_range, limits, offsets)
-    before_read(walker.end - start)
     return walker.bodies(start, chunk_bytes, check_crc)
 
 
@@ -270,9 +267,8 @@ def _walker(
     read_from = start if batch_range.read_from is None else batch_range.read_from
     repeated = RepeatedBatches(source, read_from, after_offset)
     end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    is_recorded = bundled is not None and bundled.has_only_headers
-    walker = (_RecordedWalker if is_recorded else _Walker)(source, end, limits, offsets, repeated)
+    bundled = source.headers_only if isinstance(source, FileSource) else None
+    walker = (_Walker if bundled is None else _RecordedWalker)(source, end, limits, offsets, repeated)
     walker.bundled = bundled
     walker.last_offset = after_offset
     if read_from == 0 and after_offset is None:
@@ -291,7 +287,7 @@ class _Walker:
         self.limits = limits
         self.last_offset: int | None = None
         self.before_first: int | None = None  # the offset before the base offset in the file's name
-        self.bundled: BundledFile | None = None
+        self.bundled: HeadersOnly | None = None
         self._repeated = repeated
         self._lost_to = -1  # the last offset that was reported as lost
         self._offsets = offsets

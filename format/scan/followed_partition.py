@@ -22,8 +22,7 @@ from format.log.batch_chunk import BatchRange
 from format.log.batch_header import HEADER_BYTES, has_right_crc, header_tables, headers_in
 from format.log.batch_table import HeaderTable
 from format.log.walker import header_chunks
-from format.node.partition import Partition, read_partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment, read_partition
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING, Selection, start_position

@@ -12,7 +12,6 @@ from format import layout
 from format.errors import KafkaLogError, NotInBundle
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io.live_broker import comes_true
-from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
@@ -197,7 +196,7 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
     Raises NotInBundle if the bundle does not contain the result for a CRC.
     """
-    if source.bundled is None or not source.bundled.has_only_headers:
+    if source.headers_only is None:
         yield from batch_chunks(source, batch_range, limits=limits)
         return
     for headers in header_chunks(source, batch_range, limits=limits):
@@ -237,7 +236,7 @@ def batches_of(chunk: HeaderChunk, source: FileSource, limits: Limits) -> BatchC
     if isinstance(chunk, BatchChunk):
         return chunk
     headers, table = chunk.headers, known_batches(chunk, source).table
-    if source.bundled is None and headers.is_wrapper.any():
+    if source.headers_only is None and headers.is_wrapper.any():
         where = BatchRange(int(headers.position[0]), int(headers.end_position[-1]))
         whole = BatchTable.concatenated(
             [each.table for each in batch_chunks(source, where, check_crc=False, limits=limits)]
@@ -319,13 +318,13 @@ def tail_finding(source: FileSource, chunk: HeaderChunk, log: LogUnit) -> Findin
         changed.extend(_change_findings(source, damage, found.location))
         return bool(changed)
 
-    return changed[0] if comes_true(has_changed, path_of(source.path).absolute().parent) else found
+    return changed[0] if comes_true(has_changed, source.place.absolute().parent) else found
 
 
 def _change_findings(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
     """A finding if the present state of the file shows that its end was being written."""
     try:
-        with FileSource(source.path) as again:
+        with FileSource(source.place) as again:
             if again.size_bytes < source.size_bytes:
                 yield finding("file-changed", location, "the file was truncated while it was read")
             elif _is_being_written(again, damage, again.size_bytes > source.size_bytes):

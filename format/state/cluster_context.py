@@ -16,8 +16,7 @@ from format.files import meta_properties, partition_metadata, quorum_state
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind, directory_around
+from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import ClusterImage, PartitionState

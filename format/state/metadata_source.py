@@ -14,10 +14,8 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.location import Location
 from format.log.walker import header_chunks
-from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind, LogDir, log_dir_around
-from format.node.partition import KraftSnapshot, Partition, read_partition
-from format.node.segment import Segment
+from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
 from format.node.target import Target
 
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)

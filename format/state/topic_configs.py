@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.files.java_properties import decode_properties
+from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import (

@@ -13,7 +13,7 @@ import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
-from format.io.file_state import FileState
+from format.io.source import FileState
 from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.read_records import known_batches
 from format.scan.drivers import SerialDriver

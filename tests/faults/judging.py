@@ -8,7 +8,8 @@ from pathlib import Path
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import RowBlock
-from format.verbs.verify.verify import Level, VerifyTerms, verify
+from format.verbs.verify.verify import VerifyTerms, verify
+from format.verbs.verify.walk import Level
 from tests.dumping import dump
 
 #: These logs have no indexes, and no broker looks for one here.

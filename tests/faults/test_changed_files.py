@@ -23,13 +23,14 @@ from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING
 from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
-from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
+from format.verbs.extract.extract import extract, extract_job, extract_sources
 from format.verbs.extract.files import TextFormat
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
+from format.verbs.extract.terms import Extraction
+from format.verbs.grep.grep import Criteria, FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.verify.verify import Level, VerifyTerms, verify
+from format.verbs.verify.verify import VerifyTerms, verify
+from format.verbs.verify.walk import Level
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, write_segment
 

@@ -13,7 +13,7 @@ from format.files import offset_index, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.log.walker import batch_chunks, header_chunks
-from format.verbs.verify.verify import Level
+from format.verbs.verify.walk import Level
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict
 from tests.sources import BytesSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
 from format.findings import Finding
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.verbs.verify.verify import Coverage, PartitionDirectory, Verified, VerifyScan, VerifyTerms
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
@@ -24,14 +24,19 @@ from spark_jobs.work.planning import LogPart
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
-from tests.spark.scanning import scanned
+from tests.spark.scanning import PathOf, scanned
 
 
 def _by_spark(
     *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
 ) -> tuple[list[Finding], Coverage]:
-    runs = [verify_path(path, VerifyTerms(level)) for path in paths]
-    findings = scanned(lambda: (found for run in runs for found in run), range_bytes)
+    runs: list[Verified] = []
+
+    def found(at: PathOf) -> Iterator[Finding]:
+        runs.extend(verify_path(at(path), VerifyTerms(level)) for path in paths)
+        return (found for run in runs for found in run)
+
+    findings = scanned(found, range_bytes)
     return findings, _together(runs)
 
 

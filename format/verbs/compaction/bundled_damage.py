@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from format.findings import Finding, finding
-from format.io.bundles import opened
-from format.io.bundles.opened import BundledFile
-from format.io.source import FileSource
+from format.io.session import is_in_bundle
+from format.io.source import FileSource, HeadersOnly
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.read_records import known_batches
@@ -20,7 +19,8 @@ from format.verbs.compaction.cleaning import CleanedSegment
 
 def are_whole(segments: Sequence[CleanedSegment]) -> bool:
     """Whether the logs are in a bundle with their records, as those of Kafka's own topics are."""
-    return opened.are_opened() and not any(_has_only_headers(each.log) for each in segments)
+    logs = [each.log for each in segments]
+    return any(is_in_bundle(each.path) for each in logs) and not any(map(_has_only_headers, logs))
 
 
 def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: Limits) -> Finding | None:
@@ -28,25 +28,25 @@ def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: 
 
     The cleaner checks no CRCs: a batch with a wrong one stops it only if its records cannot be read.
     """
-    if not opened.are_opened():
+    if not any(is_in_bundle(each.log.path) for each in segments):
         return None
     for segment in segments:
         if segment.next_base_offset <= start or not _has_only_headers(segment.log):
             continue
         with FileSource(segment.log.path) as source:
             for headers in header_chunks(source, limits=limits):
-                chunk = known_batches(headers, source)
-                if source.bundled is not None and (found := _in_chunk(segment.log, source.bundled, chunk, start, end)):
+                chunk, bundled = known_batches(headers, source), source.headers_only
+                if bundled is not None and (found := _in_chunk(segment.log, bundled, chunk, start, end)):
                     return found
     return None
 
 
 def _has_only_headers(log: LogUnit) -> bool:
     with FileSource(log.path) as source:
-        return source.bundled is not None and source.bundled.has_only_headers
+        return source.headers_only is not None
 
 
-def _in_chunk(log: LogUnit, bundled: BundledFile, chunk: BatchChunk, start: int, end: int) -> Finding | None:
+def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int, end: int) -> Finding | None:
     table = chunk.table
     places = table.position
     is_cleaned = (table.last_offset >= start) & (table.base_offset < end)

@@ -15,8 +15,7 @@ from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.walker import header_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
@@ -28,8 +27,14 @@ from format.verbs.compaction.bundled_damage import are_whole, damage_in
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import KnownProducers, known_producers
-from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
-from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
+from format.verbs.retention import (
+    ConfiguredLog,
+    ConfiguredLogScan,
+    configured_logs,
+    log_bytes,
+    modified_ms,
+    read_segment_times,
+)
 from format.wording import counted, listed
 
 _MAP_ENTRY_BYTES = 24

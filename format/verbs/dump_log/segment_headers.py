@@ -11,13 +11,15 @@ from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks, header_chunks
 
 
-def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:
+def header_tables(
+    path: str | os.PathLike[str], limits: Limits
+) -> tuple[list[BatchTable], int | None, InputError | None]:
     """The tables of all batches, the position of the first damage (None for none), and why the file cannot be read.
 
     Wrapped messages are decompressed, since a wrapper's header does not hold its first offset.
     """
     try:
-        with FileSource(os.fspath(path)) as source:
+        with FileSource(path) as source:
             headers = list(header_chunks(source, limits=limits))
             if any(chunk.headers.is_wrapper.any() for chunk in headers):
                 batches = [(chunk.table, chunk.damage) for chunk in batch_chunks(source, limits=limits)]

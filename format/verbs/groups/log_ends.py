@@ -10,8 +10,7 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchRange
 from format.log.walker import header_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.scan.read_log import batches_of
 from format.scan.selection import Selection, start_position
 

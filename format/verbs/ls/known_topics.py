@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from format.io.remote_path import path_of
+from format.io.session import path_of
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.log_dir import directory_around
 from format.node.offsets import MARKS_OF_REPLICAS

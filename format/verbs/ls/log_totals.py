@@ -154,8 +154,8 @@ def _with_first_opened(
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return None
-    if source.bundled is not None and source.bundled.has_only_headers:
-        offsets, timestamps = source.bundled.outline(start) or ([], [])
+    if source.headers_only is not None:
+        offsets, timestamps = source.headers_only.outline(start) or ([], [])
     else:
         whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
         inner = wrapper_table(whole, [0], limits, location)

@@ -22,8 +22,7 @@ from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.directory_sizes import file_size_bytes
-from format.node.segment import Segment, missing_indexes
+from format.node.partition import Segment, file_size_bytes, missing_indexes
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit

@@ -11,10 +11,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from format.io import read_policy
+from format.io.session import is_read_plainly
 from format.log.walker import HEADER_CHUNK_BYTES
-from format.node.live_files import LiveFiles
-from format.node.partition import Partition
+from format.node.partition import LiveFiles, Partition
 from format.scan.progress import Advance
 from format.state.totals import HeaderSums, LogTotals
 
@@ -34,7 +33,7 @@ class SoundLogs:
         self._files = partition.live_files
         self._scan = scan
         self._directory_fd = -1
-        if scan and read_policy.current is None and self._files:
+        if scan and is_read_plainly(partition.path) and self._files:
             with suppress(OSError):
                 self._directory_fd = os.open(partition.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 

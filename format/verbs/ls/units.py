@@ -11,9 +11,8 @@ import msgspec
 from format.findings import Finding
 from format.io.live_broker import settled
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
-from format.node.partition import Partition
+from format.node.log_dir import Checkpoints
+from format.node.partition import Partition, location_of_directory
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit

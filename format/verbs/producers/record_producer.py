@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError
 from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match
 from format.wording import did_you_mean
 
 
@@ -49,12 +48,9 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
             if (partition.topic, partition.number) != (place.topic, place.partition) or partition.mark is not None:
                 continue
             is_there = True
-            try:
-                for item in find_offset(partition, place.offset, visibility_limit=0, limits=limits):
-                    if isinstance(item, Match):
-                        return NO_PRODUCER_ID if item.batch is None else item.batch.producer_id
-            except KafkaLogError:
-                continue  # reading the partition reports it
+            match = find_offset(partition, place.offset, visibility_limit=0, limits=limits).match
+            if match is not None:  # reading the partition reports what cannot be read
+                return NO_PRODUCER_ID if match.batch is None else match.batch.producer_id
     if not is_there:
         name = f"{place.topic}-{place.partition}"
         suggested = did_you_mean(name, sorted(names))

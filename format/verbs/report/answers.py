@@ -52,8 +52,7 @@ from format.verbs.report.metadata_reading import MetadataReading
 from format.verbs.report.survey import Survey, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
-from format.verbs.retention.configured_logs import ConfiguredLog, configured_logs
-from format.verbs.retention.retention import Retention, RetentionTerms
+from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
 from format.verbs.txns.coordinator_records import coordinator_records
 from format.verbs.txns.sentences import sentences as transaction_sentences
 from format.verbs.txns.terms import TransactionTerms
@@ -228,10 +227,9 @@ def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
     if not has_replicas():
         inputs.report.note(["differences between replicas: no partition has two replicas here"])
         return
-    from format.verbs.diff.diff import PartitionResult, diff  # few reports need these
-    from format.verbs.diff.sentence import MissingReplicas
-    from format.verbs.diff.sentence import overview as diff_overview
-    from format.verbs.diff.sentence import sentence as diff_sentence
+    from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff  # few reports need these
+    from format.verbs.diff.diff import overview as diff_overview
+    from format.verbs.diff.diff import sentence as diff_sentence
 
     kinds: list[str] = []
     missing = MissingReplicas()

@@ -16,7 +16,7 @@ from format.columns import (
     TOPIC_USAGE,
 )
 from format.findings import Severity
-from format.node.file_location import location_of_directory
+from format.node.partition import location_of_directory
 from format.rows.finding_rows import finding_row
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.kept_findings import KeptFindings

@@ -13,8 +13,7 @@ from format.columns import FILE_BYTES, LOG_DIR
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind, LogDir, directory_around
+from format.node.log_dir import Checkpoints, Kind, LogDir, directory_around
 from format.node.offsets import unread_heads_words
 from format.node.partition import Partition
 from format.node.target import Target

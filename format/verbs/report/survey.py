@@ -16,7 +16,7 @@ from format.findings import Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.scan.protocol import LogUnit
 from format.state.header_scan import Headers

@@ -13,7 +13,7 @@ from format.columns import TRANSACTION
 from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import MIB
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.target import Target
 from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
 from format.scan.followed_partition import FollowedPartition

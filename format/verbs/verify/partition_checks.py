@@ -36,12 +36,10 @@ from format.location import Location
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_file
+from format.node.log_dir import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
-from format.node.partition import Partition
+from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
-from format.node.segment import Segment
 from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
 from format.scan.drivers import SerialDriver, results_of

@@ -21,18 +21,22 @@ from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.live_broker import is_broker_running, settled
-from format.io.remote_path import is_there
+from format.io.session import is_there, joins_remote_segments
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node import remote_tier
-from format.node.checkpoints import Checkpoints, TopicPartition
-from format.node.file_location import location_of_directory, location_of_file
-from format.node.log_dir import Kind, LogDir, read_log_dir
+from format.node.log_dir import Checkpoints, Kind, LogDir, TopicPartition, read_log_dir
 from format.node.offsets import offsets_of, unread_heads_words
-from format.node.partition import Partition, key_of_directory, parse_partition_dir, read_partition
+from format.node.partition import (
+    Partition,
+    key_of_directory,
+    location_of_directory,
+    location_of_file,
+    parse_partition_dir,
+    read_partition,
+)
 from format.node.target import Target, nothing_to_read, target_at
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.drivers import SerialDriver, may_be_shared, open_driver, size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
@@ -239,7 +243,7 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
         yield LoneFile(target.path, target.kind)
         return
     yield from target.link_findings()
-    is_kept = current_cluster() is None  # there may be very many for one process
+    is_kept = cluster_of(target.path) is None  # there may be very many for one process
     for log_dir in target.log_dirs:
         # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
         checkpoints = log_dir.checkpoints(limits)
@@ -445,20 +449,21 @@ def _findings(
     watch: Watch | None = None,
     kept_start: KeptStart | None = None,
 ) -> Iterator[Finding]:
-    elsewhere, cluster = _elsewhere(targets, terms), current_cluster()
-    kept_start = kept_start if cluster is None else None
-    scan = VerifyScan(terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, elsewhere, kept_start)
+    scan = VerifyScan(
+        terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, _elsewhere(targets, terms)
+    )
+    here, clusters = replace(scan, kept_start=kept_start), [cluster_of(target.path) for target in targets]
     logs: list[LogUnit] = []
-    if cluster is None and terms.jobs > 1 and may_be_shared(terms.walk):
+    if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
         for target in targets:
             with suppress(KafkaLogError):  # verifying the target reports it
                 logs.extend(logs_to_verify(target, terms.limits))
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
         driver = opened if watch is None else _Watched(opened, watch)
-        for target in targets:
-            units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(coverage)
+        for target, cluster in zip(targets, clusters, strict=True):
+            units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(target, coverage)
             if cluster is None:
-                items: Iterator[Finding | Coverage] = chain.from_iterable(scan.results(unit, driver) for unit in units)
+                items: Iterator[Finding | Coverage] = chain.from_iterable(here.results(unit, driver) for unit in units)
             else:
                 items = cluster.results(scan, units, terms.advance)
             for item in items:
@@ -473,7 +478,8 @@ def _findings(
 class _Counts:
     """Counts the findings ``log-head-remote`` of a target if the remote part of tiered logs was not asked for."""
 
-    def __init__(self, coverage: Coverage) -> None:
+    def __init__(self, target: Target, coverage: Coverage) -> None:
+        self._joins_remote = joins_remote_segments(target.path)
         self._coverage = coverage
         self._lost: set[tuple[str, int]] = set()  # logs whose heads are lost, as the metadata log shows before
 
@@ -483,9 +489,8 @@ class _Counts:
             self._lost.add((found.location.path, found.lost_offsets[0]))
         if found.code != "log-head-remote" or (found.location.path, found.location.offset) in self._lost:
             return found.code == "log-head-remote"
-        if remote_tier.current is None:
-            self._coverage.remote_heads += 1
-        return remote_tier.current is None
+        self._coverage.remote_heads += not self._joins_remote
+        return not self._joins_remote
 
 
 def _elsewhere(targets: Iterable[Target], terms: VerifyTerms) -> dict[Path, frozenset[tuple[str, int]]]:

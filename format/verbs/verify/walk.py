@@ -232,7 +232,7 @@ def _markers(source: FileSource, chunk: BatchChunk, limits: Limits) -> dict[int,
     A bundle that has only the headers of a log has its control batches whole: they are read from the source.
     """
     is_sound = chunk.table.crc_valid != 0
-    if source.bundled is None or not source.bundled.has_only_headers:
+    if source.headers_only is None:
         return {} if chunk.buffer is None else first_control_records(chunk, is_sound, limits)
     sound_row = np.cumsum(is_sound) - 1
     found = read_control_records(chunk, source, limits)

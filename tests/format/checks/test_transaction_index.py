@@ -11,7 +11,7 @@ from format.files import transaction_index
 from format.layout import TRANSACTION_INDEX_SUFFIX
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.state.producers import ProducerState
 from tests.format.state.tables import table_of
 from tests.format.state.test_producers import ABORT, data, marker
