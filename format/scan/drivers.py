@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -19,7 +18,7 @@ from format.io.source import FileSource, check_unchanged
 from format.limits import MIB
 from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.walker import header_chunks
-from format.scan.cluster import cluster_of
+from format.scan.cluster import cluster_for
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import Cost, Driver, LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
 
@@ -173,24 +172,17 @@ def scan_logs(
     all of them. Raises WorkerDied, and the errors of iterating over ``logs``, after the results of the logs before
     them.
     """
-    listing = _Listing(logs)
-    rest = iter(listing)
-    ahead: list[LogUnit | Finding] = []  # up to the first log
-    for each in rest:
-        ahead.append(each)
-        if isinstance(each, LogUnit):
-            break
-    first = ahead[-1] if ahead else None
-    cluster = None if may_stop or not isinstance(first, LogUnit) else cluster_of(first.path)
-    if cluster is not None:
-        yield from cluster.results(LogByLog(scan), chain(ahead, rest), advance)
+    listing, by_log = _Listing(logs), LogByLog(scan)
+    cluster, units = cluster_for(by_log, listing)
+    if cluster is not None and not may_stop:
+        yield from cluster.results(by_log, units, advance)
     elif jobs > 1 and may_be_shared(scan):
-        listed = [*ahead, *rest]
+        listed = list(units)
         with open_driver(scan, [log for log in listed if isinstance(log, LogUnit)], jobs, advance) as driver:
             yield from _results(scan, listed, driver)
     else:
         with SerialDriver(scan, advance) as serial:
-            yield from _results(scan, chain(ahead, rest), serial)
+            yield from _results(scan, units, serial)
     listing.raise_error()
 
 

@@ -56,7 +56,6 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 for user in (
     "checks.key_placement",
     "internal_topics.programs",
-    "node.live_files",
     "rewriting.compare_records",
     "state.group_records",
     "state.totals",
