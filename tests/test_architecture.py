@@ -46,14 +46,9 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
-        "format/columns",
-        "format/rewriting/publishing",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
-        *(
-            "format/io/bundles",
-            "format/state/tiered",
-        ),
+        *("format/io/bundles",),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }
 )
@@ -403,9 +398,9 @@ def test_layers_are_distinguished() -> None:
         "format.files.offset_index",
         "format.node.log_dir",
         "format.scan.selection",
-        "format.state.totals",
-        "format.checks.offset_chain",
-        "format.rewriting.publishing.publication",
+        "format.state.log_headers",
+        "format.checks.batches",
+        "format.rewriting.publication",
         "format.verbs.ls.ls",
     )
     assert [list(LAYERS)[layer_of(name)] for name in names] == list(LAYERS)

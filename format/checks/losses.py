@@ -32,13 +32,13 @@ _STEP_WITHOUT_CLEAN_STOP = (
 )
 
 
-def judged_at_end(found: Finding, offsets: PartitionOffsets) -> Finding:
+def judged_at_end(found: Finding, offsets: PartitionOffsets | None) -> Finding:
     """A finding about a file that ends elsewhere than the log, as a warning unless the broker runs or stopped cleanly.
 
     A broker appends to the log first, so that no other file is ahead of it. But a crash of the host may lose what was
     not flushed, and in a copy of a running broker's files the one that was copied later is the newer one.
     """
-    if offsets.is_clean_shutdown or offsets.is_broker_running:
+    if offsets is None or offsets.is_clean_shutdown or offsets.is_broker_running:
         return found
     message = (
         f"{found.message}; a crash leaves this, and so does copying the files of a running broker: without a "

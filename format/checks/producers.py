@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from format.checks.batches import OffsetChain
 from format.checks.losses import CauseAccount
-from format.checks.offset_chain import OffsetChain
 from format.findings import Cause, Certainty, Finding, Judgement, finding
 from format.location import Location
-from format.state.producer_events import (
+from format.state.producers import (
     MarkerOrphaned,
     NoEndMarker,
     ProducerEpochFell,
     ProducerEvent,
+    ProducerState,
     SequenceBroke,
     TransactionEnded,
     TransactionLeft,
 )
-from format.state.producers import ProducerState
 from format.timestamps import iso_time
 
 _SEE_THE_CAUSE = "Nothing for this finding: see the damage that caused it."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -33,38 +34,37 @@ MARKS = {
 }
 
 
-def surroundings_findings(partition: Partition) -> Generator[Finding, None, list[str]]:
-    """Findings about entries of the directory other than live segments; returns the notes for ls."""
-    notes = []
+def surroundings_findings(partition: Partition) -> Iterator[Finding]:
+    """Findings about entries of the directory other than live segments."""
     if partition.mark is not None:
         yield finding("partition-dir-marked", partition.location(), f"the directory is {MARKS[partition.mark]}")
-    if not partition.segment_count:
-        notes.append("no segments")
-    kraft = [each for each in partition.kraft_snapshots if each.leftover is None]
-    if kraft:
-        latest = max(each.end_offset for each in kraft)
-        notes.append(f"{counted_plainly(len(kraft), 'snapshot')}, the latest at {latest}")
-    counts: dict[str, int] = {}
     for segment in partition.leftovers:
-        counts[segment.leftover or ""] = counts.get(segment.leftover or "", 0) + 1
         yield _group_finding("segment-leftover", partition, segment, f"left behind as .{segment.leftover}")
     for snapshot in partition.kraft_snapshots:
         if snapshot.leftover is not None:
-            counts[snapshot.leftover] = counts.get(snapshot.leftover, 0) + 1
             message = f"a KRaft snapshot left behind as .{snapshot.leftover}"
             yield finding("segment-leftover", partition.location(snapshot.path, snapshot.end_offset), message)
-    notes += [f"{count} left as .{mark}" for mark, count in counts.items()]
     unread_logs = partition.unread_logs
     for segment in partition.orphans:
-        if segment.base_offset in unread_logs:
-            continue
-        yield _group_finding("index-orphan", partition, segment, "but there is no .log")
-    if partition.orphans:
-        notes.append(f"{counted_plainly(len(partition.orphans), 'base offset')} without .log")
+        if segment.base_offset not in unread_logs:
+            yield _group_finding("index-orphan", partition, segment, "but there is no .log")
     for path in partition.unexpected:
         yield unexpected_finding(path, partition.location(path))
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))
+
+
+def surroundings_notes(partition: Partition) -> list[str]:
+    """The notes of ls about the same entries."""
+    notes = [] if partition.segment_count else ["no segments"]
+    kraft = [each.end_offset for each in partition.kraft_snapshots if each.leftover is None]
+    if kraft:
+        notes.append(f"{counted_plainly(len(kraft), 'snapshot')}, the latest at {max(kraft)}")
+    marks = [each.leftover for each in partition.leftovers] + [each.leftover for each in partition.kraft_snapshots]
+    leftovers = Counter(each for each in marks if each is not None)
+    notes += [f"{count} left as .{mark}" for mark, count in leftovers.items()]
+    if partition.orphans:
+        notes.append(f"{counted_plainly(len(partition.orphans), 'base offset')} without .log")
     if partition.unexpected:
         notes.append(unexpected_note(partition.unexpected))
     return notes

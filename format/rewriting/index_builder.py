@@ -26,8 +26,7 @@ from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.partition import Partition, Segment
-from format.state.producer_events import TransactionEnded
-from format.state.producers import ProducerState
+from format.state.producers import ProducerState, TransactionEnded
 
 DEFAULT_INTERVAL_BYTES = 4096
 

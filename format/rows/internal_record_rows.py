@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding, finding_of
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.decoded import Decoded
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
+from format.internal_topics.reader import Decoded
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
 from format.log.control_records import decode_control_record
@@ -39,18 +40,30 @@ def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
             yield item
             continue
         decoder = decoder_of(item.location)
-        records = item.records
-        if decoder is None and (records is None or not records.batches.is_control[records.batch].any()):
-            yield item
-            continue
-        yield from _decoded_blocks(item, item.location, decoder)
+        for block, is_control in _control_apart(item):
+            if decoder is None and not is_control:
+                yield block
+            else:
+                yield from _decoded_blocks(block, item.location, decoder)
+
+
+def _control_apart(block: RowBlock) -> Iterator[tuple[RowBlock, bool]]:
+    """A block in parts with only control records or none, so that only the former need be decoded."""
+    records = block.records
+    is_control = None if records is None else records.batches.is_control[records.batch]
+    if records is None or is_control is None or not is_control.any() or is_control.all():
+        yield block, is_control is not None and bool(is_control.any())
+        return
+    edges = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), len(records)]
+    for start, stop in pairwise(edges):
+        yield block.part(slice(start, stop)), bool(is_control[start])
 
 
 def decoder_of(location: Location) -> Decoder | None:
     """The decoder of a log's topic; snapshots of the metadata log may be outside of a topic's directory."""
     if PurePath(location.path).name.endswith(CHECKPOINT_SUFFIX):
         return decoder_for(CLUSTER_METADATA_TOPIC)
-    return None if location.topic is None else decoder_for(location.topic)
+    return decoder_for(location.topic) if location.topic in INTERNAL_TOPICS else None
 
 
 def _decoded_blocks(block: RowBlock, location: Location, decoder: Decoder | None) -> Iterator[Item]:

@@ -6,7 +6,7 @@ Source: image MetadataDelta, TopicDelta, ClusterDelta, ConfigurationsDelta, meta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,27 @@ _BROKER_CHANGES = {
     "UNFENCE_BROKER_RECORD": "id",
     "BROKER_REGISTRATION_CHANGE_RECORD": "brokerId",
 }
+#: Records that are kept as they are, and those that remove one again: the field of the image, and that with the key.
+_KEPT = {
+    "REGISTER_BROKER_RECORD": ("brokers", "brokerId"),
+    "REGISTER_CONTROLLER_RECORD": ("controllers", "controllerId"),
+    "ACCESS_CONTROL_ENTRY_RECORD": ("acls", "id"),
+}
+_DROPPED = {
+    "UNREGISTER_BROKER_RECORD": ("brokers", "brokerId"),
+    "UNREGISTER_CONTROLLER_RECORD": ("controllers", "controllerId"),
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": ("acls", "id"),
+    "REMOVE_DELEGATION_TOKEN_RECORD": ("tokens", "tokenId"),
+}
+_LISTS = {
+    "replicas": "replicas",
+    "isr": "isr",
+    "adding_replicas": "addingReplicas",
+    "removing_replicas": "removingReplicas",
+    "directories": "directories",
+    "eligible_leader_replicas": "eligibleLeaderReplicas",
+    "last_known_elr": "lastKnownElr",
+}
 _NO_LEADER_CHANGE = -2
 _RECOVERED, _NO_RECOVERY_CHANGE = 0, -1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -26,6 +47,8 @@ Replicas = tuple[int, ...]
 PartitionKey = tuple[str, int]
 ConfigResource = tuple[int, str]
 QuotaEntity = tuple[tuple[str, str | None], ...]
+_KeyT = TypeVar("_KeyT")
+_ValueT = TypeVar("_ValueT")
 
 
 class BrokenImage(Exception):
@@ -125,6 +148,18 @@ class ClusterImage(msgspec.Struct):
         """Take one record; those of other types change nothing. Raises BrokenImage."""
         if record_type in _BROKER_CHANGES:
             self._change_broker(record_type, data)
+        elif record_type in _KEPT:
+            name, key = _KEPT[record_type]
+            getattr(self, name)[data[key]] = dict(data)
+        elif record_type in _DROPPED:
+            name, key = _DROPPED[record_type]
+            getattr(self, name).pop(data[key], None)
+        elif record_type == "USER_SCRAM_CREDENTIAL_RECORD":
+            self.scram_users[data["name"], data["mechanism"]] = data["iterations"]
+        elif record_type == "REMOVE_USER_SCRAM_CREDENTIAL_RECORD":
+            self.scram_users.pop((data["name"], data["mechanism"]), None)
+        elif record_type == "PRODUCER_IDS_RECORD":
+            self.next_producer_id = data["nextProducerId"]
         elif record_type in _APPLIED:
             _APPLIED[record_type](self, data)
 
@@ -153,17 +188,11 @@ class ClusterImage(msgspec.Struct):
 
     def _create_partition(self, data: dict[str, Any]) -> None:
         self.partitions[data["topicId"], data["partitionId"]] = PartitionState(
-            replicas=tuple(data["replicas"]),
-            isr=tuple(data["isr"]),
             leader=data["leader"],
             leader_epoch=data["leaderEpoch"],
             partition_epoch=data["partitionEpoch"],
             is_recovering=data.get("leaderRecoveryState", _RECOVERED) != _RECOVERED,
-            adding_replicas=tuple(data["addingReplicas"]),
-            removing_replicas=tuple(data["removingReplicas"]),
-            directories=tuple(data.get("directories") or ()),
-            eligible_leader_replicas=_tuple_or_none(data.get("eligibleLeaderReplicas")),
-            last_known_elr=_tuple_or_none(data.get("lastKnownElr")),
+            **_lists_of(data),
         )
 
     def _change_partition(self, data: dict[str, Any]) -> None:
@@ -171,20 +200,7 @@ class ClusterImage(msgspec.Struct):
         state = self.partitions.get(key)
         if state is None:
             raise BrokenImage(f"Tried to create partition {key[0]}:{key[1]}")
-        lists = {
-            "replicas": "replicas",
-            "isr": "isr",
-            "adding_replicas": "addingReplicas",
-            "removing_replicas": "removingReplicas",
-            "directories": "directories",
-            "eligible_leader_replicas": "eligibleLeaderReplicas",
-            "last_known_elr": "lastKnownElr",
-        }
-        changed: dict[str, Any] = {
-            name: tuple(data[record_field])
-            for name, record_field in lists.items()
-            if data.get(record_field) is not None
-        }
+        changed = _lists_of(data)
         leader = data.get("leader", _NO_LEADER_CHANGE)
         if leader != _NO_LEADER_CHANGE:
             changed |= {"leader": leader, "leader_epoch": state.leader_epoch + 1}
@@ -206,12 +222,6 @@ class ClusterImage(msgspec.Struct):
                     last_known_elr=(),
                 )
 
-    def _register_broker(self, data: dict[str, Any]) -> None:
-        self.brokers[data["brokerId"]] = dict(data)
-
-    def _unregister_broker(self, data: dict[str, Any]) -> None:
-        self.brokers.pop(data["brokerId"], None)
-
     def _change_broker(self, record_type: str, data: dict[str, Any]) -> None:
         number = data[_BROKER_CHANGES[record_type]]
         if number not in self.brokers:
@@ -230,21 +240,8 @@ class ClusterImage(msgspec.Struct):
             if data.get("cordonedLogDirs") is not None:
                 broker["cordonedLogDirs"] = data["cordonedLogDirs"]
 
-    def _register_controller(self, data: dict[str, Any]) -> None:
-        self.controllers[data["controllerId"]] = dict(data)
-
-    def _unregister_controller(self, data: dict[str, Any]) -> None:
-        self.controllers.pop(data["controllerId"], None)
-
     def _set_config(self, data: dict[str, Any]) -> None:
-        resource = data["resourceType"], data["resourceName"]
-        configs = self.configs.setdefault(resource, {})
-        if data["value"] is None:
-            configs.pop(data["name"], None)
-        else:
-            configs[data["name"]] = data["value"]
-        if not configs:
-            del self.configs[resource]
+        _set_in(self.configs, (data["resourceType"], data["resourceName"]), data["name"], data["value"])
 
     def _set_feature(self, data: dict[str, Any]) -> None:
         if data["featureLevel"]:
@@ -253,35 +250,21 @@ class ClusterImage(msgspec.Struct):
             self.features.pop(data["name"], None)
 
     def _set_quota(self, data: dict[str, Any]) -> None:
-        entity = quota_entity(data)
-        quotas = self.quotas.setdefault(entity, {})
-        if data["remove"]:
-            quotas.pop(data["key"], None)
-        else:
-            quotas[data["key"]] = data["value"]
-        if not quotas:
-            del self.quotas[entity]
-
-    def _add_acl(self, data: dict[str, Any]) -> None:
-        self.acls[data["id"]] = dict(data)
-
-    def _remove_acl(self, data: dict[str, Any]) -> None:
-        self.acls.pop(data["id"], None)
-
-    def _set_scram(self, data: dict[str, Any]) -> None:
-        self.scram_users[data["name"], data["mechanism"]] = data["iterations"]
-
-    def _remove_scram(self, data: dict[str, Any]) -> None:
-        self.scram_users.pop((data["name"], data["mechanism"]), None)
+        _set_in(self.quotas, quota_entity(data), data["key"], None if data["remove"] else data["value"])
 
     def _set_token(self, data: dict[str, Any]) -> None:
         self.tokens[data["tokenId"]] = {name: value for name, value in data.items() if name != "tokenId"}
 
-    def _remove_token(self, data: dict[str, Any]) -> None:
-        self.tokens.pop(data["tokenId"], None)
 
-    def _set_producer_ids(self, data: dict[str, Any]) -> None:
-        self.next_producer_id = data["nextProducerId"]
+def _set_in(table: dict[_KeyT, dict[str, _ValueT]], key: _KeyT, name: str, value: _ValueT | None) -> None:
+    """Set one of the values that a key has, or remove it (None); a key without values goes."""
+    values = table.setdefault(key, {})
+    if value is None:
+        values.pop(name, None)
+    else:
+        values[name] = value
+    if not values:
+        del table[key]
 
 
 def quota_entity(data: dict[str, Any]) -> QuotaEntity:
@@ -289,8 +272,9 @@ def quota_entity(data: dict[str, Any]) -> QuotaEntity:
     return tuple(sorted((each["entityType"], each["entityName"]) for each in data["entity"]))
 
 
-def _tuple_or_none(values: list[int] | None) -> Replicas | None:
-    return None if values is None else tuple(values)
+def _lists_of(data: dict[str, Any]) -> dict[str, Any]:
+    """The lists of a partition record by their names here, those that it has."""
+    return {name: tuple(data[field]) for name, field in _LISTS.items() if data.get(field) is not None}
 
 
 _APPLIED = {
@@ -299,18 +283,8 @@ _APPLIED = {
     "PARTITION_RECORD": ClusterImage._create_partition,
     "PARTITION_CHANGE_RECORD": ClusterImage._change_partition,
     "CLEAR_ELR_RECORD": ClusterImage._clear_elr,
-    "REGISTER_BROKER_RECORD": ClusterImage._register_broker,
-    "UNREGISTER_BROKER_RECORD": ClusterImage._unregister_broker,
-    "REGISTER_CONTROLLER_RECORD": ClusterImage._register_controller,
-    "UNREGISTER_CONTROLLER_RECORD": ClusterImage._unregister_controller,
     "CONFIG_RECORD": ClusterImage._set_config,
     "FEATURE_LEVEL_RECORD": ClusterImage._set_feature,
     "CLIENT_QUOTA_RECORD": ClusterImage._set_quota,
-    "ACCESS_CONTROL_ENTRY_RECORD": ClusterImage._add_acl,
-    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": ClusterImage._remove_acl,
-    "USER_SCRAM_CREDENTIAL_RECORD": ClusterImage._set_scram,
-    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": ClusterImage._remove_scram,
     "DELEGATION_TOKEN_RECORD": ClusterImage._set_token,
-    "REMOVE_DELEGATION_TOKEN_RECORD": ClusterImage._remove_token,
-    "PRODUCER_IDS_RECORD": ClusterImage._set_producer_ids,
 }

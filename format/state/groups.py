@@ -6,19 +6,364 @@ about 80 bytes for each key in columns, and as much for the metadata of a commit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format import layout
+from format.kernel.distinct import number_rows, number_strings, place_rows
+from format.kernel.group_records import SHARE_STATE_TYPES, read_group_records
+from format.kernel.tables import GROUP_COLUMNS
 from format.log.batch_table import Int64Column
-from format.state.distinct import DistinctRows
-from format.state.group_records import TOTAL_COLUMNS, VALUE, GroupRecords, Values
+from format.log.record_table import RecordTable
+
+#: Another one for each process, so that no log can be made whose names all have the same hash.
+_SEED = int.from_bytes(os.urandom(4), "big")
+_LEAST_ROOM = 1024
+#: How many slots there are at least for each number.
+_LEAST_SLOTS_EACH = 1.4
+
+
+def distinct_strings(buffer: memoryview, spans: Int64Column) -> tuple[Int64Column, Int64Column]:
+    """The number of each string of ``spans`` (starts and lengths), and the row where each number is first.
+
+    Equal strings have equal numbers, counted from 0 in order of first occurrence; a negative length has the number -1.
+    """
+    numbers = np.empty(len(spans), np.int64)
+    firsts = np.empty(len(spans), np.int64)
+    spans = np.ascontiguousarray(spans)
+    slots = _empty_slots(len(spans))
+    count = number_strings(buffer, memoryview(spans), _SEED, memoryview(slots), memoryview(firsts), memoryview(numbers))
+    return numbers, firsts[:count]
+
+
+class DistinctRows:
+    """Rows of integers that have numbers, counted from 0 in order of first occurrence; grows."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._known = np.empty((_LEAST_ROOM, width), np.int64)
+        self._slots = _empty_slots(_LEAST_ROOM)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def rows(self) -> Int64Column:
+        """The row of each number; valid until more rows are numbered."""
+        return self._known[: self._count]
+
+    def complete(self) -> None:
+        """Free what is needed only to number more rows."""
+        self._slots = _empty_slots(0)
+        self._known.resize((self._count, self._width), refcheck=False)
+
+    def numbers_of(self, rows: Int64Column) -> Int64Column:
+        """The number of each row; those that are new get the next ones."""
+        self._make_room(self._count + len(rows))
+        numbers = np.empty(len(rows), np.int64)
+        self._count = number_rows(
+            memoryview(np.ascontiguousarray(rows)),
+            self._width,
+            _SEED,
+            memoryview(self._slots),
+            memoryview(self._known),
+            self._count,
+            memoryview(numbers),
+        )
+        return numbers
+
+    def _make_room(self, needed: int) -> None:
+        if needed <= len(self._known):
+            return
+        # In place, so that there are never two of them: the memory of a large array moves without a copy.
+        self._known.resize((needed + needed // 8, self._width), refcheck=False)
+        if len(self._slots) < _LEAST_SLOTS_EACH * len(self._known):
+            del self._slots
+            self._slots = _empty_slots(len(self._known))
+            place_rows(memoryview(self._known), self._count, self._width, _SEED, memoryview(self._slots))
+
+
+def _empty_slots(numbers: int) -> NDArray[np.int64]:
+    return np.full(1 << int(_LEAST_SLOTS_EACH * max(numbers, 1)).bit_length(), -1, np.int64)
+
+
+#: The topics of group coordinators, each with the first of its record types.
+COORDINATOR_TOPICS = {"__consumer_offsets": 0, "__share_group_state": SHARE_STATE_TYPES}
+
+OFFSET_COMMIT = 1
+#: A share-partition has two keys here: its start offset, and the rest. An update may leave the start offset as it is.
+SHARE_START, SHARE_DELIVERED = SHARE_STATE_TYPES, SHARE_STATE_TYPES + 1
+
+_FACT = {name: number for number, name in enumerate(GROUP_COLUMNS)}
+#: Columns of ``GroupRecords.values``; ``key`` is a row of ``keys``.
+VALUE_COLUMNS = (
+    "key",
+    "record_offset",
+    "position",
+    "number",
+    "detail",
+    "timestamp",
+    "expire_timestamp",
+    "is_tombstone",
+    "producer_id",  # of a transaction that is open at the end of the table, or of any in the history; else -1
+    "outcome",
+)
+VALUE = {name: number for number, name in enumerate(VALUE_COLUMNS)}
+#: Columns of ``GroupRecords.totals``; ``name`` is a number in ``names``.
+TOTAL_COLUMNS = ("name", "record_count", "size_bytes", "commit_count", "first_commit", "last_commit")
+_MAX_INT64 = np.iinfo(np.int64).max
+
+
+class Outcome(IntEnum):
+    """The outcome of a commit, according to the records up to the end of a table."""
+
+    PLAIN = 0  # outside of transactions
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+
+
+class Values(msgspec.Struct, frozen=True):
+    """Values of keys: ``columns`` is int64 with VALUE_COLUMNS; ``texts`` has those that are not empty, by row."""
+
+    columns: Int64Column
+    texts: dict[int, bytes]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def column(self, name: str) -> Int64Column:
+        return self.columns[:, VALUE[name]]
+
+    @classmethod
+    def none(cls) -> Values:
+        return cls(np.empty((0, len(VALUE_COLUMNS)), np.int64), {})
+
+
+class GroupRecords(msgspec.Struct, frozen=True):
+    """The changes of groups in one record table; small, and made of columns.
+
+    ``keys`` are rows of a group, a second name (both numbers in ``names``, -1 for none) and the record type times 2^32
+    plus the partition. ``latest`` has the last value of each key, ``pending`` the last of each key and transaction that
+    is open at the end, ``ended`` the first marker of each producer, and ``history``, if wanted, every commit.
+    """
+
+    names: list[bytes]
+    keys: Int64Column
+    latest: Values
+    totals: Int64Column
+    pending: Values = msgspec.field(default_factory=Values.none)
+    ended: tuple[tuple[int, bool], ...] = ()
+    history: Values | None = None
+    last_timestamp: int = layout.NO_TIMESTAMP
+
+
+def read_groups(
+    table: RecordTable, topic: str, *, until: int | None = None, with_history: bool = False
+) -> GroupRecords | None:
+    """Reduce the records of a table of one of COORDINATOR_TOPICS; None if it has none.
+
+    ``until`` leaves out records with a later timestamp, markers too.
+    """
+    keep = None if until is None else table.timestamp <= until
+    is_control = _of_records(table.batches.is_control, table)
+    markers = _Markers.of(table, is_control if keep is None else is_control & keep)
+    if keep is not None or is_control.any():
+        table = table.rows(~is_control if keep is None else ~is_control & keep)
+    if not len(table) and not len(markers.offset):
+        return None
+    return _Reduction(table, topic, markers).result(with_history)
+
+
+class _Markers(msgspec.Struct, frozen=True):
+    """The ends of transactions in a table, in log order."""
+
+    producer_id: Int64Column
+    offset: Int64Column
+    is_commit: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, table: RecordTable, is_control: NDArray[np.bool_]) -> _Markers:
+        rows = np.flatnonzero(is_control & (table.key_length >= layout.CONTROL_KEY.size_bytes))
+        source = np.frombuffer(table.buffer, np.uint8) if len(rows) else np.empty(0, np.uint8)
+        at = table.key_start[rows] + layout.CONTROL_KEY.offset_of("type")
+        number = source[at].astype(np.int64) << 8 | source[at + 1] if len(rows) else np.empty(0, np.int64)
+        is_commit = number == layout.CONTROL_TYPES.index("COMMIT")
+        rows_of_ends = is_commit | (number == layout.CONTROL_TYPES.index("ABORT"))
+        rows, is_commit = rows[rows_of_ends], is_commit[rows_of_ends]
+        return cls(table.batches.producer_id[table.batch[rows]], table.offset[rows], is_commit)
+
+    def first_of_each(self) -> tuple[tuple[int, bool], ...]:
+        """The first marker of each producer, in log order."""
+        _, first = np.unique(self.producer_id, return_index=True)
+        rows = np.sort(first)
+        return tuple(zip(self.producer_id[rows].tolist(), self.is_commit[rows].tolist(), strict=True))
+
+    def outcomes(self, producer_id: Int64Column, offset: Int64Column) -> Int64Column:
+        """The outcomes of records in transactions, from the next marker of the same producer."""
+        producers = np.concatenate((producer_id, self.producer_id))
+        order = np.lexsort((np.concatenate((offset, self.offset)), producers))
+        is_marker = order >= len(offset)
+        places = np.where(is_marker, np.arange(len(order)), len(order))
+        following = np.minimum.accumulate(places[::-1])[::-1]
+        has_any = following < len(order)
+        following = np.where(has_any, following, len(order) - 1)
+        is_ended = has_any & (producers[order] == producers[order[following]])
+        outcome = np.full(len(order), int(Outcome.OPEN))
+        marker = order[following] - len(offset)
+        ended = np.flatnonzero(is_ended & ~is_marker)
+        outcome[order[ended]] = np.where(self.is_commit[marker[ended]], int(Outcome.COMMITTED), int(Outcome.ABORTED))
+        return outcome[: len(offset)]
+
+
+class _Reduction:
+    """The records of one table on their way to ``GroupRecords``."""
+
+    def __init__(self, table: RecordTable, topic: str, markers: _Markers) -> None:
+        first_type = COORDINATOR_TOPICS[topic]
+        self._markers = markers
+        facts = np.empty((len(table), len(GROUP_COLUMNS)), np.int64)
+        read_group_records(table.buffer, memoryview(np.ascontiguousarray(table.columns)), first_type, memoryview(facts))
+        is_known = facts[:, _FACT["type"]] >= 0
+        if not is_known.all():
+            table, facts = table.rows(is_known), facts[is_known]
+        self._table = table
+        self._facts = facts
+        types = facts[:, _FACT["type"]]
+        types[types == 0] = OFFSET_COMMIT  # what brokers wrote before 0.9; the key is the same
+        self._is_tombstone = table.value_length < 0
+        self._is_value = ~self._is_tombstone & (facts[:, _FACT["error"]] == 0)
+        self._is_commit = self._is_value & (types == OFFSET_COMMIT)
+        self._producer_id = np.full(len(table), layout.NO_PRODUCER_ID)
+        self._outcome = np.zeros(len(table), np.int8)
+        in_transaction = np.flatnonzero(self._is_commit & _of_records(table.batches.is_transactional, table))
+        if len(in_transaction):
+            self._producer_id[in_transaction] = table.batches.producer_id[table.batch[in_transaction]]
+            outcomes = markers.outcomes(self._producer_id[in_transaction], table.offset[in_transaction])
+            self._outcome[in_transaction] = outcomes
+        self._number_names()
+
+    def _number_names(self) -> None:
+        facts = self._facts
+        spans = np.concatenate(
+            (
+                facts[:, [_FACT["group_start"], _FACT["group_length"]]],
+                facts[:, [_FACT["name_start"], _FACT["name_length"]]],
+            )
+        )
+        numbers, firsts = distinct_strings(self._table.buffer, spans)
+        self._group, self._name = np.split(numbers, 2)
+        buffer = self._table.buffer
+        self._names = [bytes(buffer[start : start + length]) for start, length in spans[firsts].tolist()]
+
+    def result(self, with_history: bool) -> GroupRecords:
+        facts = self._facts
+        keys = DistinctRows(3)
+        types = facts[:, _FACT["type"]]
+        counts = (self._outcome <= Outcome.COMMITTED) & (self._is_value | self._is_tombstone)
+        if len(types) and int(types[0]) >= SHARE_STATE_TYPES:
+            has_start = counts & (self._is_tombstone | (facts[:, _FACT["number"]] >= 0))
+            start_key = self._key_numbers(keys, np.full(len(types), SHARE_START))
+            key = self._key_numbers(keys, np.full(len(types), SHARE_DELIVERED))
+            starts, rest = _last_of_keys(start_key, has_start), _last_of_keys(key, counts)
+            latest = self._values(np.concatenate((starts, rest)), np.concatenate((start_key[starts], key[rest])))
+        else:
+            key = self._key_numbers(keys, types)
+            records = _last_of_keys(key, counts)
+            latest = self._values(records, key[records])
+        pending = np.flatnonzero(self._outcome == Outcome.OPEN)
+        if len(pending):
+            pending = pending[_last_of_each(np.stack((key[pending], self._producer_id[pending]), axis=1))]
+        history = None
+        if with_history:
+            records = np.flatnonzero(self._is_commit | (self._is_tombstone & (types == OFFSET_COMMIT)))
+            history = self._values(records, key[records])
+        return GroupRecords(
+            self._names,
+            keys.rows,
+            latest,
+            self._totals(),
+            self._values(pending, key[pending]),
+            self._markers.first_of_each(),
+            history,
+            int(self._table.timestamp.max()) if len(self._table) else layout.NO_TIMESTAMP,
+        )
+
+    def _key_numbers(self, keys: DistinctRows, types: Int64Column) -> Int64Column:
+        partition = self._facts[:, _FACT["partition"]]
+        return keys.numbers_of(np.stack((self._group, self._name, types << 32 | partition & 0xFFFFFFFF), axis=1))
+
+    def _values(self, records: NDArray[np.intp], key: Int64Column) -> Values:
+        """The values of some records, whose keys have these numbers."""
+        table, facts = self._table, self._facts
+        timestamp = facts[records, _FACT["timestamp"]]
+        columns = np.empty((len(records), len(VALUE_COLUMNS)), np.int64)
+        for column, values in (
+            ("key", key),
+            ("record_offset", table.offset[records]),
+            ("position", table.batches.position[table.batch[records]]),
+            ("number", facts[records, _FACT["number"]]),
+            ("detail", facts[records, _FACT["detail"]]),
+            ("timestamp", np.where(timestamp < 0, table.timestamp[records], timestamp)),
+            ("expire_timestamp", facts[records, _FACT["expire_timestamp"]]),
+            ("is_tombstone", self._is_tombstone[records]),
+            ("producer_id", self._producer_id[records]),
+            ("outcome", self._outcome[records]),
+        ):
+            columns[:, VALUE[column]] = values
+        lengths = facts[records, _FACT["text_length"]]
+        rows = np.flatnonzero(lengths > 0)
+        starts = facts[records[rows], _FACT["text_start"]].tolist()
+        spans = zip(rows.tolist(), starts, lengths[rows].tolist(), strict=True)
+        buffer = table.buffer
+        return Values(columns, {row: bytes(buffer[start : start + length]) for row, start, length in spans})
+
+    def _totals(self) -> Int64Column:
+        """A row of TOTAL_COLUMNS for each group."""
+        table, group = self._table, self._group
+        count = len(self._names)
+        records = np.bincount(group, minlength=count)
+        size_bytes = np.bincount(group, weights=table.size_bytes, minlength=count).astype(np.int64)
+        committing = group[self._is_commit]
+        timestamps = table.timestamp[self._is_commit]
+        first, last = np.full(count, _MAX_INT64), np.full(count, -1)
+        np.minimum.at(first, committing, timestamps)
+        np.maximum.at(last, committing, timestamps)
+        commits = np.bincount(committing, minlength=count)
+        rows = np.stack((np.arange(count), records, size_bytes, commits, first, last), axis=1)
+        return rows[records > 0]
+
+
+def _of_records(of_batches: NDArray[np.bool_], table: RecordTable) -> NDArray[np.bool_]:
+    """A property of batches for each of their records; quick if no batch has it, which is the usual case."""
+    return of_batches[table.batch] if of_batches.any() else np.zeros(len(table), bool)
+
+
+def _last_of_keys(key: Int64Column, counts: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The last record of each key among those that count."""
+    records = np.flatnonzero(counts)
+    if not len(records):
+        return records
+    last = np.full(int(key.max()) + 1, -1)
+    last[key[records]] = records
+    found: NDArray[np.intp] = last[last >= 0]
+    return found
+
+
+def _last_of_each(rows: Int64Column) -> NDArray[np.intp]:
+    """The last of equal rows, in order."""
+    _, first = np.unique(rows[::-1], axis=0, return_index=True)
+    return np.sort(len(rows) - 1 - first)
+
 
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
-_LEAST_ROOM = 1024
 #: What is kept of the latest value of each key.
 LATEST_COLUMNS = ("record_offset", "position", "number", "detail", "timestamp", "expire_timestamp", "place")
 LATEST = {name: number for number, name in enumerate(LATEST_COLUMNS)}

@@ -5,34 +5,122 @@ Records of a metadata transaction take effect at its end (KIP-868); one that has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from format.errors import CorruptDataError, KafkaLogError
-from format.files import quorum_state
+from format.errors import CorruptDataError, InputError, KafkaLogError
+from format.files import meta_properties, quorum_state
 from format.findings import Finding, Severity, finding, finding_of
+from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.node.partition import KraftSnapshot, Partition
-from format.scan.drivers import SerialDriver, with_last_finding
+from format.log.walker import header_chunks
+from format.node.log_dir import Kind, LogDir, log_dir_around
+from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
+from format.node.target import Target
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.state.cluster_image import BrokenImage, ClusterImage
+from format.state.log_headers import log_parts
 
 if TYPE_CHECKING:
-    from format.internal_topics.decoded import Problem
-    from format.internal_topics.decoder import Decoder
+    from format.internal_topics.reader import Problem
+
+
+_METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
+
+
+class MetadataSource(msgspec.Struct, frozen=True):
+    """A metadata partition, its node, and the end of its log: (leader epoch, end offset)."""
+
+    partition: Partition
+    node_id: int | None
+    cluster_id: str | None
+    reach: tuple[int, int]
+
+
+def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
+    """The metadata log with the latest end, and the others. Raises InputError if there is none."""
+    targets = list(targets)
+    found = [source for target in targets for source in _sources(target, limits)]
+    if not found:
+        path = str(targets[0].path)
+        raise InputError(f"there is no {CLUSTER_METADATA_TOPIC}-0 with a log or a snapshot here", Location(path))
+    furthest = max(found, key=lambda source: source.reach)
+    return furthest, [source for source in found if source is not furthest]
+
+
+def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
+    if target.kind in (Kind.LOG, Kind.KRAFT_SNAPSHOT):
+        topic = proven_topic_of_file(target.path)
+        if topic not in (None, CLUSTER_METADATA_TOPIC):
+            raise InputError(f"a log of the topic {topic} holds no metadata", Location(str(target.path)))
+        yield _source(_lone_file(target), None, limits)
+        return
+    if target.kind is Kind.PARTITION:
+        partition = target.partition
+        if partition.key == _METADATA_KEY or partition.kraft_snapshots:
+            yield _source(partition, log_dir_around(partition.path), limits)
+        return
+    for log_dir in target.log_dirs:
+        for path in log_dir.partitions:
+            if path.name == f"{CLUSTER_METADATA_TOPIC}-0":
+                partition = log_dir.partition(path)
+                if partition.segments or partition.kraft_snapshots:
+                    yield _source(partition, log_dir, limits)
+
+
+def _lone_file(target: Target) -> Partition:
+    """A partition of one file: a snapshot, or a segment without the snapshots beside it."""
+    around = read_partition(target.path.parent)
+    partition = Partition(target.path, CLUSTER_METADATA_TOPIC, 0)
+    if target.kind is Kind.LOG:
+        segments = [each for each in around.segments if each.log is not None and each.log.name == target.path.name]
+        partition.segments = segments or [Segment(target.path.parent, 0, None, {".log": target.path})]
+    else:
+        named = [each for each in around.kraft_snapshots if each.path.name == target.path.name]
+        partition.kraft_snapshots = [KraftSnapshot(target.path, each.end_offset, each.epoch) for each in named]
+        partition.kraft_snapshots = partition.kraft_snapshots or [KraftSnapshot(target.path, 0, 0)]
+    return partition
+
+
+def _source(partition: Partition, log_dir: LogDir | None, limits: Limits) -> MetadataSource:
+    node_id = cluster_id = None
+    if log_dir is not None and log_dir.meta_properties is not None:
+        try:
+            properties = meta_properties.read(log_dir.meta_properties, limits)
+            node_id, cluster_id = properties.node_id, properties.cluster_id
+        except KafkaLogError:
+            pass  # verify reports it
+    reaches = [(each.epoch, each.end_offset) for each in partition.kraft_snapshots if each.leftover is None]
+    if partition.segments and partition.segments[-1].log is not None:
+        reaches.append(_log_reach(partition.segments[-1].log, partition.segments[-1].base_offset, limits))
+    return MetadataSource(partition, node_id, cluster_id, max(reaches, default=(-1, 0)))
+
+
+def _log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
+    """Leader epoch and end offset of a segment's last batch, from the headers alone."""
+    reach = (-1, base_offset)
+    try:
+        with FileSource(path) as source:
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    row = len(chunk.headers) - 1
+                    reach = max(reach, (int(chunk.headers.leader_epoch[row]), chunk.headers.last_offset_of(row) + 1))
+    except KafkaLogError:
+        pass  # the replay reports it
+    return reach
+
 
 _NEVER = 2**63 - 1
 
@@ -83,14 +171,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                 else:
                     yield from (each.finding(place) for each in odd)
                     if found is not None:
-                        yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
-
-
-@cache
-def _decoder() -> Decoder | None:
-    from format.internal_topics.decoder import decoder_for  # imported only if there is a metadata log
-
-    return decoder_for(CLUSTER_METADATA_TOPIC)
+                        yield found
 
 
 def _decoded(
@@ -100,48 +181,39 @@ def _decoded(
 
     ``odd`` takes what a node does not read in a record that can be decoded.
     """
+    from format.internal_topics.decoder import decode_control_value, decoder_for  # only if there is a metadata log
+
     offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
     value = records.value(row)
     if is_control:
         control = decode_control_record(records.key(row), value)
         if control.is_end_transaction:
             return None
-        from format.internal_topics.control_values import decode_control_value
-
         decoded = decode_control_value(control.type_number, value)
         if decoded.data is None:
             return decoded.newer(place)
-        return MetadataRecord(offset, timestamp, control.type_name, decoded.data, is_control=True)
-    decoder = _decoder()
-    if decoder is None:
-        return None
+        data = decoded.data
+        if control.type_name == "LEADER_CHANGE":
+            data = {**data, "leaderEpoch": int(records.batches.leader_epoch[records.batch[row]])}
+        return MetadataRecord(offset, timestamp, control.type_name, data, is_control=True)
     if value is None:
         raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
-    decoded = decoder.decode_value(None, value)
+    decoded = decoder_for(CLUSTER_METADATA_TOPIC).decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
         return decoded.newer(place)
     if decoded.problems or records.key_length[row] >= 0:
         from format.internal_topics.record_check import InternalRecordCheck
 
-        check = InternalRecordCheck.of_topic(CLUSTER_METADATA_TOPIC, place)
+        check = InternalRecordCheck(CLUSTER_METADATA_TOPIC, place)
         odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
     return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
-
-
-def _with_leader_epoch(found: MetadataRecord | Finding, epoch: int) -> MetadataRecord | Finding:
-    if isinstance(found, MetadataRecord) and found.record_type == "LEADER_CHANGE":
-        return MetadataRecord(
-            found.offset, found.timestamp, found.record_type, {**found.data, "leaderEpoch": epoch}, is_control=True
-        )
-    return found
 
 
 def metadata_records(
     log: LogUnit, from_offset: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[MetadataRecord | Finding]:
     """The records of one file, and findings; one that cannot be read to its end ends with a finding."""
-    with SerialDriver(MetadataRecords(from_offset, limits)) as driver:
-        yield from with_last_finding(log, driver.parts(log))
+    return log_parts(MetadataRecords(from_offset, limits), log)
 
 
 class Until(msgspec.Struct, frozen=True):

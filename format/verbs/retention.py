@@ -28,8 +28,7 @@ from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
 from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
-from format.state.cluster_context import ClusterContext
-from format.state.topic_configs import TopicConfigs
+from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.timestamps import iso_time
 from format.wording import counted
 

@@ -204,8 +204,7 @@ def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     from format.errors import InputError
     from format.limits import DEFAULT_LIMITS
     from format.node.target import Target
-    from format.state.metadata_log import read_metadata
-    from format.state.metadata_source import metadata_source
+    from format.state.metadata_log import metadata_source, read_metadata
     from format.verbs.boot.steps import KnownMetadata
 
     source, _ = metadata_source([Target(path)], DEFAULT_LIMITS)

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
     from format.state.cluster_context import ClusterContext
-    from format.verbs.ls.disk_usage import DiskUsage
+    from format.verbs.ls.disk_usage import DiskUsage, EstimateTerms
     from format.verbs.ls.ls import Listing
-    from format.verbs.ls.savings import EstimateTerms
     from kafkalog_cli.runner import Run
 
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
@@ -108,7 +107,7 @@ class Recompression(msgspec.Struct, frozen=True):
         """The terms for the verb; None where nothing is to be estimated."""
         if not self.estimate:
             return None
-        from format.verbs.ls.savings import EstimateTerms
+        from format.verbs.ls.disk_usage import EstimateTerms
         from format.verbs.recompress.new_batches import Target
 
         return EstimateTerms(Target(CODEC_NAMES.index(self.codec or "zstd"), self.level), self.sample.size_bytes)

@@ -17,7 +17,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.verbs.producers.record_producer import RecordPlace
+    from format.verbs.producers import RecordPlace
 
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
@@ -46,7 +46,7 @@ _TABLE_COLUMNS = {
 def _record_place(text: Any) -> Any:
     if not isinstance(text, str):
         return text
-    from format.verbs.producers.record_producer import record_place
+    from format.verbs.producers import record_place
 
     try:
         return record_place(text)
@@ -88,7 +88,7 @@ def producers(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows, producer_sentence
+    from format.verbs.producers import Producers, ProducerTerms, producer_rows, producer_sentence
 
     if of_record.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
@@ -120,7 +120,7 @@ def producers(
 def _producer_of(run: Run, targets: list[Target], place: RecordPlace, limits: Limits) -> int:
     """The producer id of a record, which is also printed in a sentence; -1 for a record without one."""
     from format.layout import NO_PRODUCER_ID
-    from format.verbs.producers.record_producer import producer_of
+    from format.verbs.producers import producer_of
 
     producer_id = producer_of(targets, place, limits)
     if producer_id == NO_PRODUCER_ID:

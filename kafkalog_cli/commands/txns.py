@@ -18,9 +18,7 @@ from kafkalog_cli.render.table import ShownColumns
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.verbs.txns.terms import TransactionTerms
-    from format.verbs.txns.transaction_rows import OpenTransaction, Row
-    from format.verbs.txns.txns import Transactions
+    from format.verbs.txns.txns import OpenTransaction, Row, Transactions, TransactionTerms
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -96,9 +94,14 @@ def txns(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.txns.sentences import sentences
-    from format.verbs.txns.transaction_rows import ended_rows, hanging_findings, open_row, open_transactions
-    from format.verbs.txns.txns import Transactions
+    from format.verbs.txns.txns import (
+        Transactions,
+        ended_rows,
+        hanging_findings,
+        open_row,
+        open_transactions,
+        sentences,
+    )
     from kafkalog_cli.runner import Run
 
     wanted.following.check(
@@ -138,7 +141,7 @@ def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
     from format.columns import TRANSACTION
     from format.findings import Finding
     from format.scan.follow import FollowTerms
-    from format.verbs.txns.follow import follow_transactions
+    from format.verbs.txns.txns import follow_transactions
     from kafkalog_cli.following import followed
 
     found: Iterator[Row | Finding] = followed(
@@ -152,7 +155,7 @@ def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
 
 
 def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:
-    from format.verbs.txns.terms import TransactionTerms
+    from format.verbs.txns.txns import TransactionTerms
 
     return TransactionTerms(
         now_ms=time.time_ns() // 1_000_000,

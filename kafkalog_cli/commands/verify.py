@@ -134,7 +134,7 @@ def verify(
             coverage = verified.coverage
             run.findings(verified)
             if tiered is not None and level is Level.FULL:
-                from format.state.tiered.tiered_logs import compared_with_local
+                from format.state.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
         for name, count in coverage.counts.items():
@@ -178,7 +178,7 @@ def _say_misplaced(run: Run, coverage: Coverage) -> None:
 
 def _check_one_topic(targets: list[Target]) -> None:
     """Raise a usage error for partitions of several topics: --partitions is the number of partitions of one."""
-    from format.checks.key_placement import is_placed_by_key
+    from format.checks.records import is_placed_by_key
 
     places = [partition.location() for target in targets for partition in target.partitions()]
     topics = sorted({place.topic for place in places if place.topic is not None and is_placed_by_key(place)})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
     from format.state.cluster_context import ContextTerms
-    from format.state.tiered.tiered_logs import TieredLogs
+    from format.state.tiered_logs import TieredLogs
     from format.verbs.txns.replicas import Replicas
     from kafkalog_cli.runner import Run
 
@@ -261,7 +261,7 @@ class Tiering(msgspec.Struct, frozen=True):
         if self.remote is None:
             yield None
             return
-        from format.state.tiered.tiered_logs import tiered_logs
+        from format.state.tiered_logs import tiered_logs
 
         found = tiered_logs(targets, self.session.path(self.remote), limits)
         run.findings(found.findings)

@@ -23,8 +23,8 @@ from format.location import Location
 from format.node.log_dir import Kind
 from format.node.partition import location_of_file
 from format.rows.arrow_columns import findings_batch, rows_batch
-from format.state.transactional_ids import TransactionalIds
-from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.replicas import TransactionalIds
+from format.verbs.txns.txns import TransactionTerms
 from format.wording import did_you_mean
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS

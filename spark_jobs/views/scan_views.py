@@ -18,15 +18,11 @@ from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
 from format.scan.drivers import SerialDriver
-from format.state.transactional_ids import TransactionalIds
-from format.verbs.groups.log_ends import log_end_of
-from format.verbs.ls.ls import ls
-from format.verbs.ls.partition_listing import ListedPartition
-from format.verbs.ls.segment_listing import SegmentListing
-from format.verbs.ls.units import ListScan, ListUnit
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.groups.replicas import log_end_of
+from format.verbs.ls.ls import ListUnit, ls
+from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
+from format.verbs.txns.replicas import TransactionalIds
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.verify import (
     LogDirFiles,
     LoneFile,
@@ -55,9 +51,8 @@ def segments(unit: Unit) -> Iterator[Row]:
                 if isinstance(item, SegmentListing):
                     yield item.row()
             return
-        for found in ListScan().listed(ListUnit(path, unit.checkpoints or Checkpoints()), None, lambda count: None):
-            if isinstance(found, ListedPartition):
-                yield from (each.row() for each in found.segments)
+        found = ListUnit(path, unit.checkpoints or Checkpoints()).listed(PartitionTerms())
+        yield from (each.row() for each in found.segments)
     except NotALogDir:
         raise
     except KafkaLogError:
@@ -102,12 +97,10 @@ def offsets(unit: Unit) -> Iterator[Row]:
     path = path_of(unit.path)
     try:
         partition = read_partition(path)
-        for found in ListScan(scan=False, segments=False).listed(
-            ListUnit(path, unit.checkpoints or Checkpoints()), lambda: partition, lambda count: None
-        ):
-            if isinstance(found, ListedPartition):
-                listing = replace(found.listing, log_end_offset=log_end_of(partition))
-                yield tuple(getattr(listing, name) for name in OFFSETS.names)
+        terms = PartitionTerms(scan=False, segments=False)
+        found = ListUnit(path, unit.checkpoints or Checkpoints()).listed(terms, lambda: partition)
+        listing = replace(found.listing, log_end_offset=log_end_of(partition))
+        yield tuple(getattr(listing, name) for name in OFFSETS.names)
     except KafkaLogError:
         return
 

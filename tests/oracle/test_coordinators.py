@@ -9,9 +9,9 @@ import pytest
 
 from format.findings import Finding
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.txns import Transactions
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
+from format.verbs.txns.txns import Transactions, TransactionTerms
 from format.verbs.verify.verify import VerifyTerms, verify
 from tests.oracle.coordinator_trials import EXPECTED, VERDICTS, VERSION, Verdict, observed, said, write_logs
 from tests.oracle.kafka_lab import KafkaLab

@@ -10,9 +10,7 @@ from typing import Any
 from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.verbs.find.find import find_offset
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 
 #: So many offsets past each end are asked for as well.
 _BEYOND = 3

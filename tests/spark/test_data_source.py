@@ -24,11 +24,8 @@ from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.ls.segment_listing import SegmentListing
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.ls.partition_listing import PartitionListing, SegmentListing
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
 from spark_jobs.views import log_views

@@ -6,7 +6,8 @@ cleaner checks no CRCs, and neither does this: a batch counts as it is if its re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
 
 import msgspec
 import numpy as np
@@ -17,19 +18,166 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import first_control_records
+from format.log.control_records import ControlRecord, first_control_records
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable
-from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
-from format.verbs.compaction.cleaned_transactions import CleanedTransactions
-from format.verbs.compaction.key_map import KeyMap, key_hashes
-from format.verbs.compaction.rewritten_sizes import rebuilt_size
+from format.state.log_headers import log_parts
 
 Int64Column = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+class CleanedTransactions(msgspec.Struct):
+    """The transactions of batches in log order; ``add_aborted`` takes their transaction index entries beforehand."""
+
+    _aborted: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
+    _known: set[tuple[int, int]] = msgspec.field(default_factory=set)
+    _ongoing_aborted: dict[int, bool] = msgspec.field(
+        default_factory=dict
+    )  # producer id -> whether a batch of it was seen
+    _ongoing_committed: set[int] = msgspec.field(default_factory=set)
+
+    def add_aborted(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Add aborted transactions: the first offset and the producer of each."""
+        for entry in entries:
+            if entry not in self._known:
+                self._known.add(entry)
+                heappush(self._aborted, entry)
+
+    def is_aborted(self, producer_id: int, last_offset: int) -> bool:
+        """Whether a transactional data batch belongs to an aborted transaction."""
+        self._begin_aborted_up_to(last_offset)
+        if producer_id in self._ongoing_aborted:
+            self._ongoing_aborted[producer_id] = True
+            return True
+        self._ongoing_committed.add(producer_id)
+        return False
+
+    def is_needless(self, producer_id: int, last_offset: int, marker: ControlRecord | None) -> bool:
+        """Whether a control batch may be removed: its transaction has no batch left, or it is empty already."""
+        self._begin_aborted_up_to(last_offset)
+        if marker is None:
+            return True
+        if marker.type_name == "ABORT":
+            return not self._ongoing_aborted.pop(producer_id, False)
+        if marker.type_name == "COMMIT":
+            was_seen = producer_id in self._ongoing_committed
+            self._ongoing_committed.discard(producer_id)
+            return not was_seen
+        return False
+
+    def _begin_aborted_up_to(self, offset: int) -> None:
+        while self._aborted and self._aborted[0][0] <= offset:
+            _, producer_id = heappop(self._aborted)
+            self._ongoing_aborted.setdefault(producer_id, False)
+
+
+def rebuilt_size(records: RecordTable, keep: NDArray[np.bool_], horizons: Int64Column, sizes: Int64Column) -> None:
+    """Add to ``sizes`` (by batch row) the sizes of the kept records, and of the header with a batch's first one.
+
+    ``horizons`` has the delete horizon that each batch has or gets, -1 for none.
+    """
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        return
+    batches = records.batches
+    batch = records.batch[rows]
+    is_first = np.append(True, batch[1:] != batch[:-1])
+    timestamps = records.timestamp[rows]
+    first_of = np.maximum.accumulate(np.where(is_first, np.arange(len(rows)), 0))
+    base = np.where(horizons[batch] >= 0, horizons[batch], timestamps[first_of])
+    is_v2 = batches.magic[batch] == 2
+    old = records.size_bytes[rows]
+    body = old - _body_prefix(old)
+    body += _varlong_size(timestamps - base) - _varlong_size(timestamps - batches.base_timestamp[batch])
+    new = np.where(is_v2, body + _varlong_size(body), old)
+    np.add.at(sizes, batch, new)
+    starts = np.unique(batch[is_v2])
+    begun = starts if not records.is_continued else starts[starts != int(batch[0])]
+    sizes[begun] += layout.RECORD_BATCH.size_bytes
+
+
+def _varlong_size(values: Int64Column) -> Int64Column:
+    """The bytes of a zigzag varint of each value."""
+    zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
+    size = np.ones(len(values), np.int64)
+    for bits in range(7, 64, 7):
+        size += zigzag >= np.uint64(1 << bits)
+    return size
+
+
+def _body_prefix(sizes: Int64Column) -> Int64Column:
+    """The bytes of the length field of records whose sizes, with that field, are given."""
+    prefix = np.ones(len(sizes), np.int64)
+    for length in range(1, 6):
+        # A body of b bytes has a length of n bytes where zigzag(b) < 2**(7n).
+        prefix = np.where(sizes - length >= 1 << (7 * length - 1), length + 1, prefix)
+    return prefix
+
+
+#: How many keys wait at least until they are merged into the map.
+_LEAST_PENDING = 256 * 1024
+
+
+def key_hashes(table: RecordTable) -> Int64Column:
+    """The hash of each record's key; of records without one, any number."""
+    content = bytes(table.buffer)
+    starts, lengths = table.key_start.tolist(), table.key_length.tolist()
+    spans = zip(starts, lengths, strict=True)
+    return np.fromiter((hash(content[at : at + max(size, 0)]) for at, size in spans), np.int64, len(starts))
+
+
+class KeyMap(msgspec.Struct):
+    """The latest offset of each key: 64-bit hashes and offsets in sorted columns, filled in log order.
+
+    The cleaner compares 128-bit hashes, and never keys, as well (storage SkimpyOffsetMap). With five million keys, the
+    most that its default buffer holds, two of them share a 64-bit hash with a probability of one in a million.
+    """
+
+    _hashes: Int64Column = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    _offsets: Int64Column = msgspec.field(default_factory=lambda: np.empty(0, np.int64))
+    _pending: list[tuple[Int64Column, Int64Column]] = msgspec.field(default_factory=list)
+    _pending_rows: int = 0
+
+    def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
+        """Add some keys and their offsets."""
+        self._pending.append((hashes, offsets))
+        self._pending_rows += len(hashes)
+        if self._pending_rows >= max(_LEAST_PENDING, len(self._hashes) // 4):
+            self.settle()
+
+    def settle(self) -> None:
+        """Merge the keys that were added since the last call; the last offset of each is kept."""
+        if not self._pending:
+            return
+        hashes = np.concatenate([self._hashes, *(each[0] for each in self._pending)])
+        offsets = np.concatenate([self._offsets, *(each[1] for each in self._pending)])
+        self._pending, self._pending_rows = [], 0
+        order = np.argsort(hashes, kind="stable")
+        hashes, offsets = hashes[order], offsets[order]
+        is_last = np.append(hashes[1:] != hashes[:-1], True) if len(hashes) else np.empty(0, np.bool_)
+        self._hashes, self._offsets = hashes[is_last], offsets[is_last]
+
+    @property
+    def most(self) -> int:
+        """The number of keys, or more: of those that wait, some may be known."""
+        return len(self._hashes) + self._pending_rows
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        self.settle()
+        return len(self._hashes)
+
+    def offsets_of(self, hashes: Int64Column) -> Int64Column:
+        """The latest offset of each key, -1 for a key that is not in the map."""
+        self.settle()
+        if not len(self._hashes):
+            return np.full(len(hashes), -1, np.int64)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        return np.where(self._hashes[at] == hashes, self._offsets[at], -1)
 
 
 class CleaningTerms(msgspec.Struct, frozen=True):
@@ -92,8 +240,7 @@ class _Chunks(msgspec.Struct, frozen=True):
 
 def whole_chunks(log: LogUnit, limits: Limits) -> Iterator[BatchChunk | Finding]:
     """The chunks of a log with the bytes of their batches, and findings about what cannot be read."""
-    with SerialDriver(_Chunks(limits)) as driver:
-        yield from with_last_finding(log, driver.parts(log))
+    return log_parts(_Chunks(limits), log)
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
@@ -108,85 +255,78 @@ class CleanedSegment(msgspec.Struct, frozen=True):
 def clean(segments: list[CleanedSegment], terms: CleaningTerms) -> Cleaned:
     """Clean a log's segments, those before the first uncleanable offset."""
     cleaned = Cleaned()
-    key_map = KeyMap()
-    _build_map(segments, terms, key_map, cleaned)
-    cleaned.key_count = len(key_map)
-    cleaned.end_offset = max(key_map.latest_offset + 1, 0)
-    run = _Filter(terms, key_map, cleaned)
+    first = _MapBuilder(terms, cleaned)
+    first.take(segments)
+    cleaned.key_count = len(first.map)
+    cleaned.end_offset = max(first.latest_offset + 1, 0)
+    second = _Filter(terms, first.map, first.latest_offset, cleaned)
     for segment in segments:
         if segment.base_offset < cleaned.end_offset and cleaned.damaged is None:
-            run.take(segment)
+            second.take(segment)
     return cleaned
 
 
-def _build_map(segments: list[CleanedSegment], terms: CleaningTerms, key_map: KeyMap, cleaned: Cleaned) -> None:
-    start, end = terms.first_dirty_offset, terms.first_uncleanable_offset
-    transactions = CleanedTransactions()
-    transactions.add_aborted((first, producer) for first, last, producer in terms.aborted if last >= start)
-    for segment in segments:
-        if segment.next_base_offset <= start or segment.base_offset >= end:
-            continue
-        for chunk in whole_chunks(segment.log, terms.limits):
-            if isinstance(chunk, Finding):
-                cleaned.damaged = chunk
-                return
-            if not _add_chunk(chunk, segment.log.location, start, terms, transactions, key_map, cleaned):
-                return
-        key_map.latest_offset = max(key_map.latest_offset, min(segment.next_base_offset, end) - 1)
+class _MapBuilder:
+    """The first pass: the map of the dirty keys, and the last offset that it covers, -1 for none."""
 
+    def __init__(self, terms: CleaningTerms, cleaned: Cleaned) -> None:
+        self.map = KeyMap()
+        self.latest_offset = -1
+        self._terms = terms
+        self._cleaned = cleaned
+        self._transactions = CleanedTransactions()
+        dirty = ((first, producer) for first, last, producer in terms.aborted if last >= terms.first_dirty_offset)
+        self._transactions.add_aborted(dirty)
 
-def _add_chunk(
-    chunk: BatchChunk,
-    location: Location,
-    start: int,
-    terms: CleaningTerms,
-    transactions: CleanedTransactions,
-    key_map: KeyMap,
-    cleaned: Cleaned,
-) -> bool:
-    """Add the keys of a chunk; False where the map is full or the log cannot be read."""
-    table = chunk.table
-    is_data = ~table.is_control & ~_discarded(chunk, transactions, terms.limits)
-    wanted = is_data & (table.last_offset >= start)
-    for records in record_tables(chunk, which=wanted, limits=terms.limits, location=location):
-        if records.problems:
-            cleaned.damaged = records.problems[0]
-            return False
-        keyed = np.flatnonzero((records.key_length >= 0) & (records.offset >= start))
-        hashes, offsets = key_hashes(records.rows(keyed)), records.offset[keyed]
-        room = terms.most_keys - len(key_map) if len(keyed) else 1
-        if room <= len(hashes):
-            return _fill_up(records, keyed, hashes, terms, key_map, cleaned)
-        key_map.add(hashes, offsets)
-    if len(table):
-        last = table.last_offset_of(len(table) - 1)
-        key_map.latest_offset = max(key_map.latest_offset, last if last >= start else -1)
-    return True
+    def take(self, segments: list[CleanedSegment]) -> None:
+        """Add the keys of the segments, until the map is full or a log cannot be read."""
+        start, end = self._terms.first_dirty_offset, self._terms.first_uncleanable_offset
+        for segment in segments:
+            if segment.next_base_offset <= start or segment.base_offset >= end:
+                continue
+            for chunk in whole_chunks(segment.log, self._terms.limits):
+                if isinstance(chunk, Finding):
+                    self._cleaned.damaged = chunk
+                    return
+                if not self._add_chunk(chunk, segment.log.location):
+                    return
+            self._cover(min(segment.next_base_offset, end) - 1)
 
+    def _cover(self, offset: int) -> None:
+        self.latest_offset = max(self.latest_offset, offset)
 
-def _fill_up(
-    records: RecordTable,
-    keyed: NDArray[np.intp],
-    hashes: Int64Column,
-    terms: CleaningTerms,
-    key_map: KeyMap,
-    cleaned: Cleaned,
-) -> bool:
-    """Add keys one by one while the map has room; the batch in which it becomes full is not covered."""
-    offsets, batches = records.offset[keyed].tolist(), records.batch[keyed].tolist()
-    table = records.batches
-    previous = -1
-    for key, offset, batch in zip(hashes.tolist(), offsets, batches, strict=True):
-        if batch != previous and previous >= 0:
-            key_map.latest_offset = max(key_map.latest_offset, table.last_offset_of(batch - 1))
-        previous = batch
-        if len(key_map) >= terms.most_keys:
-            cleaned.is_full = True
-            return False
-        key_map.add(np.array([key], np.int64), np.array([offset], np.int64))
-    if previous >= 0:
-        key_map.latest_offset = max(key_map.latest_offset, table.last_offset_of(previous))
-    return True
+    def _add_chunk(self, chunk: BatchChunk, location: Location) -> bool:
+        """Add the keys of a chunk; False where the map is full or the log cannot be read."""
+        table, start, limits = chunk.table, self._terms.first_dirty_offset, self._terms.limits
+        is_data = ~table.is_control & ~_discarded(chunk, self._transactions, limits)
+        wanted = is_data & (table.last_offset >= start)
+        for records in record_tables(chunk, which=wanted, limits=limits, location=location):
+            if records.problems:
+                self._cleaned.damaged = records.problems[0]
+                return False
+            keyed = np.flatnonzero((records.key_length >= 0) & (records.offset >= start))
+            hashes = key_hashes(records.rows(keyed))
+            room = self._room(hashes)
+            self.map.add(hashes[:room], records.offset[keyed[:room]])
+            if room < len(keyed):
+                full = int(records.batch[keyed[room]])  # the batch in which the map becomes full is not covered
+                if full > int(records.batch[keyed[0]]):
+                    self._cover(records.batches.last_offset_of(full - 1))
+                self._cleaned.is_full = True
+                return False
+        if len(table) and table.last_offset_of(len(table) - 1) >= start:
+            self._cover(table.last_offset_of(len(table) - 1))
+        return True
+
+    def _room(self, hashes: Int64Column) -> int:
+        """How many of the keys can be added before the map is full."""
+        if self.map.most + len(hashes) < self._terms.most_keys:
+            return len(hashes)  # the usual case
+        is_new = np.zeros(len(hashes), np.bool_)
+        is_new[np.unique(hashes, return_index=True)[1]] = True
+        is_new &= self.map.offsets_of(hashes) < 0
+        full = np.flatnonzero(len(self.map) + np.cumsum(is_new) - is_new >= self._terms.most_keys)
+        return int(full[0]) if len(full) else len(hashes)
 
 
 def _discarded(chunk: BatchChunk, transactions: CleanedTransactions, limits: Limits) -> Bools:
@@ -206,16 +346,17 @@ def _discarded(chunk: BatchChunk, transactions: CleanedTransactions, limits: Lim
         if is_marker:
             found[row] = transactions.is_needless(producer_id, last_offset, markers.get(row))
         else:
-            found[row] = transactions.is_aborted(producer_id, last_offset, is_transactional=True)
+            found[row] = transactions.is_aborted(producer_id, last_offset)
     return found
 
 
 class _Filter:
     """The second pass: which records stay, and the new sizes of the batches."""
 
-    def __init__(self, terms: CleaningTerms, key_map: KeyMap, cleaned: Cleaned) -> None:
+    def __init__(self, terms: CleaningTerms, key_map: KeyMap, latest_offset: int, cleaned: Cleaned) -> None:
         self._terms = terms
         self._map = key_map
+        self._latest_offset = latest_offset
         self._cleaned = cleaned
         self._transactions = CleanedTransactions()
         self._transactions.add_aborted((first, producer) for first, _, producer in terms.aborted)
@@ -290,7 +431,7 @@ class _Filter:
         """Which records stay."""
         table = records.batches
         is_control = table.is_control[records.batch]
-        is_later = records.offset > self._map.latest_offset
+        is_later = records.offset > self._latest_offset
         has_key = records.key_length >= 0
         hashes = key_hashes(records)
         is_latest = has_key & (records.offset >= self._map.offsets_of(hashes))

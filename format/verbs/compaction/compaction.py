@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.files import transaction_index
-from format.findings import Finding, finding_of
-from format.io.source import FileSource
+from format.findings import Finding, finding, finding_of
+from format.io.session import is_in_bundle
+from format.io.source import FileSource, HeadersOnly
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_chunk import BatchChunk
+from format.log.read_records import known_batches
 from format.log.walker import header_chunks
 from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost
-from format.scan.selected_logs import log_of_segment
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of, log_of_segment
 from format.scan.whole_units import scan_units
-from format.state.cluster_context import ClusterContext
-from format.state.topic_configs import TopicConfigs
-from format.verbs.compaction.bundled_damage import are_whole, damage_in
-from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
+from format.state.cluster_context import ClusterContext, TopicConfigs
+from format.state.log_headers import producers_after
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
-from format.verbs.compaction.producers import KnownProducers, known_producers
 from format.verbs.retention import (
     ConfiguredLog,
     ConfiguredLogScan,
@@ -36,6 +37,179 @@ from format.verbs.retention import (
     read_segment_times,
 )
 from format.wording import counted, listed
+
+
+class CleanerSegment(msgspec.Struct, frozen=True):
+    """The facts of a segment for the cleaner's manager; times are ms, ``first_timestamp`` is None if unknown."""
+
+    base_offset: int
+    size_bytes: int
+    largest_timestamp: int
+    first_timestamp: int | None = None
+
+
+class CleanerLog(msgspec.Struct, frozen=True):
+    """The offsets of a log. ``checkpoint`` is that of the cleaner, None where it has never cleaned the log."""
+
+    checkpoint: int | None
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+    high_watermark: int | None
+    is_compacted: bool = True
+
+
+class CleanerLimits(msgspec.Struct, frozen=True):
+    """The configs that decide when a log is cleaned."""
+
+    min_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+
+
+class Cleanable(msgspec.Struct, frozen=True):
+    """The range from the first dirty to the first uncleanable offset, the bytes before, in and after it, and reasons.
+
+    ``blocked_by`` is why the cleaner does not clean the log now, None where it does; ``bound_by`` is what ends the
+    range.
+    """
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    uncleanable_bytes: int
+    bound_by: str
+    blocked_by: str | None
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The share of dirty bytes in the clean and dirty ones; uncleanable bytes do not count."""
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+
+def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: CleanerLimits, now_ms: int) -> Cleanable:
+    """The cleanable range of a log at a time; ``segments`` by base offset, at least one."""
+    first_dirty = log.log_start_offset
+    if log.checkpoint is not None and log.log_start_offset <= log.checkpoint <= log.log_end_offset:
+        first_dirty = log.checkpoint
+    is_watermark = log.high_watermark is not None and log.last_stable_offset >= log.high_watermark
+    bounds = [
+        (segments[-1].base_offset, "active_segment"),
+        (log.last_stable_offset, "high_watermark" if is_watermark else "last_stable_offset"),
+    ]
+    dirty_segments = _not_active_from(segments, first_dirty)
+    if limits.min_compaction_lag_ms > 0:
+        youngest = now_ms - limits.min_compaction_lag_ms
+        young = [each.base_offset for each in dirty_segments if each.largest_timestamp > youngest]
+        bounds += [(offset, "min_compaction_lag") for offset in young[:1]]
+    bound, bound_by = min(bounds, key=lambda each: each[0])
+    first_uncleanable = max(first_dirty, bound)
+    uncleanable = _not_active_from(segments, first_uncleanable)
+    edge = uncleanable[0].base_offset if uncleanable else segments[-1].base_offset
+    clean = _bytes_between(segments, -1, first_dirty)
+    dirty = _bytes_between(segments, min(first_dirty, edge), edge)
+    total = clean + dirty
+    times = [each.first_timestamp for each in dirty_segments if each.first_timestamp is not None]
+    oldest = min((each for each in times if each > 0), default=None)
+    is_overdue = oldest is not None and oldest < now_ms - max(limits.max_compaction_lag_ms, 0)
+    if not log.is_compacted:
+        blocked = "cleanup_policy"
+    elif not dirty:
+        blocked = bound_by
+    elif is_overdue or dirty / total > limits.min_dirty_ratio:
+        blocked = None
+    else:
+        blocked = "dirty_ratio"
+    everything = sum(segment.size_bytes for segment in segments)
+    return Cleanable(first_dirty, edge, clean, dirty, everything - total, bound_by, blocked)
+
+
+def _not_active_from(segments: Sequence[CleanerSegment], offset: int) -> Sequence[CleanerSegment]:
+    """The segments from the one with an offset on, without the active one (LocalLog.nonActiveLogSegmentsFrom)."""
+    return _segments_between(segments, offset, None)[:-1] if offset <= segments[-1].base_offset else ()
+
+
+def _segments_between(segments: Sequence[CleanerSegment], start: int, end: int | None) -> Sequence[CleanerSegment]:
+    """The segments with the offsets from ``start`` to before ``end`` (LogSegments.values)."""
+    first = max((number for number, each in enumerate(segments) if each.base_offset <= start), default=0)
+    return [segment for segment in segments[first:] if end is None or segment.base_offset < end]
+
+
+def _bytes_between(segments: Sequence[CleanerSegment], start: int, end: int) -> int:
+    return sum(segment.size_bytes for segment in _segments_between(segments, start, end)) if start < end else 0
+
+
+class KnownProducers(msgspec.Struct, frozen=True):
+    """Last data offset (None: its last entry is a marker) and epoch of each producer; the first open offset."""
+
+    last_records: dict[int, tuple[int | None, int]]
+    first_open_offset: int | None
+    log_end_offset: int
+
+
+def known_producers(partition: Partition, now_ms: int, expiration_ms: int, limits: Limits) -> KnownProducers:
+    """The producers from the newest sound producer snapshot, and the log after it."""
+    state, end = producers_after(partition, every_log_of(partition), limits)
+    open_transactions = state.open_transactions
+    last_records: dict[int, tuple[int | None, int]] = {}
+    for producer_id, entry in state.entries.items():
+        if producer_id not in open_transactions and now_ms - entry.timestamp >= expiration_ms:
+            continue  # the broker forgets it
+        last_records[producer_id] = (entry.last_offset if entry.last_offset >= 0 else None, entry.producer_epoch)
+    return KnownProducers(last_records, min(open_transactions.values(), default=None), end)
+
+
+def are_whole(segments: Sequence[CleanedSegment]) -> bool:
+    """Whether the logs are in a bundle with their records, as those of Kafka's own topics are."""
+    logs = [each.log for each in segments]
+    return any(is_in_bundle(each.path) for each in logs) and not any(map(_has_only_headers, logs))
+
+
+def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: Limits) -> Finding | None:
+    """The first place from one offset to another that a cleaner cannot read; None outside a bundle.
+
+    The cleaner checks no CRCs: a batch with a wrong one stops it only if its records cannot be read.
+    """
+    if not any(is_in_bundle(each.log.path) for each in segments):
+        return None
+    for segment in segments:
+        if segment.next_base_offset <= start or not _has_only_headers(segment.log):
+            continue
+        with FileSource(segment.log.path) as source:
+            for headers in header_chunks(source, limits=limits):
+                chunk, bundled = known_batches(headers, source), source.headers_only
+                if bundled is not None and (found := _in_chunk(segment.log, bundled, chunk, start, end)):
+                    return found
+    return None
+
+
+def _has_only_headers(log: LogUnit) -> bool:
+    with FileSource(log.path) as source:
+        return source.headers_only is not None
+
+
+def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int, end: int) -> Finding | None:
+    table = chunk.table
+    places = table.position
+    is_cleaned = (table.last_offset >= start) & (table.base_offset < end)
+    is_bad = bundled.has_bad_records(places)
+    for row in np.flatnonzero(is_cleaned & (is_bad | (bundled.crc_valid(places) == 0))).tolist():
+        if is_bad[row] or bundled.outline(int(places[row])) is None:
+            where = log.location.at(int(places[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
+            return finding("record-invalid" if is_bad[row] else "batch-crc-mismatch", where, _WORDS)
+    damage = chunk.damage
+    after = None if damage is None else damage.after_offset
+    if damage is None or (after is not None and after + 1 >= end):
+        return None
+    if damage.next_base_offset is not None and damage.next_base_offset <= start:
+        return None
+    return finding(damage.code, log.location.at(damage.position, damage.length), f"{damage.reason}; {_WORDS}")
+
+
+_WORDS = "the cleaner stops here: it cannot read the records"
+
 
 _MAP_ENTRY_BYTES = 24
 #: Measured on records of 144 bytes: seconds for each batch, byte and byte of compressed batches.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from format.checks.offset_index import OffsetIndexCheck
+from format.checks.side_files import OffsetIndexCheck
 from format.files import offset_index
 from format.findings import Finding, Severity, finding
 from format.io.source import FileSource

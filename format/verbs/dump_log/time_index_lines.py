@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.checks.time_index import TimeIndexCheck
+from format.checks.side_files import TimeIndexCheck
 from format.files import time_index
 from format.files.index_file import broker_slot
 from format.findings import Finding, Severity, finding

@@ -24,9 +24,7 @@ from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of,
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
 from format.state.cluster_context import Assignment
-from format.state.producer_events import Transaction
-from format.state.producers import newest_sound_snapshot
-from format.state.transactions import TransactionState
+from format.state.producers import Transaction, TransactionState, newest_sound_snapshot
 from format.verbs.find.lookup import Match, MatchedBatch, Visibility
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)

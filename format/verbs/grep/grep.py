@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from format.checks.record_contents import reading_findings
+from format.checks.records import reading_findings
 from format.columns import IS_MATCH, RowSchema, record_schema
 from format.errors import NotALogDir
 from format.findings import Finding
@@ -27,9 +27,8 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
-from format.rows.line_blocks import LineBlock, in_lines
+from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
-from format.rows.row_text import LineStyle, RowText
 from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.progress import Advance, no_progress
@@ -39,7 +38,7 @@ from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
-from format.verbs.txns.committed_logs import logs_below
+from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB

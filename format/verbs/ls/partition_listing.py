@@ -1,44 +1,79 @@
-"""The listing of one partition directory: its log as a whole, its checkpoints and other files."""
+"""The listing of a partition directory: its log as a whole, its segments, checkpoints and other files."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from format.columns import PARTITION
+from format import layout
+from format.columns import PARTITION, SEGMENT
 from format.errors import KafkaLogError, UnreadableFile
+from format.files import offset_index, producer_snapshot, time_index
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.io.session import joins_remote_segments
+from format.io.source import FileSource, Source, os_reason
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.node.log_dir import Checkpoints
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition, location_of_directory, parse_partition_dir, read_partition
-from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
+from format.node.partition import (
+    Partition,
+    Segment,
+    location_of_directory,
+    missing_indexes,
+    parse_partition_dir,
+    read_partition,
+)
+from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings, surroundings_notes
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.state.totals import LogTotals
-from format.verbs.ls.segment_listing import (
-    SeenCodes,
-    SegmentListing,
-    joined_notes,
-    list_segment,
-    list_sound_segment,
-)
-from format.verbs.ls.sound_logs import SoundLogs
+from format.scan.protocol import LogUnit
+from format.state.log_headers import LogTotals
+from format.verbs.ls.log_totals import SoundLogs, read_log_totals
 from format.wording import counted_plainly
 
 #: The note on a log whose head is in remote storage.
 HEAD_IS_REMOTE = "head in remote storage"
-_ROW_OF = attrgetter(*PARTITION.names)
+_SEGMENT_ROW_OF, _PARTITION_ROW_OF = attrgetter(*SEGMENT.names), attrgetter(*PARTITION.names)
 _SideFileT = TypeVar("_SideFileT", PartitionMetadata, LeaderEpochCheckpoint)
+
+
+class SegmentListing(msgspec.Struct, frozen=True):
+    """One row of columns.SEGMENT, which documents the fields."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    segment_base_offset: int | None
+    leftover: str | None
+    size_bytes: int | None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+    batch_count: int | None = None
+    magics: str | None = None
+    codecs: str | None = None
+    index_entries: int | None = None
+    time_index_entries: int | None = None
+    aborted_txns: int | None = None
+    snapshot_producers: int | None = None
+    notes: str | None = None
+
+    def row(self) -> Row:
+        """The fields in the order of columns.SEGMENT."""
+        row: Row = _SEGMENT_ROW_OF(self)
+        return row
 
 
 class PartitionListing(msgspec.Struct, frozen=True):
@@ -69,15 +104,16 @@ class PartitionListing(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The fields in the order of columns.PARTITION."""
-        row: Row = _ROW_OF(self)
+        row: Row = _PARTITION_ROW_OF(self)
         return row
 
 
 class ListedPartition(msgspec.Struct, frozen=True):
-    """The listings of a partition and of its segments, leftovers included, by base offset."""
+    """The listings of a partition and of its segments, leftovers included, by base offset, and the findings."""
 
     listing: PartitionListing
-    segments: tuple[SegmentListing, ...]
+    segments: tuple[SegmentListing, ...] = ()
+    findings: list[Finding] = msgspec.field(default_factory=list)
 
 
 class KnownLog(msgspec.Struct, frozen=True):
@@ -100,6 +136,149 @@ class PartitionTerms(msgspec.Struct, frozen=True):
     advance: Advance = no_progress
 
 
+def joined_notes(notes: Iterable[str]) -> str | None:
+    """The notes as one cell, None for none."""
+    return "; ".join(notes) or None
+
+
+def _codes_of(findings: Sequence[Finding]) -> list[str]:
+    """The codes of some findings as notes, each with its count."""
+    counts = Counter(each.code for each in findings)
+    return [code if count == 1 else f"{count} x {code}" for code, count in counts.items()]
+
+
+def list_segment(
+    segment: Segment,
+    location: Location,
+    terms: PartitionTerms,
+    found: list[Finding],
+    *,
+    next_base_offset: int | None = None,
+    known: tuple[LogTotals, int] | None = None,
+) -> tuple[SegmentListing, LogTotals | None]:
+    """The listing of one segment, and the totals of its log where that was read; findings are added to ``found``.
+
+    ``next_base_offset`` is None for the last segment. ``known`` has the totals and the size of the log of a live
+    segment with both indexes that gave no findings. ``location`` is that of the log, or of another file of the segment
+    where the log is missing.
+    """
+    start = len(found)
+    notes: list[str] = ["remote"] if segment.is_remote else []
+    totals, size_bytes = known or (None, None)
+    if segment.log is None:
+        notes.append("no .log")
+    elif known is None:
+        size_bytes = _file_size(segment.log, location, found)
+        missing = missing_indexes(segment) if segment.leftover is None else []
+        if missing:
+            words = " and ".join(missing)
+            found.append(finding("index-missing", location, f"the segment has no {words}"))
+            notes.append(f"no {words}")
+        if terms.scan and size_bytes is not None:
+            log = LogUnit(segment.log, location, segment, next_base_offset)
+            totals = read_log_totals(
+                log, found, next_base_offset=next_base_offset, limits=terms.limits, advance=terms.advance
+            )
+    counts = _side_file_counts(segment, location, terms.limits, found) if terms.scan and terms.segments else {}
+    others = [each for each in found[start:] if each.code != "index-missing"]  # the notes have it
+    listing = _listing(location, segment.base_offset, size_bytes, totals, [*notes, *_codes_of(others)])
+    return replace(listing, leftover=segment.leftover, **counts), totals
+
+
+def list_log(path: Path, location: Location, terms: PartitionTerms, found: list[Finding]) -> SegmentListing:
+    """The listing of a file of batches that belongs to no segment: a KRaft snapshot, or a log under another name."""
+    start = len(found)
+    size_bytes = _file_size(path, location, found)
+    totals = None
+    if terms.scan and size_bytes is not None:
+        totals = read_log_totals(LogUnit(path, location), found, limits=terms.limits, advance=terms.advance)
+    return _listing(location, location.base_offset, size_bytes, totals, _codes_of(found[start:]))
+
+
+def _file_size(path: Path, location: Location, found: list[Finding]) -> int | None:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        found.append(finding("file-changed", location, "the file vanished after its directory was listed"))
+    except OSError as error:
+        found.append(finding("file-unreadable", location, f"cannot access: {os_reason(error)}"))
+    return None
+
+
+def _listing(
+    location: Location, base_offset: int | None, size_bytes: int | None, totals: LogTotals | None, notes: list[str]
+) -> SegmentListing:
+    known = totals or LogTotals()
+    is_known = totals is not None and (totals.is_whole or totals.batch_count > 0)
+    return SegmentListing(
+        path=location.path,
+        topic=location.topic,
+        partition=location.partition,
+        segment_base_offset=base_offset,
+        leftover=None,
+        size_bytes=size_bytes,
+        first_offset=known.first_offset,
+        last_offset=known.last_offset,
+        first_timestamp=known.first_timestamp,
+        max_timestamp=known.max_timestamp,
+        batch_count=known.batch_count if is_known else None,
+        magics=known.magics_text if is_known else None,
+        codecs=known.codecs_text if is_known else None,
+        notes=joined_notes(notes),
+    )
+
+
+def _side_file_counts(
+    segment: Segment, location: Location, limits: Limits, found: list[Finding]
+) -> dict[str, int | None]:
+    """How many entries each side file holds; None for one that is missing or cannot be read."""
+    base_offset = segment.base_offset
+
+    def whole_entries(source: Source, entry_bytes: int, where: Location) -> int:
+        """The number of entries in the file, with a finding where it ends in the middle of one."""
+        left = source.size_bytes % entry_bytes
+        if left:
+            message = f"the file has {counted_plainly(source.size_bytes, 'byte')}, not a multiple of {entry_bytes}"
+            place = where.at(position=source.size_bytes - left, length=left)
+            found.append(finding("index-invalid", place, message))
+        return source.size_bytes // entry_bytes
+
+    # Entries of indexes are counted by bisection: the preallocated zeros of an active segment are not read.
+    def index_entries(source: Source, where: Location) -> int:
+        whole_entries(source, layout.OFFSET_INDEX_ENTRY.size_bytes, where)
+        last = offset_index.last_entry(source, base_offset)
+        return 0 if last is None else last.entry_number + 1
+
+    def time_index_entries(source: Source, where: Location) -> int:
+        whole_entries(source, layout.TIME_INDEX_ENTRY.size_bytes, where)
+        last = time_index.last_entry(source, base_offset)
+        return 0 if last is None else last.entry_number + 1
+
+    def aborted_txns(source: Source, where: Location) -> int:
+        return whole_entries(source, layout.ABORTED_TXN.size_bytes, where)
+
+    def snapshot_producers(source: Source, where: Location) -> int:
+        snapshot = producer_snapshot.read(source, limits)
+        found.extend(problem_findings(snapshot.problems, where))
+        return snapshot.entry_count
+
+    counts: dict[str, int | None] = {}
+    for name, path, count in (
+        ("index_entries", segment.offset_index, index_entries),
+        ("time_index_entries", segment.time_index, time_index_entries),
+        ("aborted_txns", segment.transaction_index, aborted_txns),
+        ("snapshot_producers", segment.producer_snapshot, snapshot_producers),
+    ):
+        if path is not None:
+            where = replace(location, path=str(path))
+            try:
+                with FileSource(path) as source:
+                    counts[name] = count(source, where)
+            except KafkaLogError as error:
+                found.append(finding_of(error, where))
+    return counts
+
+
 def list_partition(
     path: Path,
     checkpoints: Checkpoints,
@@ -107,8 +286,8 @@ def list_partition(
     *,
     listed: Callable[[], Partition] | None = None,
     known: KnownLog | None = None,
-) -> Generator[Finding, None, ListedPartition]:
-    """List one partition directory: yields findings, returns the listing.
+) -> ListedPartition:
+    """List one partition directory.
 
     ``listed`` returns the partition where its directory was listed before, and ``known`` has the totals of a log that
     the caller has read.
@@ -116,32 +295,33 @@ def list_partition(
     try:
         partition = read_partition(path) if listed is None else listed()
     except UnreadableFile as error:
-        yield _unlistable(error, path)
         topic, number, mark = parse_partition_dir(path.name) or (None, None, None)
-        return ListedPartition(PartitionListing(str(path), topic, number, mark, notes="cannot be listed"), ())
-
-    seen = SeenCodes()
-    marked = [] if partition.mark is None else [MARKS[partition.mark]]
-    notes: list[str] = []
-    notes += yield from surroundings_findings(partition)
-    topic_id = yield from seen.passing(_topic_id(partition, terms.limits))
-    leader_epoch = yield from seen.passing(_leader_epoch(partition, terms.limits))
-    live = yield from seen.passing(_live_segments(partition, terms))
+        listing = PartitionListing(str(path), topic, number, mark, notes="cannot be listed")
+        return ListedPartition(listing, findings=[_unlistable(error, path)])
+    found = list(surroundings_findings(partition))
+    start = len(found)
+    metadata = _side_file(partition, partition.metadata, partition.topic_id_file, terms.limits, found)
+    epochs = _side_file(partition, partition.leader_epoch_checkpoint, partition.epochs_file, terms.limits, found)
+    live = _live_segments(partition, terms, found)
+    notes = [] if partition.mark is None else [MARKS[partition.mark]]
+    notes += [*_codes_of(found[start:]), *surroundings_notes(partition)]
     if known is not None:
         live.totals, live.log_end_offset = known.totals, known.log_end_offset
-    listings = live.listings
     if terms.segments:
-        listings += yield from _leftovers(partition, terms)
-    listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
+        for leftover in partition.leftovers:  # those that a broker marked as deleted, cleaned or swapped
+            if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
+                location = partition.location(leftover.log, leftover.base_offset)
+                live.listings.append(list_segment(leftover, location, terms, found)[0])
+    live.listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
     offsets = offsets_of(partition, checkpoints).with_log_end(live.log_end_offset)
-    notes += yield from _checkpoints_past_end(partition, offsets, live.log_end_offset)
+    notes += _checkpoints_past_end(partition, offsets, live.log_end_offset, found)
     remote_count = 0 if partition.live_files is not None else sum(each.is_remote for each in partition.segments)
     if remote_count:
         notes.append(f"{remote_count} of {counted_plainly(partition.segment_count, 'segment')} remote")
     if offsets.is_head_remote:
         notes.append(HEAD_IS_REMOTE)
         if joins_remote_segments(path):  # it was asked for
-            yield from remote_head_findings(offsets, partition.location())
+            found += remote_head_findings(offsets, partition.location())
     sizes, totals = partition.sizes, live.totals
     is_read = known is not None or (terms.scan and (totals.is_whole or totals.batch_count > 0))
     listing = PartitionListing(
@@ -149,7 +329,7 @@ def list_partition(
         topic=partition.topic,
         partition=partition.number,
         mark=partition.mark,
-        topic_id=topic_id,
+        topic_id=None if metadata is None else metadata.topic_id,
         segment_count=partition.segment_count,
         size_bytes=sizes.size_bytes,
         log_size_bytes=sizes.log_size_bytes,
@@ -161,13 +341,13 @@ def list_partition(
         cleaner_offset=offsets.cleaner_offset,
         first_timestamp=totals.first_timestamp,
         max_timestamp=totals.max_timestamp,
-        leader_epoch=leader_epoch,
+        leader_epoch=None if epochs is None else max((each.leader_epoch for each in epochs.entries), default=None),
         batch_count=totals.batch_count if is_read else None,
         magics=totals.magics_text if is_read else None,
         codecs=totals.codecs_text if is_read else None,
-        notes=joined_notes([*marked, *seen.notes(), *notes]),
+        notes=joined_notes(notes),
     )
-    return ListedPartition(listing, tuple(listings))
+    return ListedPartition(listing, tuple(live.listings), found)
 
 
 class _LiveSegments(msgspec.Struct):
@@ -178,10 +358,10 @@ class _LiveSegments(msgspec.Struct):
     log_end_offset: int | None = None
 
 
-def _live_segments(partition: Partition, terms: PartitionTerms) -> Generator[Finding, None, _LiveSegments]:
-    """List or add up the live segments: yields findings, returns the result."""
+def _live_segments(partition: Partition, terms: PartitionTerms, found: list[Finding]) -> _LiveSegments:
+    """List or add up the live segments."""
     count, scan, segments = partition.segment_count, terms.scan, terms.segments
-    found = _LiveSegments()
+    live = _LiveSegments()
     with SoundLogs(partition, terms.advance, scan=scan) as sound:
         number = 0
         while number < count:
@@ -190,65 +370,56 @@ def _live_segments(partition: Partition, terms: PartitionTerms) -> Generator[Fin
                 number = sound.add(start, start + 1 if segments else count)
             added = sound.taken()
             if number > start and not segments:
-                found.totals.merge(added if scan else LogTotals(is_whole=False))
-                found.log_end_offset = _end_of_log(*sound.log(number - 1), scan, added.last_offset)
+                live.totals.merge(added if scan else LogTotals(is_whole=False))
+                live.log_end_offset = _end_of_log(*sound.log(number - 1), scan, added.last_offset)
                 continue
             segment = partition.segment(start)
-            next_base_offset = partition.segment(start + 1).base_offset if start + 1 < count else None
-            location = partition.location(segment.log, segment.base_offset)
-            if number > start:
-                listed = yield from list_sound_segment(segment, location, added, sound.log(start)[1], terms.limits)
-            else:
-                listed = yield from list_segment(
-                    segment,
-                    location,
-                    next_base_offset=next_base_offset,
-                    scan=scan,
-                    side_files=segments,
-                    limits=terms.limits,
-                    advance=terms.advance,
-                )
+            listing, totals = list_segment(
+                segment,
+                partition.location(segment.log, segment.base_offset),
+                terms,
+                found,
+                next_base_offset=partition.segment(start + 1).base_offset if start + 1 < count else None,
+                known=(added, sound.log(start)[1]) if number > start else None,
+            )
             number = start + 1
-            found.totals.merge(listed.totals or LogTotals(is_whole=False))
-            one = listed.listing
-            found.log_end_offset = _end_of_log(
-                segment.base_offset, one.size_bytes, one.batch_count is not None, one.last_offset
+            live.totals.merge(totals or LogTotals(is_whole=False))
+            live.log_end_offset = _end_of_log(
+                segment.base_offset, listing.size_bytes, listing.batch_count is not None, listing.last_offset
             )
             if segments:
-                found.listings.append(one)
+                live.listings.append(listing)
     if count and any(base_offset > partition.segment(count - 1).base_offset for base_offset in partition.unread_logs):
-        found.log_end_offset = None
-    return found
+        live.log_end_offset = None
+    return live
 
 
-def _leftovers(partition: Partition, terms: PartitionTerms) -> Generator[Finding, None, list[SegmentListing]]:
-    """List the segments that a broker marked as deleted, cleaned or swapped."""
-    found = []
-    for leftover in partition.leftovers:
-        if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
-            location = partition.location(leftover.log, leftover.base_offset)
-            listed = yield from list_segment(
-                leftover, location, scan=terms.scan, limits=terms.limits, advance=terms.advance
-            )
-            found.append(listed.listing)
-    return found
+def _end_of_log(base_offset: int, size_bytes: int | None, is_read: bool, last_offset: int | None) -> int | None:
+    """The offset after the last batch of a segment; None where it was not read."""
+    if size_bytes == 0:
+        return base_offset
+    if not is_read:
+        return None
+    return base_offset if last_offset is None else last_offset + 1
 
 
 def _checkpoints_past_end(
-    partition: Partition, offsets: PartitionOffsets, log_end_offset: int | None
-) -> Generator[Finding, None, list[str]]:
+    partition: Partition, offsets: PartitionOffsets, log_end_offset: int | None, found: list[Finding]
+) -> list[str]:
     """A finding for each checkpoint that is past the log end; returns notes about them."""
     notes = []
     for name, offset in offsets.checkpointed().items():
         if log_end_offset is not None and offset > log_end_offset:
             words = CHECKPOINT_WORDS[name]
             notes.append(f"{words} past the log end")
-            yield finding(
-                "checkpoint-mismatch",
-                partition.location(),
-                f"the {words} in {name} is {offset}, past the log end offset {log_end_offset}",
-                expected=f"at most {log_end_offset}",
-                actual=offset,
+            found.append(
+                finding(
+                    "checkpoint-mismatch",
+                    partition.location(),
+                    f"the {words} in {name} is {offset}, past the log end offset {log_end_offset}",
+                    expected=f"at most {log_end_offset}",
+                    actual=offset,
+                )
             )
     return notes
 
@@ -261,40 +432,21 @@ def _unlistable(error: UnreadableFile, path: Path) -> Finding:
     return finding_of(error, location_of_directory(path))
 
 
-def _end_of_log(base_offset: int, size_bytes: int | None, is_read: bool, last_offset: int | None) -> int | None:
-    """The offset after the last batch of a segment; None where it was not read."""
-    if size_bytes == 0:
-        return base_offset
-    if not is_read:
+def _side_file(
+    partition: Partition,
+    path: Path | None,
+    read: Callable[[Path, Limits], _SideFileT],
+    limits: Limits,
+    found: list[Finding],
+) -> _SideFileT | None:
+    """A side file of a partition, None if it is missing or cannot be read."""
+    if path is None:
         return None
-    return base_offset if last_offset is None else last_offset + 1
-
-
-def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:
-    if partition.metadata is None:
-        return None
-    metadata = yield from _read_side_file(partition, partition.metadata, partition.topic_id_file, limits)
-    return None if metadata is None else metadata.topic_id
-
-
-def _leader_epoch(partition: Partition, limits: Limits) -> Generator[Finding, None, int | None]:
-    """The latest leader epoch in the checkpoint; None where that is empty or missing."""
-    if partition.leader_epoch_checkpoint is None:
-        return None
-    path = partition.leader_epoch_checkpoint
-    checkpoint = yield from _read_side_file(partition, path, partition.epochs_file, limits)
-    return None if checkpoint is None else max((entry.leader_epoch for entry in checkpoint.entries), default=None)
-
-
-def _read_side_file(
-    partition: Partition, path: Path, read: Callable[[Path, Limits], _SideFileT], limits: Limits
-) -> Generator[Finding, None, _SideFileT | None]:
-    """A side file of a partition, None if it cannot be read; yields findings about it."""
     location = partition.location(path)
     try:
-        found = read(path, limits)
+        side_file = read(path, limits)
     except KafkaLogError as error:
-        yield finding_of(error, location)
+        found.append(finding_of(error, location))
         return None
-    yield from problem_findings(found.problems, location)
-    return found
+    found += problem_findings(side_file.problems, location)
+    return side_file

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from format.columns import (
     BATCH_SIZES,
@@ -11,41 +16,172 @@ from format.columns import (
     DAMAGED_PLACE,
     FINDING,
     FINDING_SUMMARY,
+    GROUP_OFFSET,
     REPORT_PARTITION,
+    RETENTION_TOTAL,
     TIMELINE_EVENT,
     TOPIC_USAGE,
 )
-from format.findings import Severity
-from format.node.partition import location_of_directory
+from format.findings import FINDING_CODES, Finding, Severity
+from format.layout import CODEC_BITS_NAMES
+from format.node.partition import location_of_directory, parse_partition_dir
 from format.rows.finding_rows import finding_row
+from format.rows.record_rows import Row
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
-from format.verbs.report.terms import MOST_PARTITIONS, Report
-from format.verbs.report.topics import TopicTotals
-from format.wording import counted, plural
+from format.verbs.report.terms import MOST_PARTITIONS, MOST_ROWS, Report
+from format.wording import counted, listed, plural
 
-#: A partition as ls lists it, its node id, and its facts from the survey.
-FoundPartition = tuple[PartitionListing, int | None, SurveyedPartition]
+#: The most findings of one code that are kept; the table may have room for fewer.
+_MOST_OF_CODE = 500
+_MOST_DIRECTORIES = 100_000
+#: The most codes in the sentence about damage, and the most places for each of them.
+_MOST_CODES = 4
+_MOST_NAMED = 3
+_MOST_RANGES = 2
+
+
+class KeptFindings(msgspec.Struct):
+    """Counts by code and severity, and the findings that are shown, the most severe first.
+
+    ``owners`` has the node, in words, of a directory or of those in it; it is empty for a single node.
+    """
+
+    counts: dict[tuple[Severity, str], int] = msgspec.field(default_factory=dict)
+    kept: dict[tuple[Severity, str], list[Finding]] = msgspec.field(default_factory=dict)
+    places: dict[tuple[Severity, str], set[str]] = msgspec.field(default_factory=dict)
+    lost_offsets: int = 0
+    owners: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def add(self, found: Finding) -> None:
+        """Count a finding; keep it if there are not too many of its code yet."""
+        key = found.severity, found.code
+        self.counts[key] = self.counts.get(key, 0) + 1
+        kept = self.kept.setdefault(key, [])
+        if len(kept) < _MOST_OF_CODE:
+            kept.append(found)
+        places = self.places.setdefault(key, set())
+        if len(places) < _MOST_DIRECTORIES:
+            places.add(directory_of(found))
+        if found.lost_offsets is not None:
+            self.lost_offsets += found.lost_offsets[1] - found.lost_offsets[0] + 1
+
+    def has(self, found: Finding) -> bool:
+        """Whether there is a finding of this code about the directory of a finding."""
+        return directory_of(found) in self.places.get((found.severity, found.code), ())
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def severities(self) -> dict[str, int]:
+        """The number of findings of each severity, the most severe first."""
+        found = {severity.label: 0 for severity in sorted(Severity, reverse=True)}
+        for (severity, _), count in self.counts.items():
+            found[severity.label] += count
+        return found
+
+    def shown(self) -> Iterator[Finding]:
+        """The findings that a report lists, the most severe first, up to MOST_ROWS."""
+        left = MOST_ROWS
+        for key in self._order():
+            yield from self.kept[key][:left]
+            left -= min(left, len(self.kept[key]))
+
+    def summary_rows(self) -> Iterator[Row]:
+        """Rows of columns.FINDING_SUMMARY: each code once, the most severe first."""
+        for severity, code in self._order():
+            entry = FINDING_CODES[code]
+            key = severity, code
+            yield (
+                severity.label, code, self.counts[key], len(self.places[key]), entry.meaning, entry.broker,
+                entry.next_step, self._places(key),
+            )  # fmt: skip
+
+    def damaged_logs(self) -> frozenset[Path]:
+        """The directories with findings that are errors, among them every one with a damaged log."""
+        grave = [places for (severity, _), places in self.places.items() if severity >= Severity.ERROR]
+        return frozenset(Path(place) for places in grave for place in places)
+
+    def sentence(self) -> str | None:
+        """The sentence about damage: the most severe codes, from warnings up, and their places; None without any."""
+        grave = [key for key in self._order() if key[0] >= Severity.WARNING]
+        if not grave:
+            return None
+        words = [
+            f"{severity.label} {code} in {self._places((severity, code))}" for severity, code in grave[:_MOST_CODES]
+        ]
+        more = len(grave) - _MOST_CODES
+        others = f"; and {counted(more, 'more kind')} of findings, below" if more > 0 else ""
+        return f"Damage: {'; '.join(words)}{others}."
+
+    def _places(self, key: tuple[Severity, str]) -> str:
+        """The first places of a code in words, one for each partition or file, those with losses first."""
+        kept = self.kept[key]
+        found: dict[str, list[tuple[int, int]]] = {}
+        for each in sorted(kept, key=lambda one: one.lost_offsets is None):
+            where = each.location
+            name = where.path.rpartition("/")[2] if where.topic is None else f"{where.topic}-{where.partition}"
+            losses = found.setdefault(name + self._owner_words(each), [])
+            if each.lost_offsets is not None:
+                losses.append(each.lost_offsets)
+        is_whole = self.counts[key] == len(kept)
+        shown = [name + _loss_words(losses, is_whole=is_whole) for name, losses in islice(found.items(), _MOST_NAMED)]
+        # Not all findings of a frequent code are kept, but all their places are counted.
+        more = max(len(found), len(self.places[key])) - len(shown)
+        return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+    def _owner_words(self, found: Finding) -> str:
+        directory = directory_of(found)
+        owner = self.owners.get(directory) or self.owners.get(directory.rpartition("/")[0])
+        return "" if owner is None else f" of {owner}"
+
+    def _order(self) -> list[tuple[Severity, str]]:
+        return sorted(self.counts, key=lambda key: (-key[0], key[1]))
+
+
+def directory_of(found: Finding) -> str:
+    """The directory that a finding is about: the partition's, or the one that its file is in."""
+    path = found.location.path
+    folder, _, name = path.rpartition("/")
+    return folder if parse_partition_dir(name) is None else path
+
+
+def _loss_words(losses: Sequence[tuple[int, int]], *, is_whole: bool) -> str:
+    """The lost offsets of one place in brackets; ``is_whole`` says whether these are all of them."""
+    if not losses:
+        return ""
+    ranges = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in losses[:_MOST_RANGES]]
+    if len(losses) > len(ranges):
+        more = len(losses) - len(ranges)
+        ranges.append(counted(more, "more range") if is_whole else "others")
+    is_one = len(losses) == 1 and losses[0][0] == losses[0][1]
+    return f" ({'offset' if is_one else 'offsets'} {listed(ranges)} lost)"
+
+
+class FoundPartition(msgspec.Struct, frozen=True):
+    """A partition as ls lists it, its node id, and its facts from the survey."""
+
+    listing: PartitionListing
+    node_id: int | None
+    seen: SurveyedPartition
 
 
 def add_partitions(
     report: Report, now_ms: int, partitions: Sequence[FoundPartition], *, has_records: bool = True
 ) -> None:
     """Add the partitions, damaged ones first, and their topics. ``has_records``: their records were counted."""
-    topics = TopicTotals(now_ms, has_records)
     table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
-    for listing, node_id, seen in sorted(partitions, key=_by_damage):
-        topics.add(listing, seen)
+    topics: dict[str, list[FoundPartition]] = {}
+    for each in sorted(partitions, key=lambda one: -(one.seen.worst or 0)):
+        listing, seen = each.listing, each.seen
+        topics.setdefault(listing.topic or listing.path, []).append(each)
         record_count = seen.record_count if has_records else None
-        table.add((*listing.row(), node_id, record_count, _state(listing, seen, report), seen.finding_count))
-    report.table(TOPIC_USAGE).extend(topics.rows(report))
-
-
-def _by_damage(found: FoundPartition) -> int:
-    """The sort key that puts damaged partitions first, the worst before others, and keeps the order of sound ones."""
-    worst = found[2].worst
-    return 0 if worst is None else -worst
+        table.add((*listing.row(), each.node_id, record_count, _state(listing, seen, report), seen.finding_count))
+    retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
+    rows = [_topic_row(name, found, retention.get(name, {}), now_ms, has_records) for name, found in topics.items()]
+    size = TOPIC_USAGE.names.index("size_bytes")
+    report.table(TOPIC_USAGE).extend(sorted(rows, key=lambda row: (-row[size], row[0])))
 
 
 def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -> str:
@@ -57,6 +193,57 @@ def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -
         return "differs"
     batch_count = listing.log_size_bytes if listing.batch_count is None else listing.batch_count
     return "sound" if batch_count else "empty"
+
+
+def _topic_row(
+    name: str, partitions: Sequence[FoundPartition], retention: dict[str, Any], now_ms: int, has_records: bool
+) -> Row:
+    """A row of columns.TOPIC_USAGE; the columns of retention come from its row for the topic."""
+    listings, seen = [each.listing for each in partitions], [each.seen for each in partitions]
+    batch_count = sum(each.batch_count or 0 for each in listings)
+    codec_bytes = [sum(column) for column in zip(*(each.totals.codec_bytes for each in seen), strict=True)]
+    codecs = [f"{codec}:{count}" for codec, count in zip(CODEC_BITS_NAMES, codec_bytes, strict=True) if count]
+    latest = max((each.max_timestamp for each in listings if each.max_timestamp is not None), default=None)
+    records_of: dict[int | None, int] = {}  # of the fullest replica of each partition
+    for each in partitions:
+        number = each.listing.partition
+        if each.listing.mark is None:
+            records_of[number] = max(records_of.get(number, 0), each.seen.record_count)
+    largest, skew = _skew(records_of)
+    return (
+        name,
+        len({each.partition for each in listings}),
+        len(partitions),
+        sum(each.size_bytes or 0 for each in listings),
+        sum(each.log_size_bytes or 0 for each in listings),
+        sum(each.record_count for each in seen) if has_records else None,
+        batch_count,
+        sum(each.log_bytes for each in seen) // batch_count if batch_count and has_records else None,
+        ",".join(codecs) or None,
+        min((each.first_timestamp for each in listings if each.first_timestamp is not None), default=None),
+        latest,
+        None if latest is None else now_ms - latest,
+        largest,
+        skew,
+        sum(each.finding_count for each in seen),
+        retention.get("next_deletable_at"),
+        retention.get("deletable_bytes"),
+    )
+
+
+def _skew(records_of: dict[int | None, int]) -> tuple[int | None, float | None]:
+    """The partition with most records, and the ratio of its records to the mean."""
+    total = sum(records_of.values())
+    if len(records_of) < 2 or not total:
+        return None, None
+    largest = max(records_of, key=lambda number: (records_of[number], -(number or 0)))
+    return largest, round(records_of[largest] * len(records_of) / total, 3)
+
+
+def without_metadata(row: Row) -> Row:
+    """A row of columns.GROUP_OFFSET without the metadata of a commit, which is free text of an application."""
+    at = GROUP_OFFSET.names.index("metadata")
+    return (*row[:at], None, *row[at + 1 :])
 
 
 def add_histograms(report: Report, survey: Survey) -> None:
@@ -84,16 +271,13 @@ def add_histograms(report: Report, survey: Survey) -> None:
 
 
 def add_findings(report: Report, kept: KeptFindings) -> None:
-    """Add the findings, and their counts by code."""
+    """Add the findings, their counts by code, and the sentences about what was read and what is damaged."""
+    report.counts["lost_offsets"] = kept.lost_offsets
     report.severities = kept.severities()
     report.table(FINDING_SUMMARY).extend(kept.summary_rows())
     table = report.table(FINDING)
     table.extend(finding_row(each) for each in kept.shown())
     table.total = kept.total
-
-
-def add_overview(report: Report, kept: KeptFindings) -> None:
-    """Put the sentences about what was read and what is damaged before all others."""
     damage = kept.sentence()
     report.sentences[:0] = [_overview(report), *([] if damage is None else [damage])]
 

@@ -2,48 +2,304 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from format.columns import FILE_BYTES, LOG_DIR
-from format.errors import KafkaLogError
+import msgspec
+from msgspec.structs import replace
+
+from format.columns import (
+    ASSIGNMENT,
+    BOOT_STEP,
+    BROKER,
+    CLEANER,
+    DIVERGENCE,
+    FILE_BYTES,
+    GROUP,
+    GROUP_OFFSET,
+    IMAGE,
+    LOG_DIR,
+    METADATA_CHANGE,
+    REPLICA,
+    RETENTION_TOTAL,
+    TOPIC,
+    TRANSACTION,
+    TRANSACTION_TOTAL,
+)
+from format.errors import InputError, KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
+from format.layout import TRANSACTION_STATE_TOPIC
+from format.limits import Limits
 from format.node.log_dir import Checkpoints, Kind, LogDir, directory_around
 from format.node.offsets import unread_heads_words
 from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.state.cluster_context import ClusterContext, read_context
-from format.verbs.ls.known_topics import known_by
-from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
-from format.verbs.ls.partition_listing import KnownLog, PartitionListing, PartitionTerms, list_partition
-from format.verbs.report.answers import (
-    Inputs,
-    answer_boot,
-    answer_compaction,
-    answer_groups,
-    answer_metadata,
-    answer_replicas,
-    answer_retention,
-    answer_transactions,
+from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
+from format.state.metadata_log import MetadataState
+from format.verbs.boot.boot import boot
+from format.verbs.boot.sentence import sentence as boot_sentence
+from format.verbs.boot.steps import BootTerms, Step
+from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
+from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
+from format.verbs.ls.partition_listing import KnownLog, PartitionTerms, list_partition
+from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
+from format.verbs.report.filling import (
+    FoundPartition,
+    KeptFindings,
+    add_findings,
+    add_histograms,
+    add_partitions,
+    without_metadata,
 )
-from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
-from format.verbs.report.kept_findings import KeptFindings
-from format.verbs.report.metadata_reading import MetadataReading, read_changes
-from format.verbs.report.survey import Survey, SurveyedPartition
+from format.verbs.report.survey import Survey, SurveyedPartition, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.report.timeline import Timeline
-from format.verbs.txns.txns import Transactions
+from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
+from format.verbs.txns.txns import (
+    OpenTransaction,
+    Transactions,
+    TransactionTerms,
+    ended_rows,
+    open_row,
+    open_transactions,
+    sentences,
+)
 from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
+from format.wording import counted
+
+_MOST_CHANGES = 1_000
 
 _SHOWN_BYTES = 64
 _MOST_SHOWN_PLACES = 200
-_Listing = TypeVar("_Listing")
+_MOST_ABORTED = 500
+_MOST_SENTENCES = 5
+
+
+class MetadataReading(msgspec.Struct):
+    """The metadata at some paths; ``error`` says why there is none. ``change_count`` includes dropped changes."""
+
+    result: MetadataResult | None = None
+    error: InputError | KafkaLogError | None = None
+    changes: deque[Row] = msgspec.field(default_factory=lambda: deque(maxlen=_MOST_CHANGES))
+    change_count: int = 0
+
+    def take(self, change: Row) -> None:
+        """Add a row of columns.METADATA_CHANGE."""
+        self.change_count += 1
+        self.changes.append(change)
+
+    @property
+    def sound_state(self) -> MetadataState | None:
+        """The state at the end of a log that was read without findings; None otherwise.
+
+        Changes are read from the oldest snapshot on. From the newest one, as others read a state, the image of a
+        damaged log may be more complete.
+        """
+        return None if self.result is None or self.result.state.findings else self.result.state
+
+
+def read_changes(targets: Sequence[Target], limits: Limits) -> MetadataReading:
+    """Read the metadata log at some paths, from the oldest snapshot on."""
+    found = MetadataReading()
+    try:
+        found.result = metadata(list(targets), MetadataTerms(limits=limits), found.take)
+    except (InputError, KafkaLogError) as error:
+        found.error = error
+    return found
+
+
+class _Answers(msgspec.Struct):
+    """Adds the answers of other verbs to a report.
+
+    Each reads little beside the logs: headers, side files, and records of internal topics. Questions that cannot be
+    answered are noted in ``not_checked``. Findings are left out: verify reports them. ``damaged`` are directories of
+    damaged logs.
+    """
+
+    report: Report
+    targets: Sequence[Target]
+    terms: ReportTerms
+    context: ClusterContext
+    survey: Survey
+    damaged: frozenset[Path] = frozenset()
+    _logs: list[ConfiguredLog] = msgspec.field(default_factory=list)
+
+    @contextmanager
+    def _answering(self, question: str) -> Iterator[None]:
+        """Note an error in the answer of one question, and go on with the others."""
+        try:
+            yield
+        except (InputError, KafkaLogError) as error:
+            self.report.note([f"{question}: {error.message}"])
+
+    def _configured_logs(self, takes: Callable[[Partition, TopicConfigs], bool]) -> Iterator[ConfiguredLog]:
+        """The logs for which ``takes`` is true, listed once for all answers."""
+        if not self._logs:
+            for target in self.targets:
+                found = configured_logs(target, self.context, self.terms.limits, lambda partition, configs: True)
+                self._logs.extend(each for each in found if isinstance(each, ConfiguredLog))
+        return (each for each in self._logs if takes(each.partition, each.configs))
+
+    def boot(self) -> None:
+        """Add the simulated start of each node; ``boot`` takes the log directories of one node together."""
+        nodes: dict[object, list[Path]] = {}
+        for log_dir in (each for target in self.targets for each in target.log_dirs):
+            node_id = self.context.node_id_at(log_dir.path)
+            nodes.setdefault(log_dir.path if node_id is None else f"node {node_id}", []).append(log_dir.path)
+        terms = BootTerms(limits=self.terms.limits, read_logs=self.survey.read_logs, earlier=self.survey.kept_start)
+        for name, paths in nodes.items():
+            with self._answering(f"the start of {name}"):
+                result = boot(paths, terms)
+                self.report.sentences.append(f"Start of {name}: {boot_sentence(result, terms)}")
+                self.report.table(BOOT_STEP).extend_by(Step.row, result.steps)
+                self.report.note(result.not_checked)
+
+    def replicas(self, partitions: Sequence[FoundPartition]) -> None:
+        """Add the differences of replicas, where a live partition is here more than once."""
+        report, keys = self.report, [(each.listing.topic, each.listing.partition) for each in partitions
+                                     if each.listing.mark is None]  # fmt: skip
+        if len(set(keys)) == len(keys):
+            report.note(["differences between replicas: no partition has two replicas here"])
+            return
+        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff  # few reports need these
+        from format.verbs.diff.diff import overview as diff_overview
+        from format.verbs.diff.diff import sentence as diff_sentence
+
+        results: list[PartitionResult] = []
+        missing = MissingReplicas()
+        with self._answering("differences between replicas"):
+            for item in diff(self.targets, context=self.context, limits=self.terms.limits, jobs=self.terms.jobs):
+                if isinstance(item, Finding):
+                    report.later_findings.append(item)
+                if not isinstance(item, PartitionResult):
+                    continue
+                results.append(item)
+                missing.take(item)
+                report.note(item.not_checked)
+                report.is_incomplete |= not item.is_complete
+                if item.kind == "identical":
+                    report.table(DIVERGENCE).total += 1
+                    continue
+                report.differing.update(each.path for each in item.replicas)
+                report.table(DIVERGENCE).add(item.row())
+                report.table(REPLICA).extend(item.replica_rows())
+            differing = [each for each in results if each.kind != "identical"]
+            report.sentences += map(diff_sentence, differing[:_MOST_SENTENCES])
+            if results:
+                report.sentences.append(diff_overview([each.kind for each in results]))
+            report.note(missing.not_checked())
+
+    def transactions(self) -> None:
+        """Add open transactions, the last aborted ones, and totals by partition."""
+        report, result, limits = self.report, self.survey.transactions, self.terms.limits
+        terms = TransactionTerms(self.terms.now_ms, limits=limits)
+        with self._answering("transactional ids"):
+            deque(result.read(replace(terms, topics=frozenset((TRANSACTION_STATE_TOPIC,)))), maxlen=0)
+        opened = open_transactions(result, terms)
+        aborted = deque(ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED)
+        for row in (*(open_row(each, terms) for each in opened), *aborted):
+            report.table(TRANSACTION).add(row)
+            self.survey.timeline.transaction(dict(zip(TRANSACTION.names, row, strict=True)))
+        totals = report.table(TRANSACTION_TOTAL)
+        totals.extend(self._transaction_totals(opened))
+        if totals.total:
+            report.sentences += sentences(result, opened, terms)
+        if not result.ids.partitions:
+            report.note(["transactional ids, timeouts and hanging transactions: no __transaction_state is here"])
+
+    def _transaction_totals(self, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
+        """Rows of columns.TRANSACTION_TOTAL of the partitions with transactions."""
+        partitions = self.survey.transactions.partitions
+        for (topic, number), found in sorted(partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
+            committed, aborted = ended_counts(found, self.survey.partitions[found.partition.path])
+            still_open = [each for each in opened if each.found is found]
+            hanging = sum(each.is_hanging is True for each in still_open)
+            if committed or aborted or still_open:
+                end = found.log_end_offset
+                yield topic, number, len(still_open), hanging, committed, aborted, found.last_stable_offset, end
+
+    def groups(self) -> None:
+        """Add the groups and their offsets, the largest lag first, after the offsets that are out of range."""
+        report = self.report
+        with self._answering("groups"):
+            reading = GroupsReading(self.targets, GroupTerms(limits=self.terms.limits), self.context)
+            deque(reading.read(jobs=self.terms.jobs), maxlen=0)
+            found = reading.groups()
+            report.note(reading.not_checked(found))
+            if not len(found):
+                if reading.unread_count:
+                    words = f"{counted(reading.unread_count, 'log')} of coordinators cannot be read"
+                    report.note([f"groups: {words}"])
+                    report.missing[GROUP.type] = f"Not checked: {words}."
+                return
+            report.sentences.append(found.sentences())
+            lag = GROUP.names.index("total_lag")
+            report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
+            lag, outside = map(GROUP_OFFSET.names.index, ("lag", "out_of_range"))
+            rows = sorted(found.offset_rows(), key=lambda row: (row[outside] is None, -(row[lag] or 0)))
+            report.table(GROUP_OFFSET).extend(map(without_metadata, rows))
+
+    def retention(self) -> None:
+        """Add what retention deletes next, by topic."""
+        times = self.survey.header_times()
+        terms = RetentionTerms(
+            self.terms.now_ms, self.terms.limits, with_offsets=False, with_rows=False, header_times=times
+        )
+        judged = Retention(self.context, terms)
+        with self._answering("retention"):
+            deque(judged.of_logs(self._configured_logs(judged.takes)), maxlen=0)
+        self.report.table(RETENTION_TOTAL).extend(judged.total_rows())
+        self.report.note(judged.not_checked())
+        if judged.totals:
+            words = judged.sentence()
+            self.report.sentences.append(f"Retention: {words[:1].lower()}{words[1:]}")
+
+    def compaction(self) -> None:
+        """Add the cleaner's checkpoints and what it waits for; no records are read."""
+        known = {
+            path: KnownProducers({}, each.first_open_offset, each.log_end_offset)
+            for path, each in self.survey.partitions.items()
+            if each.last_log is not None
+        }
+        terms = CompactionTerms(
+            self.terms.now_ms, self.terms.limits, reads_records=False, known=known, damaged=self.damaged
+        )
+        judged = Compaction(self.context, terms)
+        with self._answering("compaction"):
+            found = judged.of_logs(self._configured_logs(judged.takes))
+            self.report.table(CLEANER).extend(each.row() for each in found if isinstance(each, LogCompaction))
+        self.report.note(judged.not_checked())
+        if judged.logs:
+            waits = judged.waits()
+            words = f"The cleaner is blocked: {waits}." if waits else "Nothing blocks the cleaner."
+            self.report.sentences.append(judged.stuck_words() + words)
+            self.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])
+
+    def metadata(self, reading: MetadataReading) -> None:
+        """Add the cluster's image, and the last changes of its metadata."""
+        report, result = self.report, reading.result
+        if result is None:
+            words = "" if reading.error is None else reading.error.message
+            report.note([f"topics, configs and changes of the cluster: {words}"])
+        else:
+            report.sentences.append(result.sentence())
+            report.note(result.not_checked())
+            for schema, rows in result.rows():
+                if schema in (IMAGE, TOPIC, ASSIGNMENT, BROKER):
+                    report.table(schema).extend(rows)
+            for row in reading.changes:
+                values = dict(zip(METADATA_CHANGE.names, row, strict=True))
+                self.survey.timeline.metadata(str(result.source.partition.path), values)
+        table = report.table(METADATA_CHANGE)
+        table.extend(reading.changes)
+        table.total = reading.change_count
 
 
 @dataclass(slots=True)
@@ -62,7 +318,7 @@ class ReportRun:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
             target.require_partitions("a report is about whole logs")
-        self._survey = Survey(self.terms.limits, Timeline(), Transactions(tuple(self.targets)))
+        self._survey = Survey(self.terms.limits, Transactions(tuple(self.targets)))
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
@@ -77,16 +333,12 @@ class ReportRun:
             advance=self.terms.advance,
         )
         for target in self.targets:
-            self._survey.begin(partial(_partition_at, target, self.terms))
+            self._survey.begin(partial(_partition_at, [target], self.terms))
             verified = verify(target, terms, watch=self._survey.see, kept_start=self._survey.kept_start)
-            for found in verified:
-                self._take(found)
-                yield found
+            yield from map(self._taken, verified)
             self.coverage.add(verified.coverage)
         self._survey.finish()
-        for found in verify_nodes(self.targets, terms):
-            self._take(found)
-            yield found
+        yield from map(self._taken, verify_nodes(self.targets, terms))
 
     def _compacted_topics(self) -> frozenset[str]:
         """The compacted topics for verify; where the metadata log is read for them, that is the report's context."""
@@ -105,30 +357,25 @@ class ReportRun:
         return read_changes(self.targets if named is None else [Target(named)], self.terms.limits)
 
     def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
-        """The findings of bundles; the survey gets each after the batches before it."""
+        """The findings of bundles; the survey gets them before the batches."""
         from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
-        from format.verbs.report.bundled_findings import FindingsInBundle
 
         terms = self.terms
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
-            waiting = FindingsInBundle(list(findings_then(bundle, own)), self._survey)
             verify_terms = VerifyTerms(limits=terms.limits, compacted_topics=compacted_topics, advance=terms.advance)
-            self._survey.begin(partial(_partition_of, own, terms))
-            for found in findings_now(own, waiting.findings, verify_terms, waiting.see):
-                self._take(found)
-                yield found
+            self._survey.begin(partial(_partition_at, own, terms))
+            then = list(map(self._taken, findings_then(bundle, own)))
+            yield from map(self._taken, findings_now(own, then, verify_terms, self._survey.see))
             self._survey.finish()
-            waiting.finish()
-            for found in waiting.findings:
-                self.kept.add(found)
-                yield found
+            yield from then
             for name, count in verified_counts(bundle):
                 setattr(self.coverage, name, getattr(self.coverage, name) + count)
 
-    def _take(self, found: Finding) -> None:
+    def _taken(self, found: Finding) -> Finding:
         self.kept.add(found)
         self._survey.find(found)
+        return found
 
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
@@ -137,35 +384,33 @@ class ReportRun:
         survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
-        inputs = Inputs(report, self.targets, terms, context, survey, damaged)
-        log_dirs = list(self._log_dirs())
-        partitions = list(self._partitions(inputs))
-        answer_boot(inputs)
-        answer_replicas(inputs, lambda: _has_replicas(partitions))
+        answers = _Answers(report, self.targets, terms, context, survey, damaged)
+        log_dirs = [_log_dir_row(log_dir, terms) for target in self.targets for log_dir in target.log_dirs]
+        partitions = list(self._partitions(context))
+        answers.boot()
+        answers.replicas(partitions)
         report.later_findings = [each for each in report.later_findings if not self.kept.has(each)]
         for found in report.later_findings:
-            self._take(found)
-        answer_transactions(inputs)
-        answer_groups(inputs)
-        answer_retention(inputs)
-        answer_compaction(inputs)
-        answer_metadata(inputs, self._metadata or self._read_changes())
-        report.table(LOG_DIR).extend(each.row() for each in log_dirs)
+            self._taken(found)
+        answers.transactions()
+        answers.groups()
+        answers.retention()
+        answers.compaction()
+        answers.metadata(self._metadata or self._read_changes())
+        report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)
         owners = dict(self._owners(context))
         self.kept.owners = owners if len(set(owners.values())) > 1 else {}
+        report.counts = self.coverage.counts
+        report.counts["log_dirs"] = len(log_dirs)
         add_findings(report, self.kept)
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
             report.note(["CRCs, records and side files: their findings are those from when the bundle was made"])
-        report.counts = self.coverage.counts
         if self.coverage.remote_heads:
             report.note([unread_heads_words(self.coverage.remote_heads)])
-        report.counts["log_dirs"] = len(log_dirs)
-        report.counts["lost_offsets"] = self.kept.lost_offsets
-        add_overview(report, self.kept)
         return report
 
     def _owners(self, context: ClusterContext) -> Iterator[tuple[str, str]]:
@@ -178,84 +423,48 @@ class ReportRun:
                 node_id = context.node_id_at(log_dir)
                 yield str(path), str(log_dir) if node_id is None else f"node {node_id}"
 
-    def _log_dirs(self) -> Iterator[LogDirListing]:
+    def _partitions(self, context: ClusterContext) -> Iterator[FoundPartition]:
+        """Each partition as ls lists it, with the totals of the survey; verify reports those that cannot be listed."""
         for target in self.targets:
-            for log_dir in target.log_dirs:
-                yield _listing(log_dir, self.terms)
-
-    def _partitions(self, inputs: Inputs) -> Iterator[FoundPartition]:
-        """Each partition as ls lists it, with the totals of the survey."""
-        for target in self.targets:
-            if target.kind is Kind.PARTITION:
-                checkpoints = target.checkpoints_around(self.terms.limits)
-                yield self._partition(target.partition, directory_around(target.path), checkpoints, inputs)
-            for log_dir in target.log_dirs:
-                checkpoints = log_dir.checkpoints(self.terms.limits)
-                for path in log_dir.partitions:
-                    try:
-                        yield self._partition(log_dir.listed_partition(path), log_dir.path, checkpoints, inputs)
-                    except KafkaLogError:
-                        continue  # verify reports it
+            paths = [target.path] if target.kind is Kind.PARTITION else []
+            for path in paths or [path for log_dir in target.log_dirs for path in log_dir.partitions]:
+                with suppress(KafkaLogError):
+                    partition, checkpoints = _partition_at([target], self.terms, path)
+                    yield self._partition(partition, directory_around(path), checkpoints, context)
 
     def _partition(
-        self, partition: Partition, log_dir: Path, checkpoints: Checkpoints, inputs: Inputs
-    ) -> tuple[PartitionListing, int | None, SurveyedPartition]:
+        self, partition: Partition, log_dir: Path, checkpoints: Checkpoints, context: ClusterContext
+    ) -> FoundPartition:
         seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
         totals = seen.totals
         last_base = partition.segment(partition.segment_count - 1).base_offset if partition.segment_count else None
         log_end = None if totals.last_offset is None else totals.last_offset + 1
         ends = [each for each in (last_base, log_end) if each is not None]
-        listed = _returned(
-            list_partition(
-                partition.path,
-                checkpoints,
-                PartitionTerms(scan=False, segments=False, limits=self.terms.limits),
-                listed=lambda: partition,
-                known=KnownLog(totals, max(ends, default=None)),
-            )
-        )
-        listing = known_by(inputs.context, listed, log_dir).listing
-        return listing, inputs.context.node_id_at(log_dir), seen
+        listed = list_partition(
+            partition.path,
+            checkpoints,
+            PartitionTerms(scan=False, segments=False, limits=self.terms.limits),
+            listed=lambda: partition,
+            known=KnownLog(totals, max(ends, default=None)),
+        )  # verify reports its findings
+        return FoundPartition(known_by(context, listed.listing, log_dir), context.node_id_at(log_dir), seen)
 
 
-def _partition_of(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
-    """A partition at or below one of some targets, and the checkpoints around it. Raises LookupError."""
-    for target in targets:
-        if path == target.path or any(log_dir.path == path.parent for log_dir in target.log_dirs):
-            return _partition_at(target, terms, path)
-    raise LookupError(path)
-
-
-def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
+def _partition_at(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
     """A partition at or below a target, as it was listed for verify, and its checkpoints. Raises LookupError."""
-    if target.kind is Kind.PARTITION:
-        return target.partition, target.checkpoints_around(terms.limits)
-    for log_dir in target.log_dirs:
-        if log_dir.path == path.parent:
-            return log_dir.listed_partition(path), log_dir.checkpoints(terms.limits)
+    for target in targets:
+        if path == target.path:
+            return target.partition, target.checkpoints_around(terms.limits)
+        for log_dir in target.log_dirs:
+            if log_dir.path == path.parent:
+                return log_dir.listed_partition(path), log_dir.checkpoints(terms.limits)
     raise LookupError(path)
 
 
-def _listing(log_dir: LogDir, terms: ReportTerms) -> LogDirListing:
+def _log_dir_row(log_dir: LogDir, terms: ReportTerms) -> Row:
     checkpoints = log_dir.checkpoints(terms.limits)
     sizes = [sizes_of(log_dir, each) for each in log_dir.partitions]
-    return _returned(log_dir_listing(log_dir, checkpoints, sizes, terms.limits))
-
-
-def _returned(listing: Generator[Finding, None, _Listing]) -> _Listing:
-    """The return value of a listing; its findings are dropped, since verify reports them."""
-    while True:
-        try:
-            next(listing)
-        except StopIteration as end:
-            returned: _Listing = end.value
-            return returned
-
-
-def _has_replicas(partitions: Sequence[FoundPartition]) -> bool:
-    """Whether a live partition is here more than once."""
-    keys = [(each.topic, each.partition) for each, _, _ in partitions if each.mark is None]
-    return len(set(keys)) < len(keys)
+    return log_dir_listing(log_dir, checkpoints, sizes, terms.limits, []).row()  # verify reports its findings
 
 
 def _bytes_at(findings: Iterator[Finding]) -> Iterator[Row]:

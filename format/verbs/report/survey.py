@@ -1,13 +1,13 @@
-"""Collects facts for a report while verify reads the batches: totals, histograms, epochs, segments, transactions.
+"""Collects facts for a report from batches and findings: totals, histograms, epochs, places of damage, a time line.
 
-verify passes each table of batches to ``Survey.see`` before it checks it. Partitions come one after another, so that
-large state exists for only one of them at a time.
+verify passes each chunk to ``Survey.see`` before it checks it; tables of batches that a scan wrote go to ``add``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,16 +15,16 @@ import numpy as np
 from format.findings import Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import Limits
+from format.location import Location
 from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
+from format.rows.record_rows import Row
 from format.scan.protocol import LogUnit
-from format.state.header_scan import Headers
-from format.state.totals import LogTotals
+from format.state.log_headers import Headers, LogTotals
 from format.verbs.boot.one_log.recovered_log import ReadLog
 from format.verbs.boot.steps import KeptStart
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
-from format.verbs.report.timeline import Timeline
 from format.verbs.txns.partition_transactions import (
     ENDED_COLUMNS,
     PartitionTransactions,
@@ -34,18 +34,77 @@ from format.verbs.txns.partition_transactions import (
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.walk import WalkedChunk, sound_batches
 
+KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
+#: The most events of each kind that are kept, the latest ones; the others are counted.
+_MOST_EVENTS = 1_000
 #: The number of undamaged partitions, the largest ones, whose bytes are shown by offset.
-_LARGEST = 4
+LARGEST = 4
 #: The most damaged partitions whose bytes are shown by offset, and the most places of damage in each.
-_MOST_DAMAGED = 60
+MOST_DAMAGED = 60
 _MOST_PLACES = 200
+#: The most findings that wait for their batches.
+_MOST_WAITING = 100_000
 _MOST_ENDED = 1_000
 _MOST_EPOCHS = 100
 #: The number of batches that are added to the sums at once.
 _ADDED_TOGETHER = 2_048
-_NO_BATCHES = BatchTable.empty()
 _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS.index("last_offset")
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
+
+
+class Timeline(msgspec.Struct):
+    """Leader epochs, metadata changes, transactions, segment rolls and damage by kind; what has no time is left out."""
+
+    events: dict[str, list[Row]] = msgspec.field(default_factory=lambda: {kind: [] for kind in KINDS})
+    counts: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+
+    def add(
+        self, kind: str, timestamp: int | None, where: Location, detail: str, severity: Severity = Severity.INFO
+    ) -> None:
+        """Add an event of one of KINDS."""
+        if timestamp is None or timestamp < 0:
+            return
+        self.counts[kind] += 1
+        events = self.events[kind]
+        events.append((timestamp, kind, where.topic, where.partition, where.offset, detail, severity.label, where.path))
+        if len(events) >= 2 * _MOST_EVENTS:
+            events.sort(key=_time)
+            del events[:-_MOST_EVENTS]
+
+    def segment(self, where: Location, timestamp: int) -> None:
+        """Add the first batch of a segment."""
+        place = where.at(offset=where.base_offset)
+        self.add("segment", timestamp, place, f"segment {where.base_offset} begins")
+
+    def transaction(self, values: dict[str, Any]) -> None:
+        """Add a row of columns.TRANSACTION that is open or was aborted."""
+        where = Location(values["path"], values["topic"], values["partition"], offset=values["first_offset"])
+        name = values["transactional_id"] or f"producer {values['producer_id']}"
+        if values["state"] != "open":
+            self.add("transaction", values["last_timestamp"], where, f"a transaction of {name} is aborted")
+            return
+        hangs = bool(values["is_hanging"])
+        words = f"{name} begins a transaction that {'hangs' if hangs else 'is open'}"
+        severity = Severity.ERROR if hangs else Severity.WARNING
+        self.add("transaction", values["start_timestamp"], where, words, severity)
+
+    def metadata(self, path: str, values: dict[str, Any]) -> None:
+        """Add a row of columns.METADATA_CHANGE."""
+        where = Location(path, CLUSTER_METADATA_TOPIC, 0, offset=values["offset"])
+        self.add("metadata", values["timestamp"], where, f"{values['record_type']}: {values['subject']}")
+
+    def rows(self) -> list[Row]:
+        """Rows of columns.TIMELINE_EVENT by time, the latest of each kind."""
+        kept = [row for events in self.events.values() for row in sorted(events, key=_time)[-_MOST_EVENTS:]]
+        return sorted(kept, key=_time)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def _time(row: Row) -> tuple[int, str]:
+    return row[0], row[1]
 
 
 class DamagedPlace(msgspec.Struct):
@@ -74,24 +133,47 @@ class SurveyedPartition(msgspec.Struct):
     last_log_timestamp: int = -1  # the largest timestamp in ``last_log``
     log_end_offset: int = 0
     first_open_offset: int | None = None
+    epochs: dict[int, tuple[int, int, Location]] = msgspec.field(default_factory=dict)  # epoch -> offset, time, place
 
     @property
     def log_bytes(self) -> int:
         """The bytes of all batches."""
         return sum(self.totals.codec_bytes)
 
+    def place(self, found: Finding, offset: int | None, timestamp: int | None) -> DamagedPlace | None:
+        """Add the place of a finding; None for one without an offset, and where there are too many."""
+        first, last = found.lost_offsets or (offset, offset)
+        if first is None or last is None or len(self.places) >= _MOST_PLACES:
+            return None
+        self.places.append(DamagedPlace(found.code, found.severity, first, last, timestamp))
+        return self.places[-1]
+
+
+class _Placed(msgspec.Struct):
+    """A finding at a position of a log, and the batch at or before it among those seen so far."""
+
+    found: Finding
+    place: DamagedPlace | None
+    position: int = -1
+    offset: int | None = None
+    timestamp: int | None = None
+
+    def see(self, table: BatchTable) -> None:
+        row = table.row_at(self.found.location.position or 0) if len(table) else -1
+        if row >= 0 and int(table.position[row]) > self.position:
+            self.position, self.offset = int(table.position[row]), int(table.base_offset[row])
+            self.timestamp = int(table.max_timestamp[row])
+
 
 class _Current(msgspec.Struct):
-    """The partition that is read, and its last table. ``held`` are tables that its bytes by offset do not have yet."""
+    """The partition that verify reads, and its last table. ``held`` are tables that its bytes by offset lack yet."""
 
     seen: SurveyedPartition
     partition: Partition
     transactions: PartitionTransactions | None
     topic: int
     log: LogUnit | None = None
-    table: BatchTable = _NO_BATCHES
-    leader_epoch: int = -1
-    epoch_count: int = 0
+    table: BatchTable = msgspec.field(default_factory=BatchTable.empty)
     held: list[tuple[BatchTable, int]] = msgspec.field(default_factory=list)
     held_rows: int = 0
 
@@ -111,11 +193,14 @@ class _Current(msgspec.Struct):
 
 
 class Survey(msgspec.Struct):
-    """The facts of all partitions that were read."""
+    """The facts of all partitions that were read.
+
+    Of those that ``see`` reads, which come one after another, large state exists for only one at a time.
+    """
 
     limits: Limits
-    timeline: Timeline
-    transactions: Transactions
+    transactions: Transactions = msgspec.field(default_factory=Transactions)
+    timeline: Timeline = msgspec.field(default_factory=Timeline)
     by_time: BytesByTime = msgspec.field(default_factory=BytesByTime)
     sizes: BatchSizes = msgspec.field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = msgspec.field(default_factory=dict)
@@ -124,9 +209,11 @@ class Survey(msgspec.Struct):
     topics: dict[str, int] = msgspec.field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = msgspec.field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
-    _waiting: list[BatchTable] = msgspec.field(default_factory=list)  # of ``_waiting_topic``, not yet in the sums
-    _waiting_topic: int = 0
+    _tables: list[BatchTable] = msgspec.field(default_factory=list)  # of ``_tables_topic``, not yet in the sums
+    _tables_topic: int = 0
+    _tables_rows: int = 0
     _last_place: tuple[str, Path] = ("", Path())
+    _waiting: dict[str, list[_Placed]] = msgspec.field(default_factory=dict)  # by path, until their batches are seen
     _waiting_count: int = 0
     _current: _Current | None = None
 
@@ -141,7 +228,7 @@ class Survey(msgspec.Struct):
             return
         current = self._current
         if current is None or current.seen.path != log.path.parent:
-            current = self._next_partition(log, *self._find(log.path.parent))
+            current = self._next_partition(*self._find(log.path.parent))
         is_first = current.log is not log
         table = walked.table
         current.log, current.table = log, table
@@ -154,33 +241,62 @@ class Survey(msgspec.Struct):
         seen.last_log_timestamp = max(seen.last_log_timestamp, table.sums.max_timestamp)
         seen.log_end_offset = table.last_offset_of(len(table) - 1) + 1
         base_offset = log.location.base_offset or 0
-        seen.totals.add(table, log.location.base_offset)
-        seen.record_count += table.sums.record_count
         current.hold(table, base_offset)
-        self._add_up(current.topic, table)
+        sound = sound_batches(table)
+        self._add(seen, current.topic, log.location, table, sound)
         if is_first and base_offset:
             self.timeline.segment(log.location, table.value("max_timestamp", 0))
-        sound = sound_batches(table)
-        self._see_epochs(current, sound)
         if current.transactions is not None:
             current.transactions.feed(Headers(sound, walked.markers), base_offset, None)
             _forget_ended(current.transactions, seen)
 
-    def _add_up(self, topic: int, table: BatchTable) -> None:
-        """Add batches to the sums by time and size; those of small partitions of one topic are added together."""
-        if self._waiting and topic != self._waiting_topic:
-            self._add_waiting()
-        self._waiting_topic = topic
-        self._waiting.append(table)
-        self._waiting_count += len(table)
-        if self._waiting_count >= _ADDED_TOGETHER:
-            self._add_waiting()
+    def add(self, where: Location, table: BatchTable) -> None:
+        """Add batches that a scan wrote of the log at ``where``; the partitions may come in any order."""
+        seen = self.partition(Path(where.path).parent)
+        if seen.by_offset is not None:
+            seen.by_offset.add(table, 0)
+        self._add(seen, self.topic(where.topic or where.path), where, table, sound_batches(table))
 
-    def _add_waiting(self) -> None:
-        waiting, self._waiting, self._waiting_count = self._waiting, [], 0
-        if waiting:
-            table = waiting[0] if len(waiting) == 1 else BatchTable.concatenated(waiting)
-            self.by_time.add(self._waiting_topic, table)
+    def partition(self, path: Path) -> SurveyedPartition:
+        """The facts of a partition that scans wrote of; its bytes are shown by offset only where a caller says so."""
+        return self.partitions.setdefault(path, SurveyedPartition(path, by_offset=None))
+
+    def topic(self, name: str) -> int:
+        """The number of a topic."""
+        return self.topics.setdefault(name, len(self.topics))
+
+    def _add(self, seen: SurveyedPartition, topic: int, where: Location, table: BatchTable, sound: BatchTable) -> None:
+        """Add batches to the sums; those of small partitions of one topic are added together by time and size."""
+        for placed in self._waiting.get(where.path, ()):
+            placed.see(table)
+        seen.totals.add(table, where.base_offset)
+        seen.record_count += table.sums.record_count
+        if self._tables and topic != self._tables_topic:
+            self._add_tables()
+        self._tables_topic = topic
+        self._tables.append(table)
+        self._tables_rows += len(table)
+        if self._tables_rows >= _ADDED_TOGETHER:
+            self._add_tables()
+        if not len(sound):
+            return
+        sums = sound.sums
+        known = seen.epochs.get(sums.lowest_epoch)
+        if known is not None and sums.lowest_epoch == sums.highest_epoch and sums.least_offset >= known[0]:
+            return  # the usual case
+        epochs, rows = np.unique(sound.leader_epoch, return_index=True)
+        for epoch, row in zip(epochs.tolist(), rows.tolist(), strict=True):
+            offset = int(sound.base_offset[row])
+            known = seen.epochs.get(epoch)
+            if epoch >= 0 and (len(seen.epochs) < _MOST_EPOCHS if known is None else offset < known[0]):
+                place = where.at(int(sound.position[row]), None, offset)
+                seen.epochs[epoch] = offset, int(sound.max_timestamp[row]), place
+
+    def _add_tables(self) -> None:
+        tables, self._tables, self._tables_rows = self._tables, [], 0
+        if tables:
+            table = tables[0] if len(tables) == 1 else BatchTable.concatenated(tables)
+            self.by_time.add(self._tables_topic, table)
             self.sizes.add(table)
 
     def _note_read(self, log: LogUnit, walked: WalkedChunk) -> None:
@@ -193,46 +309,47 @@ class Survey(msgspec.Struct):
         # Offsets of opened wrappers are no longer those of the headers.
         read.add(walked.table, is_damaged=walked.damage is not None or walked.table.sums.wrappers > 0)
 
-    def _next_partition(self, log: LogUnit, partition: Partition, checkpoints: Checkpoints) -> _Current:
+    def _next_partition(self, partition: Partition, checkpoints: Checkpoints) -> _Current:
         self._end_partition()
         seen = self.partitions.setdefault(partition.path, SurveyedPartition(partition.path))
-        topic = self.topics.setdefault(partition.topic or partition.path.name, len(self.topics))
         transactions = None
         if partition.mark is None and partition.topic not in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC):
             transactions = PartitionTransactions.of_partition(partition, checkpoints)
             list(take_snapshot(transactions, self.limits))  # verify reports its findings
+        topic = self.topic(partition.topic or partition.path.name)
         self._current = _Current(seen, partition, transactions, topic)
         return self._current
 
-    def _see_epochs(self, current: _Current, table: BatchTable) -> None:
-        for row in table.higher_epochs(current.leader_epoch):
-            current.leader_epoch = table.value("leader_epoch", row)
-            current.epoch_count += 1
-            if current.log is not None and current.epoch_count <= _MOST_EPOCHS:
-                place = current.log.location.at(table.value("position", row), None, table.value("base_offset", row))
-                self.timeline.leader_epoch(place, table.value("max_timestamp", row), current.leader_epoch)
-
-    def find(self, found: Finding) -> DamagedPlace | None:
-        """Add a finding about the last chunk; returns its place, None for one without an offset or below warning."""
-        directory = self._directory_of(found.location.path)
-        current = self._current
-        if current is not None and directory == current.seen.path:
-            offset, timestamp = _place_in(current, found)
-            seen = current.seen
-        else:
-            seen = self.partitions.setdefault(directory, SurveyedPartition(directory))
-            offset, timestamp = found.location.offset, None
+    def find(self, found: Finding) -> None:
+        """Add a finding; one at a position of a log gets the time of the batch there, seen before it or later."""
+        where, current = found.location, self._current
+        directory = self._directory_of(where.path)
+        seen = self.partitions.setdefault(directory, SurveyedPartition(directory))
         seen.finding_count += 1
         seen.worst = found.severity if seen.worst is None else max(seen.worst, found.severity)
         if found.severity < Severity.WARNING:
-            return None
-        self.timeline.damage(found, timestamp)
-        first, last = found.lost_offsets or (offset, offset)
-        if first is None or last is None or len(seen.places) >= _MOST_PLACES:
-            return None
-        place = DamagedPlace(found.code, found.severity, first, last, timestamp)
-        seen.places.append(place)
-        return place
+            return
+        placed = _Placed(found, seen.place(found, where.offset, None))
+        if where.position is None:
+            return
+        if current is not None and current.log is not None and where.path == str(current.log.path):
+            placed.see(current.table)
+            self._settle(seen, placed)
+        elif self._waiting_count < _MOST_WAITING:
+            self._waiting_count += 1
+            self._waiting.setdefault(where.path, []).append(placed)
+
+    def _settle(self, seen: SurveyedPartition, placed: _Placed) -> None:
+        """Take the time of a finding, and its offset if it has none, from the batch at or before it."""
+        if placed.position < 0:
+            return
+        timestamp = placed.timestamp if placed.timestamp is not None and placed.timestamp >= 0 else None
+        found = placed.found
+        self.timeline.add("damage", timestamp, found.location, f"{found.code}: {found.message}", found.severity)
+        if placed.place is not None:
+            placed.place.timestamp = timestamp
+        elif found.location.offset is None and found.lost_offsets is None:
+            seen.place(found, placed.offset, timestamp)
 
     def _directory_of(self, place: str) -> Path:
         """The partition directory of a file, or the directory itself; findings about one place often follow another."""
@@ -242,15 +359,28 @@ class Survey(msgspec.Struct):
         return self._last_place[1]
 
     def finish(self) -> None:
-        """End the last partition, and complete the sums."""
-        self._add_waiting()
+        """End the last partition, and complete the sums and the time line."""
+        self._add_tables()
         self._end_partition()
+        self._settle_waiting(list(self._waiting))
+        for seen in self.partitions.values():
+            for epoch, (_, timestamp, place) in sorted(seen.epochs.items()):
+                self.timeline.add("leader_epoch", timestamp, place, f"leader epoch {epoch} begins")
+            seen.epochs = {}
+
+    def _settle_waiting(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            placed = self._waiting.pop(path, [])
+            self._waiting_count -= len(placed)
+            for each in placed:
+                self._settle(self.partitions[self._directory_of(path)], each)
 
     def _end_partition(self) -> None:
         """End the current partition, and drop what is not needed of it any more."""
         current, self._current = self._current, None
         if current is None:
             return
+        self._settle_waiting([path for path in self._waiting if self._directory_of(path) == current.seen.path])
         if current.transactions is not None:
             forget_below_start(current.transactions, self.limits)
             current.seen.first_open_offset = current.transactions.state.first_open_offset()
@@ -266,7 +396,7 @@ class Survey(msgspec.Struct):
         """Keep the bytes by offset of some damaged partitions, and of the largest; ``current`` was read last."""
         ended = current.seen
         shown = [each for each in self._by_offset if not each.places]
-        if not ended.places and len(shown) == _LARGEST and ended.log_bytes <= shown[-1].log_bytes:
+        if not ended.places and len(shown) == LARGEST and ended.log_bytes <= shown[-1].log_bytes:
             ended.by_offset = None  # the usual case
             return
         current.add_held()
@@ -277,8 +407,8 @@ class Survey(msgspec.Struct):
         damaged = sorted(
             (each for each in kept if each.places), key=lambda each: (-(each.worst or 0), -len(each.places))
         )
-        self._by_offset = [*sound[:_LARGEST], *damaged[:_MOST_DAMAGED]]
-        for each in (*sound[_LARGEST:], *damaged[_MOST_DAMAGED:]):
+        self._by_offset = [*sound[:LARGEST], *damaged[:MOST_DAMAGED]]
+        for each in (*sound[LARGEST:], *damaged[MOST_DAMAGED:]):
             each.by_offset = None
 
     def header_times(self) -> dict[Path, tuple[int, int]]:
@@ -288,20 +418,6 @@ class Survey(msgspec.Struct):
             for each in self.partitions.values()
             if each.last_log is not None
         }
-
-
-def _place_in(current: _Current, found: Finding) -> tuple[int | None, int | None]:
-    """The offset and the timestamp of a finding, from the batch at or before it in the last table."""
-    where, table = found.location, current.table
-    is_here = current.log is not None and where.path == str(current.log.path)
-    if not is_here or where.position is None or not len(table):
-        return where.offset, None
-    row = table.row_at(where.position)
-    if row < 0:
-        return where.offset, None
-    timestamp = int(table.max_timestamp[row])
-    offset = int(table.base_offset[row]) if where.offset is None else where.offset
-    return offset, timestamp if timestamp >= 0 else None
 
 
 def _forget_ended(found: PartitionTransactions, seen: SurveyedPartition) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
+from format import layout
 from format.columns import (
     ASSIGNMENT,
     BATCH,
@@ -31,27 +34,84 @@ from format.columns import (
     TOPIC,
     TRANSACTION,
     TRANSACTION_TOTAL,
+    Column,
     RowSchema,
 )
 from format.errors import UnreadableFile
 from format.findings import Finding
 from format.location import Location
+from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.rows.finding_rows import finding_of_row
 from format.rows.record_rows import Row
 from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
-from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
+from format.verbs.report.filling import (
+    FoundPartition,
+    KeptFindings,
+    add_findings,
+    add_histograms,
+    add_partitions,
+    directory_of,
+    without_metadata,
+)
 from format.verbs.report.histograms import BytesByOffset
-from format.verbs.report.kept_findings import KeptFindings, directory_of
-from format.verbs.report.survey import Survey, SurveyedPartition
-from format.verbs.report.table_events import TableEvents
+from format.verbs.report.survey import LARGEST, MOST_DAMAGED, Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.report.timeline import Timeline
-from format.verbs.txns.txns import Transactions
 from format.verbs.verify.verify import Coverage
 from format.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_READ = (
+    *("topic", "partition", "position", "codec", "size_bytes", "base_offset", "last_offset", "record_count", "magic"),
+    *("base_timestamp", "max_timestamp", "leader_epoch", "crc_valid"),
+)
+#: The columns of rows that are read.
+BATCH_ROWS = (Column("path", "string", "the file"), *(each for each in BATCH.columns if each.name in _READ))
+#: Columns with the same name and meaning in both; a null in a row becomes -1.
+_SAME = (
+    *("position", "size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp"),
+    "leader_epoch",
+)
+
+
+def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]:
+    """The path, topic and partition of each log, and its batches, from rows with the columns BATCH_ROWS."""
+    if not batch.num_rows or not {column.name for column in BATCH_ROWS} <= set(batch.schema.names):
+        return
+    columns = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
+    for name in _SAME:
+        columns[:, BATCH_COLUMN[name]] = _numbers(batch, name)
+    columns[:, BATCH_COLUMN["last_offset_delta"]] = (
+        _numbers(batch, "last_offset") - columns[:, BATCH_COLUMN["base_offset"]]
+    )
+    columns[:, BATCH_COLUMN["attributes"]] = _codecs(batch)
+    crc_valid = _numbers(batch, "crc_valid").astype(np.int8)
+    paths = batch.column("path").dictionary_encode()
+    numbers: NDArray[np.int32] = paths.indices.to_numpy(zero_copy_only=False)
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)])).tolist()
+    for start, end in pairwise(starts):
+        path = str(paths[start].as_py())
+        topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
+        yield Location(path, topic, partition), BatchTable(columns[start:end], crc_valid[start:end])
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Int64Column:
+    values: Int64Column = batch.column(name).cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _codecs(batch: pa.RecordBatch) -> Int64Column:
+    """The number of each row's codec; 0 for one that is unknown."""
+    names = batch.column("codec").dictionary_encode()
+    known = {name: number for number, name in enumerate(layout.CODEC_BITS_NAMES)}
+    numbers = np.array([known.get(name, 0) for name in names.dictionary.to_pylist()] or [0], np.int64)
+    rows: NDArray[np.int64] = names.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers[rows]
+
 
 #: The tables that are shown unchanged, by the command that writes them.
 _SHOWN: dict[str, tuple[RowSchema, ...]] = {
@@ -65,8 +125,6 @@ _SHOWN: dict[str, tuple[RowSchema, ...]] = {
 }
 #: Tables below another table of the same verb, which already has the note that the verb was not run.
 _SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
-#: The most undamaged partitions (the largest) and damaged ones whose bytes are shown by offset.
-_LARGEST, _MOST_DAMAGED = 4, 60
 
 
 @dataclass(slots=True)
@@ -81,13 +139,12 @@ class TableReport:
     kept: KeptFindings = field(default_factory=KeptFindings)
     _sets: list[TableSet] = field(init=False)
     _survey: Survey = field(init=False)
-    _events: TableEvents = field(default_factory=TableEvents)
     _commands: set[str] = field(default_factory=set)
     _has_brokers: bool = False
 
     def __post_init__(self) -> None:
         self._sets = [TableSet(each) for each in self.places]
-        self._survey = Survey(self.terms.limits, Timeline(), Transactions(()))
+        self._survey = Survey(self.terms.limits)
         self._has_brokers = len({file.broker_id for _, file in self._files(WRITTEN_RUN)}) > 1
 
     def _files(self, schema: RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
@@ -136,7 +193,7 @@ class TableReport:
                         self.kept.add(found)
                         if self._has_brokers:
                             self.kept.owners[directory_of(found)] = _broker_name(file.broker_id)
-                        self._events.find(found, self._survey.find(found))
+                        self._survey.find(found)
                         yield found
 
     # -- the report ------------------------------------------------------------------------------------------
@@ -157,9 +214,8 @@ class TableReport:
             report.note(["records, codecs by bytes, bytes by time, offset and size: kafkalog scan ls --batches"])
         add_partitions(report, self.terms.now_ms, partitions, has_records=has_batches)
         add_histograms(report, self._survey)
-        add_findings(report, self.kept)
         self._fill_counts(report, partitions)
-        add_overview(report, self.kept)
+        add_findings(report, self.kept)
         return report
 
     def _add_runs(self, report: Report) -> None:
@@ -215,9 +271,8 @@ class TableReport:
             values = dict(zip(schema.names, row, strict=True))
             if schema is TRANSACTION and values["state"] == "committed":
                 continue
-            if schema is GROUP_OFFSET:  # free text of applications
-                at = schema.names.index("metadata")
-                row = (*row[:at], None, *row[at + 1 :])
+            if schema is GROUP_OFFSET:
+                row = without_metadata(row)
             table = report.table(schema)
             if len(table.rows) < table.most:
                 key = repr(_without_place(schema, row))
@@ -226,32 +281,21 @@ class TableReport:
                 seen.add(key)
             table.add(row)
             if schema is TRANSACTION:
-                self._note_transaction(values)
+                self._survey.timeline.transaction(values)
             elif schema is DIVERGENCE and values["kind"] != "identical":
                 differing.add((values["topic"], values["partition"]))
             elif schema is REPLICA and (values["topic"], values["partition"]) in differing:
                 report.differing.add(str(values["path"]))
             elif schema is METADATA_CHANGE:
-                where = Location(str(values.get("path") or ""), "__cluster_metadata", 0, offset=values["offset"])
-                words = f"{values['record_type']}: {values['subject']}"
-                self._survey.timeline.metadata(where, values["timestamp"], words)
-
-    def _note_transaction(self, values: dict[str, Any]) -> None:
-        where = Location(values["path"], values["topic"], values["partition"], offset=values["first_offset"])
-        name = values["transactional_id"] or f"producer {values['producer_id']}"
-        is_open = values["state"] == "open"
-        words = f"{name} begins a transaction that is open" if is_open else f"a transaction of {name} is aborted"
-        timestamp = values["start_timestamp" if is_open else "last_timestamp"]
-        self._survey.timeline.transaction(where, timestamp, words)
+                self._survey.timeline.metadata(str(values.get("path") or ""), values)
 
     def _partitions(self) -> list[FoundPartition]:
         found: list[FoundPartition] = []
         for file, row in self._rows(PARTITION):
             listing = PartitionListing(**dict(zip(PARTITION.names, row, strict=True)))
-            path = Path(listing.path)
-            seen = self._survey.partitions.setdefault(path, SurveyedPartition(path))
+            seen = self._survey.partition(Path(listing.path))
             seen.by_offset = None
-            found.append((listing, file.broker_id, seen))
+            found.append(FoundPartition(listing, file.broker_id, seen))
         return found
 
     def _see_segments(self) -> None:
@@ -265,7 +309,6 @@ class TableReport:
 
     def _see_batches(self, partitions: list[FoundPartition]) -> bool:
         """Add up the batches; returns whether there are any."""
-        survey = self._survey
         for seen, start in _by_offset(partitions):
             seen.by_offset = BytesByOffset(start)
         has_any = False
@@ -273,30 +316,20 @@ class TableReport:
             for batch in tables.batches(file, BATCH_ROWS):
                 for log, table in batch_tables(batch):
                     has_any = True
-                    where = replace(log, path=self._path(log.path, file.broker_id))
-                    self._events.see(where, table)
-                    directory = Path(where.path).parent
-                    seen = survey.partitions.setdefault(directory, SurveyedPartition(directory, by_offset=None))
-                    seen.totals.add(table, None)
-                    seen.record_count += int(table.record_count.clip(0).sum())
-                    if seen.by_offset is not None:
-                        seen.by_offset.add(table, 0)
-                    survey.by_time.add(survey.topics.setdefault(log.topic or log.path, len(survey.topics)), table)
-                    survey.sizes.add(table)
-        self._events.finish(survey.timeline)
+                    self._survey.add(replace(log, path=self._path(log.path, file.broker_id)), table)
+        self._survey.finish()
         return has_any
 
     def _fill_counts(self, report: Report, partitions: list[FoundPartition]) -> None:
         """Fill the counts that no run of verify has given."""
         if "verify" not in self._commands:
-            listings = [listing for listing, _, _ in partitions]
+            listings = [each.listing for each in partitions]
             report.counts["partitions"] = len(listings)
             report.counts["segments"] = sum(each.segment_count or 0 for each in listings)
             report.counts["batches"] = sum(each.batch_count or 0 for each in listings)
             report.counts["bytes"] = sum(each.log_size_bytes or 0 for each in listings)
-            report.counts["records"] = sum(seen.record_count for _, _, seen in partitions)
+            report.counts["records"] = sum(each.seen.record_count for each in partitions)
         report.counts["log_dirs"] = report.table(LOG_DIR).total
-        report.counts["lost_offsets"] = self.kept.lost_offsets
 
 
 def _broker_of(file: TableFile) -> int:
@@ -317,8 +350,9 @@ def _without_place(schema: RowSchema, row: Row) -> Row:
 
 def _by_offset(partitions: list[FoundPartition]) -> Iterator[tuple[SurveyedPartition, int]]:
     """The partitions whose bytes are added up by offset, damaged and large ones, with their first offsets."""
-    known = [(listing, seen) for listing, _, seen in partitions if listing.first_offset is not None]
-    damaged = sorted((each for each in known if each[1].places), key=lambda each: -len(each[1].places))
-    sound = sorted((each for each in known if not each[1].places), key=lambda each: -(each[0].log_size_bytes or 0))
-    for listing, seen in (*damaged[:_MOST_DAMAGED], *sound[:_LARGEST]):
-        yield seen, listing.first_offset or 0
+    known = [each for each in partitions if each.listing.first_offset is not None]
+    damaged = sorted((each for each in known if each.seen.places), key=lambda each: -len(each.seen.places))
+    sound = [each for each in known if not each.seen.places]
+    sound.sort(key=lambda each: -(each.listing.log_size_bytes or 0))
+    for each in (*damaged[:MOST_DAMAGED], *sound[:LARGEST]):
+        yield each.seen, each.listing.first_offset or 0

@@ -1,31 +1,39 @@
-"""The transactions of one partition, from the batch headers of its segments."""
+"""The transactions of one partition, from its batch headers, and what read_committed consumers see of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Self
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
 from format.files import producer_snapshot
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding_of
-from format.limits import Limits
+from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
-from format.node.partition import Partition
-from format.scan.drivers import SerialDriver, results_of
-from format.scan.progress import Advance
-from format.scan.selected_logs import log_of_segment
-from format.state.header_scan import Headers, HeaderScan
-from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
-from format.state.producers import newest_sound_snapshot
-from format.state.transactions import TransactionState
+from format.node.partition import Partition, read_partition
+from format.node.target import Target
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment, selected_logs
+from format.scan.selection import CommittedView, Selection
+from format.state.log_headers import Headers, HeaderScan, log_parts
+from format.state.producers import (
+    MarkerOrphaned,
+    Transaction,
+    TransactionEnded,
+    TransactionState,
+    newest_sound_snapshot,
+)
 
 NONE = -1
 
@@ -94,10 +102,10 @@ class PartitionTransactions(msgspec.Struct):
         self.log_end_offset = max(self.log_end_offset, table.last_offset_of(len(table) - 1) + 1)
         self._note_last_batches(table, markers)
         events = self.state.feed(table, markers)
-        ended = [_ended_row(each, segment_base_offset) for each in events if isinstance(each, _ENDS)]
-        if ended:
-            columns = np.array(ended, np.int64)
-            rows = np.searchsorted(table.position, [each.place.position for each in events if isinstance(each, _ENDS)])
+        ends = [each for each in events if isinstance(each, TransactionEnded | MarkerOrphaned)]
+        if ends:
+            columns = np.array([_ended_row(each, segment_base_offset) for each in ends], np.int64)
+            rows = np.searchsorted(table.position, [each.place.position for each in ends])
             columns[:, ENDED_COLUMNS.index("last_timestamp")] = table.max_timestamp[rows]
             self.ended.append(columns)
         for producer_id in self.state.open:
@@ -119,27 +127,17 @@ class PartitionTransactions(msgspec.Struct):
                 self.last_of_producer[producer_id] = (self.last_of_producer[producer_id][0], marker.coordinator_epoch)
 
 
-_ENDS = (TransactionEnded, MarkerOrphaned)
-
-
-def _ended_row(event: ProducerEvent, segment_base_offset: int) -> tuple[int, ...]:
+def _ended_row(event: TransactionEnded | MarkerOrphaned, segment_base_offset: int) -> tuple[int, ...]:
     """An event as a row of ENDED_COLUMNS; the marker's timestamp is filled in for all at once."""
-    if isinstance(event, TransactionEnded) and event.transaction is not None:
-        known = event.transaction
-        position = NONE if known.position is None else known.position
-        epoch = event.coordinator_epoch
-        return (
-            known.producer_id, known.producer_epoch, known.first_offset, event.last_offset, position,
-            known.start_timestamp, 0, known.record_count, known.size_bytes, NONE if epoch is None else epoch,
-            event.is_aborted, segment_base_offset,
-        )  # fmt: skip
-    if isinstance(event, MarkerOrphaned):
-        epoch = event.coordinator_epoch
-        return (
-            event.producer_id, event.producer_epoch, NONE, event.place.offset, event.place.position, NONE, 0, 0, 0,
-            NONE if epoch is None else epoch, event.is_aborted, segment_base_offset,
-        )  # fmt: skip
-    raise ValueError("no transaction ends here")
+    known = event.transaction if isinstance(event, TransactionEnded) else None
+    if known is None:
+        known = Transaction(event.producer_id, event.producer_epoch, NONE, event.place.position, start_timestamp=NONE)
+    return (
+        known.producer_id, known.producer_epoch, known.first_offset, event.place.offset,
+        NONE if known.position is None else known.position, known.start_timestamp, 0, known.record_count,
+        known.size_bytes, NONE if event.coordinator_epoch is None else event.coordinator_epoch, event.is_aborted,
+        segment_base_offset,
+    )  # fmt: skip
 
 
 def read_partition_transactions(
@@ -148,14 +146,12 @@ def read_partition_transactions(
     """Read the headers of the partition into ``result``; yields findings."""
     partition = result.partition
     yield from take_snapshot(result, limits)
-    scan = HeaderScan(limits)
     for segment in partition.segments:
         log = log_of_segment(partition, segment)
         if log is None:
             continue
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)
-        found: Iterable[Headers | Finding] = results_of(scan, log, SerialDriver(scan, advance))
-        for item in found:
+        for item in log_parts(HeaderScan(limits), log, advance):
             if isinstance(item, Finding):
                 result.is_damaged = True
                 yield item
@@ -213,3 +209,41 @@ def take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Fin
                 result.state.add_open(Transaction(producer_id, epoch, first))
                 result.last_of_producer[producer_id] = (timestamp, coordinator_epoch)
         return
+
+
+def logs_below(target: Target, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Iterator[LogUnit | Finding]:
+    """The logs that may hold selected records, in order, and findings."""
+    logs = selected_logs(target, selection)
+    return logs if not selection.read_committed else _committed(logs, limits)
+
+
+def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[LogUnit | Finding]:
+    """The same logs with their views. The headers of a partition are read once, before its first log."""
+    directory: Path | None = None
+    view: CommittedView | None = None
+    for log in logs:
+        if isinstance(log, LogUnit):
+            if log.path.parent != directory:
+                directory = log.path.parent
+                view = committed_view(directory, limits)
+            yield replace(log, committed=view)
+        else:
+            yield log
+
+
+def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
+    """What read_committed consumers see of a partition; damage is not reported here but when records are read."""
+    from format.verbs.txns import partition_transactions  # imported only here: few runs need it
+
+    checkpoints = Target(directory).checkpoints_around(limits)
+    found = partition_transactions.PartitionTransactions.of_partition(read_partition(directory), checkpoints)
+    list(partition_transactions.read_partition_transactions(found, None, limits, no_progress))
+    column = {name: number for number, name in enumerate(partition_transactions.ENDED_COLUMNS)}
+    aborted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    if found.ended:
+        table = np.concatenate(found.ended)
+        table = table[(table[:, column["is_aborted"]] == 1) & (table[:, column["first_offset"]] >= 0)]
+        for producer_id in np.unique(table[:, column["producer_id"]]).tolist():
+            own = table[table[:, column["producer_id"]] == producer_id]
+            aborted[producer_id] = own[:, column["first_offset"]], own[:, column["last_offset"]]
+    return CommittedView(found.offsets.log_start_offset or 0, found.last_stable_offset, aborted)

@@ -1,28 +1,209 @@
-"""Reads partitions at some paths, keeps the replica of each with the longest log, and reads transactional ids."""
+"""Partitions read by their headers, the longest replica of each, and the transactional ids of __transaction_state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
 from format.errors import KafkaLogError, NotALogDir
-from format.findings import Finding, Severity
+from format.findings import Finding, Severity, finding_of
+from format.internal_topics.record_check import InternalRecordCheck
 from format.layout import TRANSACTION_STATE_TOPIC
-from format.limits import Limits
+from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.read_records import record_tables
 from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import NOT_A_SEGMENT_NAME, Partition, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.scan.progress import Advance
-from format.scan.protocol import Cost, LogUnit
+from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of, partitions_to_read
+from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
-from format.state.transactional_ids import TransactionalIds
-from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinator_records
+from format.state.log_headers import log_parts
 from format.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from format.internal_topics.decoder import Decoder
+
+
+#: The version and the producer id, with which a value of every version begins.
+_PRODUCER = struct.Struct(">hq")
+
+
+class CoordinatorState(msgspec.Struct, frozen=True):
+    """The latest state of one transactional id. Timestamps are ms, -1 for none."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_timestamp: int
+    partitions: frozenset[tuple[str, int]]
+
+
+class TransactionalIds(msgspec.Struct):
+    """The transactional ids in the records fed so far.
+
+    The record of a key with the highest leader epoch and offset counts, so the replicas of a partition may be fed one
+    after the other. ``partitions`` are the numbers of the partitions that were fed.
+    """
+
+    partitions: set[int] = msgspec.field(default_factory=set)
+    _latest: dict[bytes, tuple[int, int, bytes | None]] = msgspec.field(default_factory=dict)
+    _key_of_producer: dict[int, tuple[int, int, bytes]] = msgspec.field(default_factory=dict)
+    _decoded: dict[bytes, CoordinatorState | None] = msgspec.field(default_factory=dict)
+    _names: dict[bytes, str | None] = msgspec.field(default_factory=dict)
+
+    def feed(self, key: bytes, value: bytes | None, leader_epoch: int, offset: int) -> None:
+        """Take one record."""
+        known = self._latest.get(key)
+        if known is None or known[:2] <= (leader_epoch, offset):
+            self._latest[key] = (leader_epoch, offset, value)
+            self._decoded.pop(key, None)
+        if value is not None and len(value) >= _PRODUCER.size:
+            producer_id = _PRODUCER.unpack_from(value)[1]
+            seen = self._key_of_producer.get(producer_id)
+            if seen is None or seen[:2] <= (leader_epoch, offset):
+                self._key_of_producer[producer_id] = (leader_epoch, offset, key)
+
+    def id_of_producer(self, producer_id: int) -> str | None:
+        """The transactional id that a producer id has, or had as far as the records go back."""
+        seen = self._key_of_producer.get(producer_id)
+        return None if seen is None else self._name(seen[2])
+
+    def state_of_producer(self, producer_id: int) -> CoordinatorState | None:
+        """The state of the transactional id that has this producer id now; None for none."""
+        seen = self._key_of_producer.get(producer_id)
+        if seen is None:
+            return None
+        state = self._state(seen[2])
+        return state if state is not None and state.producer_id == producer_id else None
+
+    def producers_of(self, transactional_id: str) -> frozenset[int]:
+        """The producer ids that a transactional id had, as far as the records go back."""
+        return frozenset(
+            producer_id
+            for producer_id, (_, _, key) in self._key_of_producer.items()
+            if self._name(key) == transactional_id
+        )
+
+    def _name(self, key: bytes) -> str | None:
+        if key not in self._names:
+            self._names[key] = _transactional_id(key)
+        return self._names[key]
+
+    def _state(self, key: bytes) -> CoordinatorState | None:
+        if key not in self._decoded:
+            self._decoded[key] = _decoded(key, self._latest[key][2])
+        return self._decoded[key]
+
+
+@cache
+def _decoder() -> Decoder:
+    from format.internal_topics.decoder import decoder_for  # not loaded where no __transaction_state is given
+
+    return decoder_for(TRANSACTION_STATE_TOPIC)
+
+
+def _transactional_id(key: bytes) -> str | None:
+    try:
+        data = _decoder().decode_key(key).data
+    except KafkaLogError:
+        return None
+    return None if data is None else data["transactionalId"]
+
+
+def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
+    """The state of a record, None for a tombstone and for what cannot be decoded."""
+    transactional_id = _transactional_id(key)
+    if transactional_id is None:
+        return None
+    from format.internal_topics.decoder import TRANSACTION_STATUSES
+
+    try:
+        data = _decoder().decode_value(_decoder().decode_key(key), value).data
+    except KafkaLogError:
+        return None
+    if data is None:
+        return None
+    status = data["transactionStatus"]
+    return CoordinatorState(
+        transactional_id,
+        data["producerId"],
+        data["producerEpoch"],
+        TRANSACTION_STATUSES[status] if 0 <= status < len(TRANSACTION_STATUSES) else str(status),
+        data["transactionTimeoutMs"],
+        data["transactionStartTimestampMs"],
+        frozenset(
+            (each["topic"], number) for each in data["transactionPartitions"] or () for number in each["partitionIds"]
+        ),
+    )
+
+
+class CoordinatorRecords(msgspec.Struct, frozen=True):
+    """Some consecutive records: the key, value, leader epoch and offset of each."""
+
+    records: list[tuple[bytes, bytes | None, int, int]]
+
+    def feed_to(self, ids: TransactionalIds) -> None:
+        """Feed the records to the state of transactional ids."""
+        for record in self.records:
+            ids.feed(*record)
+
+
+class CoordinatorScan(msgspec.Struct, frozen=True):
+    """Reads the records up to the time ``at_ms``, or all where it is None."""
+
+    at_ms: int | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        selection = Selection(to_timestamp=None if self.at_ms is None else self.at_ms + 1)
+        return Needs(Depth.RECORDS, selection, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecords | Finding]:
+        """The records of a range in log order, and findings about damage."""
+        needs = self.needs
+        check = InternalRecordCheck(TRANSACTION_STATE_TOPIC, opened.log.location)
+        for item in selected_chunks(opened, needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            for every in record_tables(item.chunk, which=item.readable, limits=self.limits, location=item.location):
+                for problem in every.problems:
+                    yield finding_of(problem.error, item.location)
+                table = every.rows(needs.selection.records(every))
+                odd = check.summary(table)
+                yield from odd.findings
+                epochs = table.batches.leader_epoch[table.batch]
+                plain = ~table.batches.is_control[table.batch]
+                keyed = ((row, table.key(row)) for row in np.flatnonzero(plain).tolist() if row not in odd.unreadable)
+                yield CoordinatorRecords(
+                    [
+                        (key, table.value(row), int(epochs[row]), int(table.offset[row]))
+                        for row, key in keyed
+                        if key is not None
+                    ]
+                )
+
+
+def coordinator_records(
+    partition: Partition, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[CoordinatorRecords | Finding]:
+    """The records of one partition in log order, and findings."""
+    scan = CoordinatorScan(at_ms, limits)
+    for log in every_log_of(partition):
+        yield from log_parts(scan, log, advance)
 
 
 class Replica(Protocol):
@@ -40,31 +221,22 @@ ReplicaT = TypeVar("ReplicaT", bound=Replica)
 _COST = Cost(batch_s=1.6e-6, byte_s=0.3e-9, compressed_byte_s=0.3e-9)
 
 
-class Coordinator(msgspec.Struct, frozen=True):
-    """A partition of __transaction_state whose records are read."""
-
-    partition: Partition
-
-
 class ReplicaUnit(msgspec.Struct, frozen=True):
-    """A partition whose headers are read, and the checkpoints around it."""
+    """A partition whose headers are read, with the checkpoints around it; None for one whose records are read."""
 
     partition: Partition
-    checkpoints: Checkpoints
+    checkpoints: Checkpoints | None
 
 
-Unit = Coordinator | ReplicaUnit | Finding
+Unit = ReplicaUnit | Finding
 
 
 class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding], frozen=True):
-    """Reads partitions up to a time. Subclasses define ``replica``."""
+    """Reads partitions up to a time: ``replica`` yields findings about one, and then its content."""
 
+    replica: Callable[[Partition, Checkpoints, int | None, Limits, Advance], Iterator[ReplicaT | Finding]]
     at_ms: int | None
     limits: Limits
-
-    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[ReplicaT | Finding]:
-        """Findings about a partition, and then its content."""
-        raise NotImplementedError
 
     @property
     def cost(self) -> Cost:
@@ -78,10 +250,10 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
         """Findings about a unit, and then its records or its replica."""
         if isinstance(unit, Finding):
             yield unit
-        elif isinstance(unit, Coordinator):
+        elif unit.checkpoints is None:
             yield from coordinator_records(unit.partition, self.at_ms, self.limits, advance)
         else:
-            yield from self.replica(unit, advance)
+            yield from self.replica(unit.partition, unit.checkpoints, self.at_ms, self.limits, advance)
 
 
 class Replicas(msgspec.Struct, Generic[ReplicaT]):
@@ -145,7 +317,7 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
                 if partition.topic == TRANSACTION_STATE_TOPIC:
                     if partition.number is not None:
                         self.ids.partitions.add(partition.number)
-                    yield Coordinator(partition)
+                    yield ReplicaUnit(partition, None)
                 if partition.topic is not None:
                     self.topics.add(partition.topic)
                 if not topics or partition.topic in topics:

@@ -13,18 +13,25 @@ import numpy as np
 from msgspec.structs import replace
 
 from format import layout
-from format.checks.key_placement import Misplaced
-from format.checks.kraft_snapshot import KraftSnapshotCheck
-from format.checks.leader_epochs import LeaderEpochCheck
-from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
+from format.checks.batches import OffsetChain
+from format.checks.directories import (
+    KraftSnapshotCheck,
+    check_lost_log,
+    check_partition_checkpoints,
+    check_partition_files,
+)
 from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
-from format.checks.offset_chain import OffsetChain
-from format.checks.offset_index import OffsetIndexCheck
-from format.checks.partition_files import check_partition_files
-from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
-from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import LogAround, SegmentTransactions, check_transaction_index
+from format.checks.records import Misplaced
+from format.checks.side_files import (
+    LeaderEpochCheck,
+    LogAround,
+    OffsetIndexCheck,
+    SegmentTransactions,
+    TimeIndexCheck,
+    check_producer_snapshot,
+    check_transaction_index,
+)
 from format.errors import KafkaLogError, WorkerDied
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
@@ -40,12 +47,11 @@ from format.node.log_dir import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
-from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
-from format.scan.drivers import SerialDriver, results_of
+from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.selected_logs import log_of_segment
-from format.state.producers import ProducerState, newest_sound_snapshot
+from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
 
 if TYPE_CHECKING:
@@ -378,7 +384,7 @@ class PartitionCheck:
         partition, report = self.partition, self.report
         report.add(check_partition_files(partition, self.limits) if self.is_full else unread_findings(partition))
         report.add(remote_head_findings(self.offsets, partition.location()))
-        self._add(self.epochs.opening_findings())
+        self._add(self.epochs.opening)
         segments = partition.segments
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
@@ -410,7 +416,7 @@ class PartitionCheck:
         self._add(self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset)))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        self._add(self.epochs.end_findings(log_end, self.torn_end, partial(judged_at_end, offsets=self.offsets)))
+        self._add(self.epochs.end_findings(log_end, self.torn_end, self.offsets))
         offsets, place = self.offsets.with_log_end(log_end), self.partition.location()
         gap_count = self.chain.last_gap_count
         self._add(check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count))
@@ -463,12 +469,12 @@ class PartitionCheck:
         self.end_is_known = fold.is_readable
         if not fold.is_readable:
             return
-        is_active, judged = log.is_last_segment, partial(judged_at_end, offsets=self.offsets)
+        is_active = log.is_last_segment
         if offset_check is not None:
-            add(offset_check.findings(fold.damaged_from, fold.cause, is_active=is_active, judged_at_end=judged))
+            add(offset_check.findings(fold.damaged_from, fold.cause, is_active=is_active, offsets=self.offsets))
         if time_check is not None:
             is_closed = not is_active
-            add(time_check.findings(fold.damaged_after_offset, is_closed=is_closed, judged_at_end=judged))
+            add(time_check.findings(fold.damaged_after_offset, is_closed=is_closed, offsets=self.offsets))
         around = LogAround(
             self.chain.first_offset,
             self.chain.may_be_compacted(),
@@ -659,19 +665,6 @@ class _FollowCheck:
 def _producers_before(partition: FollowedPartition, limits: Limits) -> ProducerState:
     """The producers' state at a partition's next offset, from its newest sound snapshot and the headers after it."""
     from format.scan.followed_partition import logs_before
-    from format.state.header_scan import HeaderScan
+    from format.state.log_headers import producers_after
 
-    state, since = ProducerState(), 0
-    found = newest_sound_snapshot(partition.listed, limits, partition.next_offset)
-    if found is not None:
-        since, state = found[0], ProducerState.of_snapshot(found[1])
-    scan = HeaderScan(limits)
-    for log in logs_before(partition):
-        following = partition.listed.next_base_offset(log.segment) if log.segment is not None else None
-        if following is not None and following <= since:
-            continue
-        for item in results_of(scan, log, SerialDriver(scan)):
-            if not isinstance(item, Finding):
-                new = item.since(since)
-                state.feed(new.table, new.markers)
-    return state
+    return producers_after(partition.listed, logs_before(partition), limits, partition.next_offset)[0]

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from format.checks.log_dir_files import check_log_dir_files
-from format.checks.topic_ids import check_topic_ids
+from format.checks.directories import check_log_dir_files, check_topic_ids
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of

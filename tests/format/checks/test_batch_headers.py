@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from format import layout
-from format.checks import batch_headers
-from format.checks.batch_headers import check_batch_headers
+from format.checks import batches
+from format.checks.batches import check_batch_headers
 from format.findings import Finding, Severity
 from format.kernel.checks import find_doubtful_header
 from format.location import Location
@@ -70,7 +70,7 @@ def test_what_nobody_writes(table: BatchTable, location: Location, severity: Sev
 
 def closer_look(table: BatchTable, location: Location, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     with monkeypatch.context() as patched:
-        patched.setattr(batch_headers, "KERNEL_IS_COMPILED", False)
+        patched.setattr(batches, "KERNEL_IS_COMPILED", False)
         return list(check_batch_headers(table, location))
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from format.checks.losses import LossAccount, after_stop
-from format.findings import finding
+from format.files import producer_snapshot
+from format.findings import Finding, finding
 from format.location import Location
 from format.node.offsets import PartitionOffsets
+from format.rows.finding_rows import finding_as_json, finding_from_json
+from format.state.producers import ProducerState
+from format.verbs.verify.verify import verify
+from tests.building import batch, write_segment
+from tests.faults.test_transactions import marker
+from tests.faults.test_transactions import sent as three_records
 
 Range = tuple[int, int]
 
@@ -49,3 +58,97 @@ def test_the_next_step_for_a_torn_end_depends_on_the_stop(
     assert (".kafka_cleanshutdown" in after.next_step) == is_left
     assert ("the lost offsets" in after.next_step) == (is_left and lost is not None)
     assert is_left or after == before
+
+
+def sent(base_offset: int, producer_id: int, base_sequence: int) -> bytes:
+    return batch(base_offset, producer_id=producer_id, producer_epoch=0, base_sequence=base_sequence)
+
+
+def gaps_of(partition: Path) -> list[Finding]:
+    return [each for each in verify(partition) if isinstance(each, Finding) and each.code == "sequence-gap"]
+
+
+def test_a_gap_behind_a_damaged_batch_names_it(tmp_path: Path) -> None:
+    """Producer 7 lost its batch at offset 3. Producer 8 wrote nothing there: its gap is one of its own."""
+    content = [sent(0, 7, 0), sent(3, 7, 3), sent(6, 8, 0), sent(9, 7, 6), sent(12, 8, 9)]
+    content[1] = content[1][:-1] + bytes([content[1][-1] ^ 1])
+    partition = write_segment(tmp_path / "t-0", 0, content).parent
+    log = partition / f"{0:020d}.log"
+    effect, own = gaps_of(partition)
+    assert effect.location.offset == 9
+    assert effect.caused_by is not None
+    assert effect.caused_by.as_json() == {
+        "code": "batch-crc-mismatch",
+        "path": str(log),
+        "position": len(content[0]),
+        "offset": 3,
+    }
+    assert effect.next_step == "Nothing for this finding: see the damage that caused it."
+    assert finding_from_json(finding_as_json(effect)) == effect
+    assert (own.location.offset, own.caused_by) == (12, None)
+    assert "Look for lost" in own.next_step
+
+
+def test_damage_in_an_earlier_segment_is_a_cause(tmp_path: Path) -> None:
+    lost = sent(3, 7, 3)
+    write_segment(tmp_path / "t-0", 0, [sent(0, 7, 0), lost[:-1] + bytes([lost[-1] ^ 1])])
+    partition = write_segment(tmp_path / "t-0", 6, [sent(6, 7, 6)]).parent
+    (effect,) = gaps_of(partition)
+    assert effect.caused_by is not None
+    assert effect.caused_by.path == str(partition / f"{0:020d}.log")
+
+
+def damaged(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def in_transaction(base_offset: int, producer_id: int, base_sequence: int) -> bytes:
+    return three_records(base_offset, base_sequence, producer_id=producer_id, transactional=True)
+
+
+def causes_of(partition: Path, code: str) -> list[tuple[int | None, int | None]]:
+    """The offset of each finding of a code, and that of its cause."""
+    return [
+        (each.location.offset, None if each.caused_by is None else each.caused_by.offset)
+        for each in verify(partition)
+        if isinstance(each, Finding) and each.code == code
+    ]
+
+
+@pytest.mark.parametrize("in_two_segments", [False, True])
+def test_a_marker_whose_transaction_was_lost_names_the_damage(tmp_path: Path, in_two_segments: bool) -> None:
+    """Producer 7 committed a transaction, and another one whose batch is damaged. Producer 8 wrote nothing there."""
+    before = [in_transaction(0, 7, 0), marker(3), marker(4, producer_id=8), damaged(in_transaction(5, 7, 3))]
+    after = [marker(8), marker(9), marker(10, producer_id=9)]
+    if in_two_segments:
+        write_segment(tmp_path / "t-0", 0, before)
+        write_segment(tmp_path / "t-0", 8, after)
+    else:
+        write_segment(tmp_path / "t-0", 0, before + after)
+    expected = [(4, None), (8, 5), (9, None), (10, 5)]  # of producer 9 nothing else is known: it may have lost records
+    assert causes_of(tmp_path / "t-0", "transaction-marker-orphan") == expected
+
+
+def test_an_open_transaction_names_the_damage_behind_its_last_batch(tmp_path: Path) -> None:
+    """The marker of producer 7 is damaged. Producer 8 went on after that, and has an open transaction of its own."""
+    content = [in_transaction(0, 7, 0), in_transaction(3, 8, 0), damaged(marker(6)), in_transaction(7, 8, 3)]
+    write_segment(tmp_path / "t-0", 0, content)
+    assert causes_of(tmp_path / "t-0", "transaction-open") == [(0, 6), (3, None)]
+
+
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_what_a_torn_end_took_names_it(tmp_path: Path, is_torn: bool) -> None:
+    """A snapshot, a checkpoint and a leader epoch of offsets that the log no longer reaches."""
+    content = [sent(0, 7, 0), sent(3, 7, 3)]
+    log = write_segment(tmp_path / "t-0", 0, content)
+    (tmp_path / "t-0" / f"{9:020d}.snapshot").write_bytes(producer_snapshot.write(ProducerState().snapshot_columns()))
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 8\n")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    log.write_bytes(log.read_bytes()[: -10 if is_torn else -len(content[1])])
+    found = [each for each in verify(tmp_path) if isinstance(each, Finding)]
+    codes = {"snapshot-mismatch", "checkpoint-mismatch", "leader-epoch-checkpoint-mismatch"}
+    effects = [each for each in found if each.code in codes]
+    assert {each.code for each in effects} == codes
+    causes = {None if each.caused_by is None else (each.caused_by.code, each.caused_by.offset) for each in effects}
+    assert causes == ({("tail-torn", 3)} if is_torn else {None})
+    assert all("Nothing for this finding" not in each.next_step for each in effects)

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from format.checks.offset_chain import OffsetChain
+from format.checks.batches import OffsetChain
 from format.findings import Finding, Severity
 from format.kernel.tables import BATCH_COLUMNS
 from format.location import Location
@@ -109,7 +109,7 @@ def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: py
         return found
 
     quick = all_found()
-    monkeypatch.setattr("format.checks.offset_chain.KERNEL_IS_COMPILED", False)
+    monkeypatch.setattr("format.checks.batches.KERNEL_IS_COMPILED", False)
     assert quick == all_found()
 
 

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from format.checks.batch_headers import check_batch_headers
-from format.checks.offset_chain import OffsetChain
-from format.checks.record_contents import RecordCheck, sound_records
+from format.checks.batches import OffsetChain, check_batch_headers
+from format.checks.records import RecordCheck, sound_records
 from format.codecs.checksums import crc_tables
 from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
@@ -34,7 +33,8 @@ from format.log.encode_batches import encode_records
 from format.log.read_records import batch_groups, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks, header_chunks
-from format.rows.row_text import RowText, have_last_offsets
+from format.rows.line_blocks import LineBlock, RowText, in_lines
+from format.rows.record_rows import batch_block, record_block
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
@@ -55,8 +55,8 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 #: Modules that use a function which nothing imported above uses.
 for user in (
     "checks.key_placement",
-    "internal_topics.programs",
-    "rewriting.compare_records",
+    "internal_topics.record_check",
+    "rewriting.read_back",
     "state.group_records",
     "state.totals",
     "verbs.dump_log.bulk_lines",
@@ -110,12 +110,12 @@ def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
     buffer = memoryview(bytearray(3000))
     for style in ("jsonl", "text"):
         text = RowText(line_style(style))
-        if have_last_offsets(chunk.table):
-            found += [bytes(buffer[: each.length]) for each in text.batch_lines(chunk.table, WHERE, lambda: buffer)]
+        blocks = [batch_block(chunk.table, WHERE)]
         for table in tables:
             for schema, start in ((RECORD, None), (record_schema(frozenset(("path", "is_below_log_start"))), 4)):
-                made = text.record_lines(table, WHERE, lambda: buffer, schema, start)
-                found += [bytes(buffer[: each.length]) for each in made]
+                blocks.append(record_block(table, WHERE, schema, start))
+        made = in_lines(blocks, text, lambda: buffer)
+        found += [bytes(each.lines) if isinstance(each, LineBlock) else b"" for each in made]
     return found
 
 

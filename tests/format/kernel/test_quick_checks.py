@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from format.checks.batch_headers import check_batch_headers
-from format.checks.record_contents import RecordCheck, SoundRecords, sound_records
+from format.checks import batches, records
+from format.checks.batches import check_batch_headers
+from format.checks.records import RecordCheck, SoundRecords, sound_records
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
 from format.errors import KafkaLogError
 from format.kernel.checks import check_crcs
@@ -52,11 +53,10 @@ def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
 
 def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick checks look at rows once, in the kernel; the closer look at everything, in numpy."""
-    from format.checks import batch_headers, record_contents
 
     def found(log: bytes, quick: bool) -> list[Any]:
-        monkeypatch.setattr(batch_headers, "KERNEL_IS_COMPILED", quick)
-        monkeypatch.setattr(record_contents, "KERNEL_IS_COMPILED", quick)
+        monkeypatch.setattr(batches, "KERNEL_IS_COMPILED", quick)
+        monkeypatch.setattr(records, "KERNEL_IS_COMPILED", quick)
         seen: list[Any] = []
         for chunk in batch_chunks(BytesSource(log), limits=LIMITS):
             seen += shown(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**61))
@@ -80,9 +80,8 @@ def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPa
 def test_groups_that_are_sound_without_tables_have_no_findings_and_the_same_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from format.checks import record_contents
 
-    monkeypatch.setattr(record_contents, "KERNEL_IS_COMPILED", False)
+    monkeypatch.setattr(records, "KERNEL_IS_COMPILED", False)
 
     def check(log: bytes) -> None:
         for chunk in batch_chunks(BytesSource(log), limits=LIMITS, check_crc=False):
@@ -92,7 +91,7 @@ def test_groups_that_are_sound_without_tables_have_no_findings_and_the_same_reco
                 findings = [code for table in tables for code, *_ in shown(checker.findings(table))]
                 found = []
                 for twin in (PLAIN, INSTALLED):
-                    monkeypatch.setattr(record_contents, "count_sound_batches", twin["checks"].count_sound_batches)
+                    monkeypatch.setattr(records, "count_sound_batches", twin["checks"].count_sound_batches)
                     found.append(sound_records(chunk, group, LIMITS))
                 sound, other = found
                 assert sound == other

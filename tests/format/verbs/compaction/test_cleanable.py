@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
-from format.verbs.compaction.key_map import KeyMap
+from format.verbs.compaction.cleaning import KeyMap
+from format.verbs.compaction.compaction import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 
 NOW = 1_000_000
 SEGMENTS = [CleanerSegment(at * 10, 100, NOW - 1000 + at * 100, NOW - 1000 + at * 100) for at in range(5)]

@@ -103,6 +103,13 @@ def test_equals_the_loop(tmp_path: Path, seed: int) -> None:
     assert fullness == 2
 
 
+def test_a_map_that_may_be_full_takes_all_tables_of_a_chunk(tmp_path: Path) -> None:
+    batches = [[(n, b"a", b"v" * 900_000) for n in range(3)], [(3, b"b", b"v"), (4, b"b", b"w")]]
+    found = cleaned(tmp_path, batches, 0, 3)
+    assert (found.is_full, found.key_count, found.end_offset) == (False, 2, 5)
+    assert [each for column in found.kept_offsets for each in column.tolist()] == [2, 4]
+
+
 def test_bytes_of_a_batch_made_anew(tmp_path: Path) -> None:
     """What is predicted is what the program's own encoder makes of the records that stay."""
     first = [(0, b"a", b"x" * 70), (1, b"b", b"y"), (2, b"a", b"z" * 300)]

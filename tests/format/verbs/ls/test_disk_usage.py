@@ -12,8 +12,7 @@ import pytest
 from format.errors import NotALogDir
 from format.node.target import Target
 from format.rewriting.sources import read_measured_sources
-from format.verbs.ls.disk_usage import GROUPINGS, DiskUsage, disk_usage
-from format.verbs.ls.savings import EstimateTerms
+from format.verbs.ls.disk_usage import GROUPINGS, DiskUsage, EstimateTerms, disk_usage
 from format.verbs.recompress.estimate import Estimate, estimate
 from format.verbs.recompress.new_batches import Target as NewCodec
 from tests.building import BASE_TIMESTAMP, batch, write_segment

@@ -16,8 +16,7 @@ from format.findings import Finding
 from format.node.log_dir import Kind
 from format.node.target import Target
 from format.verbs.ls.ls import SORT_KEYS, LogDirListing
-from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.ls.segment_listing import SegmentListing
+from format.verbs.ls.partition_listing import PartitionListing, SegmentListing
 from tests.corpora import Corpus
 from tests.format.verbs.ls.listings import (
     CODECS,

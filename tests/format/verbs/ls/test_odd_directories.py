@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding
-from format.state import totals
 from format.verbs.ls import log_totals
 from format.verbs.ls.ls import LogDirListing, ls
-from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.ls.segment_listing import SegmentListing
+from format.verbs.ls.partition_listing import PartitionListing, SegmentListing
 from tests.faults.plain_kernel import plain_module
 from tests.format.verbs.ls.listings import (
     LEDGER,
@@ -263,7 +261,7 @@ def test_a_log_that_cannot_be_read_leaves_its_end_unknown(log_dir: Path, monkeyp
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("no /proc to tell descriptors apart")
     monkeypatch.setattr(os, "pread", failing)
-    monkeypatch.setattr(totals, "sum_logs", plain_module("headers").sum_logs)  # the compiled one calls no os.pread
+    monkeypatch.setattr(log_totals, "sum_logs", plain_module("headers").sum_logs)  # the compiled one calls no os.pread
     items = listed(log_dir / "sensor-0")
     assert codes(items) == ["file-unreadable"]
     assert of_type(items, SegmentListing)[-1].batch_count is None

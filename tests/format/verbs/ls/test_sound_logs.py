@@ -12,8 +12,8 @@ import pytest
 from format.io.session import Description, Session
 from format.node.partition import read_partition
 from format.scan.progress import no_progress
-from format.verbs.ls import sound_logs
-from format.verbs.ls.sound_logs import SoundLogs
+from format.verbs.ls import log_totals
+from format.verbs.ls.log_totals import SoundLogs
 from tests.building import batch, batches, damaged_at_random, mixed_log, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.ls.listings import listed
@@ -49,7 +49,7 @@ def test_listings_of_brokers_logs(corpus: Corpus) -> None:
 
 @pytest.mark.slow
 def test_listings_of_damaged_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sound_logs, "HEADER_CHUNK_BYTES", 500)  # so that some logs are larger
+    monkeypatch.setattr(log_totals, "HEADER_CHUNK_BYTES", 500)  # so that some logs are larger
     chance = Random(4)
     sound = [b"".join(batches(3, first)) for first in (0, 9, 18)]
     kinds = set()

@@ -11,8 +11,7 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.state import cluster_context, metadata_log
 from format.verbs.metadata import metadata as metadata_verb
-from format.verbs.report.metadata_reading import read_changes
-from format.verbs.report.report import ReportRun
+from format.verbs.report.report import ReportRun, read_changes
 from format.verbs.report.terms import ReportTerms
 from tests.kafkalog_cli.page.reports import NOW_MS
 

@@ -27,7 +27,7 @@ from format.verbs.boot.one_log.partition_files import read_partition_files
 from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.kept_findings import KeptFindings
+from format.verbs.report.filling import KeptFindings
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTable, ReportTerms
 from format.verbs.verify.verify import verify

@@ -10,8 +10,7 @@ from typing import Any
 from format.columns import TRANSACTION
 from format.findings import Finding
 from format.node.target import Target
-from format.verbs.txns.follow import follow_transactions
-from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.txns import TransactionTerms, follow_transactions
 from tests.building import batch, write_segment
 from tests.format.scan.scripted import Step, shown_by
 from tests.format.verbs.txns.transaction_logs import NOW, coordinator_batch, data, marker

@@ -9,9 +9,7 @@ import pytest
 from format.columns import TRANSACTION
 from format.layout import TRANSACTIONAL_BIT
 from format.node.target import Target
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, open_row, open_transactions
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 
 

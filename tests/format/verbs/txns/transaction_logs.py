@@ -11,9 +11,7 @@ from format.findings import Finding
 from format.layout import CONTROL_BIT, CONTROL_KEY, END_TRANSACTION_MARKER, TRANSACTIONAL_BIT
 from format.log.encode_batches import BatchHeader, encode_batch
 from format.node.target import Target
-from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from tests.building import batch
 from tests.record_encoder import NewRecord, encode_record
 

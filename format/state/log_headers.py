@@ -1,0 +1,271 @@
+"""Batch headers of whole logs: their totals, and a scan of them with the control records among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import add
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.findings import Finding
+from format.kernel.tables import (
+    H_CODEC_BYTES,
+    H_CODEC_COUNTS,
+    H_COUNT,
+    H_FIRST_OFFSET,
+    H_FIRST_TIMESTAMP,
+    H_LAST_OFFSET,
+    H_MAGICS,
+    H_MAX_TIMESTAMP,
+)
+from format.layout import CODEC_BITS_NAMES
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord, read_control_records
+from format.node.partition import Partition
+from format.scan.drivers import SerialDriver, with_last_finding
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
+from format.scan.read_log import tail_finding
+from format.state.producers import ProducerState, newest_sound_snapshot
+
+_MAX_INT64 = 2**63 - 1
+
+
+class OffsetsImpossible(msgspec.Struct, frozen=True):
+    """The first batch of a table whose offsets are impossible in its segment, and the number of further ones."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    more: int
+
+
+class LogTotals(msgspec.Struct):
+    """Sums over batches in log order; offsets and times of batches with impossible offsets are left out.
+
+    ``first_timestamp`` is the first batch's base timestamp (None where a delete horizon took its place or the format
+    has none), ``codec_counts`` the batches of each codec number 0-7, and ``codec_bytes``
+    their bytes. ``is_whole`` is False once something was not read.
+    """
+
+    batch_count: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+    magics: set[int] = msgspec.field(default_factory=set)
+    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    codec_bytes: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    is_whole: bool = True
+    _has_first: bool = False
+
+    def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
+        """Add the next batches of a segment; returns an event if some have offsets that are impossible in it."""
+        is_sound = None
+        sound = table
+        if not _all_offsets_can_be(table, segment_base_offset):
+            is_sound = _offsets_can_be(table, segment_base_offset)
+            sound = table.rows(is_sound)
+        sums = table.sums
+        self.batch_count += len(table)
+        self.magics.update(magic for magic in range(3) if sums.magics >> magic & 1)
+        self.codec_counts = _added(self.codec_counts, sums.codec_counts)
+        self.codec_bytes = _added(self.codec_bytes, sums.codec_bytes)
+        if len(sound):
+            started = None if sound.has_delete_horizon_at(0) else _timestamp(sound.value("base_timestamp", 0))
+            last_offset, latest = sound.last_offset_of(len(sound) - 1), _timestamp(sound.sums.max_timestamp)
+            self._extend(sound.value("base_offset", 0), started, last_offset, latest)
+        return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
+
+    def merge(self, later: LogTotals) -> None:
+        """Add the totals of the segment that follows."""
+        self.is_whole = self.is_whole and later.is_whole
+        self.batch_count += later.batch_count
+        self.magics |= later.magics
+        self.codec_counts = _added(self.codec_counts, later.codec_counts)
+        self.codec_bytes = _added(self.codec_bytes, later.codec_bytes)
+        if later._has_first:
+            self._extend(later.first_offset, later.first_timestamp, later.last_offset, later.max_timestamp)
+
+    def _extend(
+        self, first_offset: int | None, first_timestamp: int | None, last_offset: int | None, latest: int | None
+    ) -> None:
+        """Add the offsets and times of batches that follow."""
+        if not self._has_first:
+            self._has_first = True
+            self.first_offset, self.first_timestamp = first_offset, first_timestamp
+        self.last_offset = last_offset
+        if latest is not None and (self.max_timestamp is None or latest > self.max_timestamp):
+            self.max_timestamp = latest
+
+    @classmethod
+    def of_sums(cls, sums: Sequence[int]) -> LogTotals:
+        """The totals of a row of HEADER_SUMS, which the kernel has added up from plainly sound logs."""
+        if not sums[H_COUNT]:
+            return cls()
+        return cls(
+            batch_count=sums[H_COUNT],
+            first_offset=sums[H_FIRST_OFFSET],
+            last_offset=sums[H_LAST_OFFSET],
+            first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
+            max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
+            magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
+            codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
+            codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
+            _has_first=True,
+        )
+
+    @property
+    def magics_text(self) -> str | None:
+        """The formats, such as ``0,1,2``; None without batches."""
+        return ",".join(map(str, sorted(self.magics))) or None
+
+    @property
+    def codecs_text(self) -> str | None:
+        """The codecs by number with their batches, such as ``none:12,zstd:3``; None without batches."""
+        pairs = zip(CODEC_BITS_NAMES, self.codec_counts, strict=True)
+        return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
+
+
+def _added(mine: list[int], others: list[int]) -> list[int]:
+    return list(map(add, mine, others))
+
+
+def _timestamp(value: int) -> int | None:
+    return None if value == layout.NO_TIMESTAMP else value
+
+
+def _all_offsets_can_be(table: BatchTable, base_offset: int | None) -> bool:
+    """Whether ``_offsets_can_be`` is true of all batches, without columns of its own: the usual case, and quick.
+
+    It may be False where the largest offset and the largest delta are in different batches.
+    """
+    if not len(table):
+        return True
+    sums, most = table.sums, _most_offset(base_offset)
+    return (
+        sums.least_offset >= (base_offset or 0)
+        and sums.least_delta >= 0
+        and sums.greatest_offset <= most
+        and sums.greatest_delta <= most - sums.greatest_offset
+    )
+
+
+def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:
+    """Which batches are at or after the segment's base offset, and within the offsets that its indexes can address."""
+    least = base_offset or 0
+    most = _most_offset(base_offset)
+    # The delta has 32 bits: compared against what is left of the range, so that no sum leaves 64 bits.
+    is_sound: NDArray[np.bool_] = (
+        (table.base_offset >= least)
+        & (table.base_offset <= most)
+        & (table.last_offset_delta >= 0)
+        & (table.last_offset_delta <= most - np.clip(table.base_offset, 0, most))
+    )
+    return is_sound
+
+
+def _most_offset(base_offset: int | None) -> int:
+    """The largest offset that is possible in a segment."""
+    return _MAX_INT64 - 1 if base_offset is None else min(_MAX_INT64 - 1, base_offset + layout.MAX_RELATIVE_OFFSET)
+
+
+def _impossible(table: BatchTable, is_sound: NDArray[np.bool_]) -> OffsetsImpossible:
+    rows = np.flatnonzero(~is_sound)
+    row = int(rows[0])
+    base_offset = int(table.base_offset[row])
+    last_offset = base_offset + int(table.last_offset_delta[row])
+    return OffsetsImpossible(
+        int(table.position[row]), int(table.size_bytes[row]), base_offset, last_offset, len(rows) - 1
+    )
+
+
+#: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
+_WINDOW_BYTES = 512 * 1024
+_TABLE_ROWS = 32 * 1024
+
+
+class Headers(msgspec.Struct, frozen=True):
+    """Some consecutive batches, and the control records among them by row."""
+
+    table: BatchTable
+    markers: dict[int, ControlRecord]
+
+    def up_to(self, at_ms: int | None) -> Headers:
+        """The same without batches that have a later timestamp (ms); None keeps all."""
+        if at_ms is None:
+            return self
+        is_before = self.table.max_timestamp <= at_ms
+        number = np.cumsum(is_before) - 1
+        markers = {int(number[row]): control for row, control in self.markers.items() if is_before[row]}
+        return Headers(self.table.rows(is_before), markers)
+
+    def since(self, offset: int) -> Headers:
+        """The same without batches that begin before an offset."""
+        before = int(np.searchsorted(self.table.base_offset, offset))
+        if not before:
+            return self
+        markers = {row - before: control for row, control in self.markers.items() if row >= before}
+        return Headers(self.table.rows(slice(before, None)), markers)
+
+
+class HeaderScan(msgspec.Struct, frozen=True):
+    """A walk over headers and control batches."""
+
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.HEADERS, limits=self.limits, chunk_bytes=_WINDOW_BYTES)
+
+    def parts(self, opened: OpenedRange) -> Iterator[Headers | Finding]:
+        """Tables of up to a few ten thousand batches, and findings about damage between them."""
+        tables: list[BatchTable] = []
+        markers: dict[int, ControlRecord] = {}
+        row_count = 0
+        for chunk in opened.chunks:
+            controls = read_control_records(chunk, opened.source, self.limits)
+            markers.update((row_count + row, control) for row, control in controls.items())
+            tables.append(chunk.headers.unopened())
+            row_count += len(chunk.headers)
+            if row_count >= _TABLE_ROWS or chunk.damage is not None:
+                yield Headers(BatchTable.concatenated(tables), markers)
+                tables, markers, row_count = [], {}, 0
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, opened.log)
+        if row_count:
+            yield Headers(BatchTable.concatenated(tables), markers)
+
+
+def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -> Iterator[PartT | Finding]:
+    """The parts of a log, read in this process, and a finding if it cannot be read to its end."""
+    with SerialDriver(walk, advance) as driver:
+        yield from with_last_finding(log, driver.parts(log))
+
+
+def producers_after(
+    partition: Partition, logs: Iterable[LogUnit], limits: Limits, most_offset: int | None = None
+) -> tuple[ProducerState, int]:
+    """The producers' state after some logs of a partition, and the end offset of these logs.
+
+    They are replayed from the newest sound producer snapshot on; ``most_offset`` passes over snapshots past it.
+    """
+    found = newest_sound_snapshot(partition, limits, most_offset)
+    start, state = (0, ProducerState()) if found is None else (found[0], ProducerState.of_snapshot(found[1]))
+    end = start
+    for log in logs:
+        following = None if log.segment is None else partition.next_base_offset(log.segment)
+        if following is not None and following <= start:
+            continue
+        end = max(end, log.location.base_offset or 0)
+        for item in log_parts(HeaderScan(limits), log):
+            if isinstance(item, Headers) and len(item.table):
+                end = max(end, item.table.last_offset_of(len(item.table) - 1) + 1)
+                later = item.since(start)
+                state.feed(later.table, later.markers)
+    return state, end

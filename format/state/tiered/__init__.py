@@ -1,1 +1,0 @@
-"""Tiered logs: the metadata of remote storage, and the objects in it."""

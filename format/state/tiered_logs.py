@@ -1,0 +1,326 @@
+"""Tiered logs: the remote segments that the metadata names, held against the objects that are there, as one tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from format import layout
+from format.errors import KafkaLogError
+from format.findings import Finding, Judgement, Severity, finding, finding_of
+from format.internal_topics.decoder import decoder_for
+from format.io.source import FileSource
+from format.limits import Limits
+from format.location import Location
+from format.log.read_records import record_tables
+from format.node.log_dir import Kind, LogDir, log_dir_around
+from format.node.partition import Partition, Segment, parse_partition_dir, read_partition
+from format.node.remote_storage import RemoteObjects, RemoteTier, remote_objects, remote_segment
+from format.node.target import Target
+from format.scan.protocol import Depth, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
+from format.scan.selected_logs import every_log_of
+from format.scan.selection import EVERYTHING
+from format.state.cluster_context import topic_id_in
+from format.state.log_headers import log_parts
+
+TOPIC = "__remote_log_metadata"
+#: The states of a remote segment (storage RemoteLogSegmentState), and of a partition that is deleted.
+STATES = {0: "copy started", 1: "copied", 2: "delete started", 3: "deleted"}
+COPIED, DELETED = 1, 3
+
+
+class RemoteLogSegment(msgspec.Struct, frozen=True):
+    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` is in ms."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    segment_id: str
+    start_offset: int
+    end_offset: int
+    size_bytes: int
+    max_timestamp: int
+    event_timestamp: int
+    state: int
+
+    @property
+    def state_words(self) -> str:
+        return STATES.get(self.state, f"state {self.state}")
+
+
+class RemoteSegments(msgspec.Struct):
+    """The remote segments by topic id, partition and segment id, and findings for records that could not be read."""
+
+    by_id: dict[tuple[str, int, str], RemoteLogSegment] = msgspec.field(default_factory=dict)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+
+    def take(self, record_type: str, data: dict[str, Any]) -> None:
+        """Apply one record.
+
+        An update without a first record of its segment is ignored: retention deleted that record.
+        """
+        if record_type == "REMOTE_LOG_SEGMENT_METADATA_RECORD":
+            place, segment_id = _id_of(data)
+            self.by_id[place["id"], place["partition"], segment_id] = RemoteLogSegment(
+                topic=place["name"],
+                topic_id=place["id"],
+                partition=place["partition"],
+                segment_id=segment_id,
+                start_offset=data["startOffset"],
+                end_offset=data["endOffset"],
+                size_bytes=data["segmentSizeInBytes"],
+                max_timestamp=data["maxTimestampMs"],
+                event_timestamp=data["eventTimestampMs"],
+                state=data["remoteLogSegmentState"],
+            )
+        elif record_type == "REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD":
+            place, segment_id = _id_of(data)
+            key = place["id"], place["partition"], segment_id
+            known = self.by_id.get(key)
+            if known is not None:
+                state, at = data["remoteLogSegmentState"], data["eventTimestampMs"]
+                self.by_id[key] = replace(known, state=state, event_timestamp=at)
+        elif record_type == "REMOTE_PARTITION_DELETE_METADATA_RECORD" and data["remotePartitionDeleteState"] == 2:
+            place = data["topicIdPartition"]
+            for key in [key for key in self.by_id if key[:2] == (place["id"], place["partition"])]:
+                self.by_id[key] = replace(self.by_id[key], state=DELETED)
+
+
+def _id_of(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    identity = data["remoteLogSegmentId"]
+    return identity["topicIdPartition"], identity["id"]
+
+
+class _Records(msgspec.Struct, frozen=True):
+    """The decoded records of the topic, as a walk."""
+
+    limits: Limits
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, EVERYTHING, self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[tuple[str, dict[str, Any]] | Finding]:
+        """Type and data of each record in log order, and findings."""
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            which = item.readable & ~item.chunk.table.is_control
+            for table in record_tables(item.chunk, which=which, limits=self.limits, location=item.location):
+                yield from (finding_of(problem.error, item.location) for problem in table.problems)
+                for row in np.arange(len(table)).tolist():
+                    place = item.location.at(offset=int(table.offset[row]))
+                    try:
+                        decoded = decoder_for(TOPIC).decode_value(None, table.value(row))
+                    except KafkaLogError as error:
+                        yield finding_of(error, place)
+                        continue
+                    if decoded.raw is not None:
+                        yield decoded.newer(place)
+                    elif decoded.data is not None and decoded.record_type is not None:
+                        yield decoded.record_type, decoded.data
+
+
+def read_remote_segments(partitions: Iterable[Partition], limits: Limits) -> RemoteSegments:
+    """The remote segments in the records of these partitions of the topic."""
+    found = RemoteSegments()
+    for log in (log for partition in partitions for log in every_log_of(partition)):
+        for part in log_parts(_Records(limits), log):
+            if isinstance(part, Finding):
+                found.findings.append(part)
+            else:
+                found.take(*part)
+    return found
+
+
+_COMPARED_BYTES = 4 * 1024 * 1024
+Key = tuple[str, int]
+
+
+class TieredLogs(msgspec.Struct):
+    """The tier, findings for objects that are missing or differ from the metadata, and what was not checked."""
+
+    tier: RemoteTier
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    not_checked: list[str] = msgspec.field(default_factory=list)
+
+
+def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> TieredLogs:
+    """The remote part of the partitions at some paths. Raises UnreadableFile where the objects cannot be listed.
+
+    Without records of __remote_log_metadata, objects belong together by their names.
+    """
+    log_dirs = list(_log_dirs(targets))
+    known = read_remote_segments(_metadata_partitions(log_dirs), limits)
+    objects = {each.key: each for each in remote_objects(remote)}
+    found = TieredLogs(RemoteTier(), list(known.findings))
+    partitions = {key: partition for log_dir in log_dirs for key, partition in _partitions(log_dir)}
+    if not known.by_id:
+        found.not_checked.append(f"the states of remote segments: no record of {TOPIC} was found")
+    segments: dict[Key, Sequence[Segment]] = {}
+    for key, partition in partitions.items():
+        topic_id = topic_id_in(partition.metadata, limits)
+        there = [each for each in objects.values() if (each.topic, each.partition) == key]
+        there = [each for each in there if topic_id in (None, each.topic_id)]
+        named = [each for each in known.by_id.values() if (each.topic, each.partition) == key]
+        named = [each for each in named if topic_id in (None, each.topic_id)]
+        if known.by_id:
+            found.findings += _missing(partition, named, objects)
+            found.findings += _orphans(there, named)
+            copied = {each.segment_id for each in named if each.state == COPIED}
+            there = [each for each in there if each.segment_id in copied]
+        segments[key] = list(_without_overlaps(there, named))
+    found.tier = RemoteTier(segments)
+    return found
+
+
+def compared_with_local(tier: RemoteTier, targets: Iterable[Target]) -> Iterator[Finding]:
+    """Findings for remote segments whose log is also on the local disk, with other bytes."""
+    for log_dir in _log_dirs(targets):
+        for key, partition in _partitions(log_dir):
+            local = {each.base_offset: each for each in partition.segments if not each.is_remote}
+            for remote in tier.segments.get(key, ()):
+                same = local.get(remote.base_offset)
+                if same is not None and same.log is not None and remote.log is not None:
+                    yield from _difference(partition, remote.log, same.log, remote.base_offset)
+
+
+def _log_dirs(targets: Iterable[Target]) -> Iterator[LogDir]:
+    seen: set[Path] = set()
+    for target in targets:
+        around = None if target.kind is Kind.LOG_DIR else log_dir_around(target.path.parent)
+        if target.kind is Kind.PARTITION:
+            around = log_dir_around(target.path)
+        for log_dir in target.log_dirs or (() if around is None else (around,)):
+            if log_dir.path not in seen:
+                seen.add(log_dir.path)
+                yield log_dir
+
+
+def _metadata_partitions(log_dirs: Iterable[LogDir]) -> Iterator[Partition]:
+    for log_dir in log_dirs:
+        for path in log_dir.partitions:
+            parsed = parse_partition_dir(path.name)
+            if parsed is not None and parsed[0] == TOPIC and parsed[2] is None:
+                yield read_partition(path)
+
+
+def _partitions(log_dir: LogDir) -> Iterator[tuple[Key, Partition]]:
+    """The live partitions, listed without the help of the log directory, which keeps what it has listed."""
+    for path in log_dir.partitions:
+        parsed = parse_partition_dir(path.name)
+        if parsed is None or parsed[2] is not None:
+            continue
+        try:
+            yield parsed[:2], read_partition(path)
+        except KafkaLogError:
+            continue  # its reader reports it
+
+
+def _missing(
+    partition: Partition, named: Iterable[RemoteLogSegment], objects: dict[tuple[str, int, str], RemoteObjects]
+) -> Iterator[Finding]:
+    """Findings for segments that the metadata names, and whose objects are not there or have another size."""
+    first_local = partition.segments[0].base_offset if partition.segments else None
+    for each in sorted(named, key=lambda one: one.start_offset):
+        place = partition.location(None, each.start_offset).at(offset=each.start_offset)
+        there = objects.get((each.topic_id, each.partition, each.segment_id))
+        if each.state == DELETED:
+            continue
+        range_words = f"offsets {each.start_offset} to {each.end_offset} (segment {each.segment_id})"
+        if each.state != COPIED:
+            yield finding("remote-segment-unfinished", place, f"{range_words}: {each.state_words}")
+        elif there is None or layout.LOG_SUFFIX not in there.files:
+            is_local = first_local is not None and each.start_offset >= first_local
+            where = "only on the disk" if is_local else "nor on the disk"
+            yield finding(
+                "remote-segment-missing",
+                place,
+                f"the metadata names {range_words}, but their log is not among the objects, {where}",
+                lost_offsets=None if is_local else (each.start_offset, each.end_offset),
+                judgement=Judgement(severity=Severity.WARNING if is_local else None),
+            )
+        else:
+            yield from _size_mismatch(partition, each, there, range_words)
+
+
+def _size_mismatch(
+    partition: Partition, each: RemoteLogSegment, there: RemoteObjects, range_words: str
+) -> Iterator[Finding]:
+    log = there.files[layout.LOG_SUFFIX]
+    place = partition.location(log, each.start_offset)
+    try:
+        size_bytes = log.lstat().st_size
+    except OSError as error:
+        yield finding("file-unreadable", place, f"cannot access: {error}")
+        return
+    if size_bytes != each.size_bytes:
+        yield finding(
+            "remote-segment-mismatch",
+            place,
+            f"{range_words}: the log has {size_bytes} bytes, and {each.size_bytes} by the metadata",
+            expected=each.size_bytes,
+            actual=size_bytes,
+        )
+
+
+def _orphans(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Finding]:
+    """Findings for objects that no record of the metadata names, or that should have been deleted."""
+    states = {each.segment_id: each.state for each in named}
+    for each in there:
+        state = states.get(each.segment_id)
+        if state is None or state == DELETED:
+            words = "the metadata says that it was deleted" if state == DELETED else "no metadata names it"
+            where = Location(str(each.path), each.topic, each.partition, each.start_offset)
+            yield finding("remote-object-orphan", where, f"objects of segment {each.segment_id}: {words}")
+
+
+def _without_overlaps(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Segment]:
+    """The segments by base offset; of several with the same offsets the one that was copied last."""
+    known = {each.segment_id: each for each in named}
+    end = -1
+    latest: dict[int, RemoteObjects] = {}
+    for each in sorted(there, key=lambda one: _copied_at(known, one)):
+        latest[each.start_offset] = each
+    for offset in sorted(latest):
+        each = latest[offset]
+        segment = known.get(each.segment_id)
+        if offset <= end or layout.LOG_SUFFIX not in each.files:
+            continue
+        end = max(end, offset if segment is None else segment.end_offset)
+        yield remote_segment(each.directory, offset, each.files)
+
+
+def _copied_at(known: dict[str, RemoteLogSegment], each: RemoteObjects) -> int:
+    segment = known.get(each.segment_id)
+    return -1 if segment is None else segment.event_timestamp
+
+
+def _difference(partition: Partition, remote: Path, local: Path, base_offset: int) -> Iterator[Finding]:
+    """The finding for a remote log that is not the local one byte for byte."""
+    place = partition.location(remote, base_offset)
+    try:
+        with FileSource(remote) as theirs, FileSource(local) as ours:
+            size_bytes = min(theirs.size_bytes, ours.size_bytes)
+            for position in range(0, size_bytes, _COMPARED_BYTES):
+                length = min(_COMPARED_BYTES, size_bytes - position)
+                left, right = theirs.read_at(position, length), ours.read_at(position, length)
+                if left != right:
+                    at = position + next(
+                        n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]
+                    )
+                    message = f"the remote log differs from {local} from byte {at} on"
+                    yield finding("remote-segment-mismatch", place.at(position=at), message)
+                    return
+            if theirs.size_bytes != ours.size_bytes:
+                message = f"the remote log has {theirs.size_bytes} bytes, and {local} {ours.size_bytes}"
+                yield finding("remote-segment-mismatch", place, message)
+    except KafkaLogError as error:
+        yield finding_of(error, place)

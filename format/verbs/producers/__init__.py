@@ -1,1 +1,0 @@
-"""producers: who wrote to partitions, with which epochs, sequences, batches and codecs."""
