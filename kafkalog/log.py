@@ -14,7 +14,6 @@ from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
 from format.io.session import is_remote, path_of
-from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.node.log_dir import Kind
 from format.node.partition import location_of_directory, location_of_file
@@ -33,7 +32,7 @@ from format.verbs.find.find import (
     partition_to_search,
 )
 from format.verbs.find.lookup import Match as _Match
-from format.verbs.verify.verify import Level, Verification
+from format.verbs.verify.verify import Level, VerifyTerms
 from format.verbs.verify.verify import verify as verified
 
 if TYPE_CHECKING:
@@ -324,7 +323,7 @@ class Log:
         levels = {each.name.lower(): each for each in Level}
         if level not in levels:
             raise ValueError(f"{level!r} is not one of {', '.join(levels)}")
-        terms = Verification(levels[level], DEFAULT_LIMITS, jobs=1 if self._is_remote else jobs)
+        terms = VerifyTerms(levels[level], jobs=1 if self._is_remote else jobs)
         return map(public_finding, verified(self._target(), terms))
 
     def _rows(self, terms: DumpTerms, columns: Sequence[str] | None, on_damage: str) -> Rows:

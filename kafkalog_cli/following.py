@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from format.scan.following.changes import Stopping
-from format.scan.following.driver import CaughtUp
+from format.scan.follow import CaughtUp, Stopping
 from kafkalog_cli.output import ReaderGone
 
 if TYPE_CHECKING:

@@ -14,13 +14,11 @@ from format.findings import Finding, finding_of
 from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import known_batches, record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.rows.arrow_columns import (
     ARROW_TYPES,
     arrow_schema,
@@ -32,8 +30,7 @@ from format.rows.arrow_columns import (
     record_batch_of,
 )
 from format.rows.record_rows import BoolColumn, bounded_parts
-from format.scan.damage_findings import damage_finding
-from format.scan.read_log import crc_findings
+from format.scan.read_log import crc_findings, damage_finding
 from format.scan.selection import Selection
 from spark_jobs.planning import Item, log_part_of
 from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
@@ -128,14 +125,14 @@ def _chunks(
         start = max(start, log.whole_range(source, selection).start)
         if end is not None and start >= end:
             return
-        for chunk in batch_chunks(source, BatchRange(start), with_bodies=reads_bodies, check_crc=reads_bodies):
+        where = BatchRange(start)
+        chunks = batch_chunks(source, where) if reads_bodies else header_chunks(source, where)
+        for chunk in (known_batches(headers, source) for headers in chunks):
             position = chunk.table.position
             is_inside = np.ones(len(position), bool) if end is None else position < end
             damage = chunk.damage
             if end is not None and not is_inside.any() and (damage is None or damage.position >= end):
                 return
-            if chunk.buffer is not None:
-                open_wrappers(chunk)
             found = list(crc_findings(chunk, log))
             if damage is not None:
                 found.append(damage_finding(damage, log))

@@ -17,8 +17,8 @@ from format.errors import ClusterFailed, KafkaLogError
 from format.findings import Finding
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT
+from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
-from format.scan.serial import SerialDriver
 from spark_jobs.planning import Brokers, Item, LogPart, Plan, Unit, plan_units, unpacked
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
 from spark_jobs.session import (

@@ -18,12 +18,11 @@ from format.files import offset_index
 from format.findings import Finding, finding
 from format.io.source import FileSource, FileState, Source
 from format.limits import MIB, Limits
-from format.log.batch_chunk import BatchChunk
+from format.log.batch_chunk import BatchRange, HeaderChunk, batch_ranges
 from format.log.batch_header import has_right_crc, read_header
-from format.log.batch_ranges import BatchRange, batch_ranges
-from format.scan.processes.room import OwnRoom
-from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
-from format.scan.serial import SerialDriver
+from format.log.read_records import known_batches
+from format.scan.drivers import SerialDriver
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, OwnRoom, Walk
 from spark_jobs.planning import (
     FileStamp,
     Item,
@@ -299,17 +298,18 @@ class PartStatus(msgspec.Struct, frozen=True):
 class _SoundChunks:
     """The chunks of a range up to the first that is not plainly sound, and the position and offsets that they reach."""
 
-    def __init__(self, chunks: Iterable[BatchChunk], position: int) -> None:
+    def __init__(self, chunks: Iterable[HeaderChunk], position: int) -> None:
         self._chunks = chunks
         self.position = position
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self.is_plain = True
 
-    def __iter__(self) -> Iterator[BatchChunk]:
+    def __iter__(self) -> Iterator[HeaderChunk]:
         for chunk in self._chunks:
-            table = chunk.table
-            if not chunk.is_sound_after(self.last_offset):
+            batches = known_batches(chunk)
+            table = batches.table
+            if not batches.is_sound_after(self.last_offset):
                 self.is_plain = False
                 return
             if len(table):

@@ -29,19 +29,25 @@ from format.node.partition import location_of_directory, location_of_file, read_
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.rows.record_rows import Row
+from format.scan.drivers import SerialDriver
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, selected_logs
 from format.scan.selection import EVERYTHING
-from format.scan.serial import SerialDriver
 from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
-from format.verbs.verify.compacted_topics import compacted_topics_at
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan, units_of
-from format.verbs.verify.verify import findings_of_place, verify_nodes
+from format.verbs.verify.verify import (
+    LogDirFiles,
+    LoneFile,
+    PartitionDirectory,
+    VerifyScan,
+    compacted_topics_at,
+    findings_of_place,
+    units_of,
+    verify_nodes,
+)
 from format.wording import did_you_mean
 from spark_jobs import log_views
 from spark_jobs.planning import (
@@ -392,7 +398,7 @@ def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[s
     """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
     targets = [Target(path) for path in paths]
     found = [each for target in targets for each in findings_of_place(target)]
-    found += verify_nodes(targets, Verification())
+    found += verify_nodes(targets)
     return found, compacted_topics_at(targets, DEFAULT_LIMITS)
 
 

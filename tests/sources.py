@@ -6,7 +6,8 @@ from format.errors import CorruptDataError
 from format.io.source import Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
-from format.log.walker import batch_chunks
+from format.log.read_records import known_batches
+from format.log.walker import batch_chunks, header_chunks
 
 
 class BytesSource:
@@ -34,8 +35,8 @@ class BytesSource:
 def read_batch_table(source: Source, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS) -> BatchTable:
     """All batches of a small source as one table. Raises CorruptDataError at the first damage."""
     tables = []
-    for chunk in batch_chunks(source, with_bodies=check_crc, check_crc=check_crc, limits=limits):
+    for chunk in batch_chunks(source, limits=limits) if check_crc else header_chunks(source, limits=limits):
         if chunk.damage is not None:
             raise CorruptDataError(chunk.damage.reason)
-        tables.append(chunk.table)
+        tables.append(known_batches(chunk).table)
     return BatchTable.concatenated(tables)

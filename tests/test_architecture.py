@@ -46,14 +46,9 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
-        "format/scan/following",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
-        *(
-            "format/log/after_damage",
-            "format/io/bundles",
-            "format/scan/processes",
-        ),
+        "format/io/bundles",
         "spark_jobs",
         "spark_jobs/jobs",
     }

@@ -14,7 +14,7 @@ from format.kernel.checks import find_chain_break, find_doubtful_header
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_chunk import Damage
-from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.log.batch_table import BatchTable, HeaderTable, Int64Column, batch_location
 from format.timestamps import iso_time
 from format.wording import offset_range, offsets_are
 
@@ -120,12 +120,12 @@ def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
+def check_wrapper_offsets(table: BatchTable, headers: HeaderTable, location: Location) -> Iterator[Finding]:
     """Findings for compressed v0 messages whose offset, which no CRC covers, is not that of their last inner message.
 
-    ``stored`` are the base offsets in the headers. In v1 the inner offsets are relative to the offset of the wrapper.
+    ``table`` has the batches of ``headers``. In v1 the inner offsets are relative to the offset of the wrapper.
     """
-    last_offset = table.last_offset
+    stored, last_offset = headers.header_offset, table.last_offset
     wrong = table.is_wrapper & (table.record_count >= 0) & (table.magic == 0) & (stored != last_offset)
     for row in np.flatnonzero(wrong).tolist():
         yield finding(

@@ -20,12 +20,10 @@ from format.kernel.partitioner import find_misplaced_record
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_groups import BatchGroup, BatchKind
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
-from format.log.legacy_messages import wrong_inner_checksums
-from format.log.partitioner import partition_for_key
-from format.log.record_table import RecordTable
+from format.log.read_records import BatchGroup, BatchKind, wrong_inner_checksums
+from format.log.record_table import RecordTable, partition_for_key
 from format.timestamps import iso_time
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes

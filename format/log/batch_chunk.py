@@ -1,16 +1,80 @@
-"""A chunk: consecutive batches of a log, their bytes, and the damage that ends the chunk."""
+"""Chunks of a log, the ranges of bytes that are read as chunks, and the offsets that a log can have.
+
+A range is a chunk of a reader of the whole log, and can be read independently: in a log without damage, readers of
+single ranges get the same chunks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format import layout
 from format.errors import KafkaLogError
-from format.kernel.tables import RECORD_COLUMNS
-from format.log.batch_table import BatchTable, Int64Column
+from format.io.source import Source
+from format.kernel.headers import hop, skip_batches
+from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
+from format.log.batch_table import BatchTable, HeaderTable, Int64Column
+
+_WINDOW_BYTES = 16 * 1024
+_FOUND, _NEEDS_MORE = 0, 1  # returned by skip_batches, as 2 is for damage
+
+
+class BatchRange(msgspec.Struct, frozen=True):
+    """The bytes of a log from ``start`` to ``end``; an end of None is the end of the log.
+
+    ``after_offset`` is the last offset before the range, None if unknown. ``read_from`` is the start of the first range
+    of the log, None if this is the first.
+    """
+
+    start: int = 0
+    end: int | None = None
+    after_offset: int | None = None
+    read_from: int | None = None
+
+
+WHOLE_LOG = BatchRange()
+
+
+def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterator[BatchRange]:
+    """The ranges of a log that ``batch_chunks`` reads as chunks of ``chunk_bytes``, from batch boundary ``start`` on.
+
+    Reads only the headers of batches. After damage, the rest is one range. Raises only the errors of the source.
+    """
+    status = np.zeros(3, np.int64)
+    range_start, after_offset = start, None
+    position, before = start, -1
+    while source.size_bytes - range_start > chunk_bytes:
+        room = source.size_bytes - position
+        window = memoryview(source.read_at(position, min(_WINDOW_BYTES, room)))
+        target = range_start + chunk_bytes - position
+        outcome = skip_batches(window, 0, len(window), room, target, memoryview(status))
+        at, last, size_bytes = (int(number) for number in status)
+        if last >= 0:
+            before = position + last
+        position += at
+        if outcome == _FOUND:
+            if position == range_start:  # one batch larger than a chunk
+                before, position = position, position + size_bytes
+            yield BatchRange(range_start, position, after_offset, start)
+            range_start, after_offset = position, _last_offset(source, before)
+        elif outcome != _NEEDS_MORE or (at == 0 and len(window) == room):
+            break
+    if range_start == start or range_start < source.size_bytes:
+        yield BatchRange(range_start, None, after_offset, start)
+
+
+def _last_offset(source: Source, position: int) -> int:
+    """The last offset of the batch at a position, from its header."""
+    header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
+    row = np.zeros((1, len(BATCH_COLUMNS)), np.int64)
+    hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))
+    return HeaderTable(row).last_offset_of(0)
+
 
 _BATCH = RECORD_COLUMNS.index("batch")
 
@@ -66,27 +130,60 @@ class Damage(msgspec.Struct, frozen=True):
     readable: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BatchChunk:
-    """Consecutive batches; ``buffer`` has their bytes, from ``buffer_position`` on, None if only headers are read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderChunk:
+    """Consecutive batches by their headers, as they lie in the file from ``buffer_position`` on.
 
     ``damage`` is after the last row, before the next chunk. ``after_offset`` is the last offset before the chunk, and
     ``next_offset`` the first offset of the batch after it, which is read only if the chunk's last batch has a wrong
-    CRC. Both are None unless the CRC of that batch is right. ``repeated`` (bool for each row) marks batches that are
-    also at an earlier position of the file, byte for byte; it is None if there are none, or if CRCs are not computed.
-    ``opened`` caches decompressed wrappers, by the row of the first one. ``window`` is the buffer that headers were
-    read from, starting at ``buffer_position``; the last batches may not be whole in it.
+    CRC. Both are None unless the CRC of that batch is right. ``window`` is the buffer that headers were read from; the
+    last batches may not be whole in it.
     """
 
-    table: BatchTable
-    buffer: memoryview | None
+    headers: HeaderTable
     buffer_position: int
     damage: Damage | None = None
-    repeated: NDArray[np.bool_] | None = None
-    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
     after_offset: int | None = None
     next_offset: int | None = None
     window: memoryview | None = field(default=None, compare=False)
+
+    def with_batches(
+        self, table: BatchTable, buffer: memoryview | None = None, repeated: NDArray[np.bool_] | None = None
+    ) -> BatchChunk:
+        """The chunk with batches that were made of its headers."""
+        return BatchChunk(
+            headers=self.headers,
+            buffer_position=self.buffer_position,
+            damage=self.damage,
+            after_offset=self.after_offset,
+            next_offset=self.next_offset,
+            window=self.window,
+            table=table,
+            buffer=buffer,
+            repeated=repeated,
+        )
+
+    @property
+    def covered_bytes(self) -> int:
+        """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""
+        if self.damage is not None:
+            return self.damage.position + self.damage.length - self.buffer_position
+        return int(self.headers.end_position[-1]) - self.buffer_position if len(self.headers) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchChunk(HeaderChunk):
+    """Consecutive batches, with compressed messages opened, and their bytes from ``buffer_position`` on.
+
+    ``buffer`` is None if only headers were read. ``repeated`` (bool for each row) marks batches that are also at an
+    earlier position of the file, byte for byte; it is None if there are none, or if CRCs are not computed. ``opened``
+    keeps decompressed wrappers, by the row of the first one.
+    """
+
+    table: BatchTable
+    buffer: memoryview | None = None
+    repeated: NDArray[np.bool_] | None = None
+    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
 
     @property
     def bodies(self) -> memoryview:
@@ -102,9 +199,41 @@ class BatchChunk:
         """
         return self.damage is None and bool(self.table.crc_valid.all()) and self.table.rises_from(offset)
 
-    @property
-    def covered_bytes(self) -> int:
-        """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""
-        if self.damage is not None:
-            return self.damage.position + self.damage.length - self.buffer_position
-        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0
+
+_MAX_OFFSET = 2**63 - 1
+
+
+class OffsetRange(msgspec.Struct, frozen=True):
+    """The offsets that batches of a log can have; the base offset of a batch outside the range is damaged."""
+
+    first: int = 0
+    last: int = _MAX_OFFSET - 1
+
+    def possible(self, table: BatchTable) -> BatchTable:
+        """The batches whose offsets are in the range."""
+        is_possible = self.holds(table.base_offset, table.last_offset_delta)
+        return table if is_possible.all() else table.rows(is_possible)
+
+    def holds(self, base_offset: Int64Column, last_offset_delta: Int64Column) -> NDArray[np.bool_]:
+        """Which of these batches are in the range, as bool; computed without sums that could overflow int64."""
+        is_held: NDArray[np.bool_] = (base_offset >= self.first) & (base_offset <= self.last) & (last_offset_delta >= 0)
+        is_held &= last_offset_delta <= self.last - np.clip(base_offset, self.first, max(self.first, self.last))
+        return is_held
+
+
+def possible_offsets(path: str) -> OffsetRange:
+    """The offsets that the batches of a file can have: from the base offset in its name on, limited by its index.
+
+    An offset index stores offsets relative to the base offset as int32. All offsets for a file with another name.
+    """
+    match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
+    first = 0 if match is None else int(match["base_offset"])
+    if match is None or first >= _MAX_OFFSET:
+        return OffsetRange()
+    return OffsetRange(first, min(first + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
+
+
+def offset_before(path: str) -> int | None:
+    """The offset before the base offset in the name of a segment; None for a file with another name."""
+    match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
+    return None if match is None or int(match["base_offset"]) >= _MAX_OFFSET else int(match["base_offset"]) - 1

@@ -1,4 +1,4 @@
-"""Reading of single batch headers, the check of a single CRC, and tables of consecutive headers."""
+"""Batch headers and CRCs: single headers, tables of consecutive headers, and CRCs computed from the bytes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from format import layout
-from format.codecs.checksums import crc32_of, crc32c_of
+from format.codecs.checksums import crc32_of, crc32c_function, crc32c_of, crc_tables
 from format.io.source import Source
+from format.kernel.checks import check_crcs
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.headers import hop
-from format.log.batch_table import BATCH_COLUMN, BatchTable
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable
 from format.wording import counted_plainly
 
 _WINDOW_BYTES = 1024 * 1024
@@ -98,7 +101,7 @@ def crc_fields(magic: int) -> tuple[int, int, bool]:
     return layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"), True
 
 
-def headers_in(buffer: memoryview, position: int) -> BatchTable:
+def headers_in(buffer: memoryview, position: int) -> HeaderTable:
     """The consecutive batches from the start of a buffer on, as far as it has their headers.
 
     ``position`` is the position of the buffer in the file. The last batch may not be whole.
@@ -106,10 +109,10 @@ def headers_in(buffer: memoryview, position: int) -> BatchTable:
     most = len(buffer) // layout.MESSAGE_V0.size_bytes + 1
     columns, status = np.empty((most, len(BATCH_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
     count = hop(buffer, 0, len(buffer), position, memoryview(columns), 0, memoryview(status))
-    return BatchTable(columns[:count])
+    return HeaderTable(columns[:count])
 
 
-def header_tables(source: Source, start: int, stop: int) -> Iterator[BatchTable]:
+def header_tables(source: Source, start: int, stop: int) -> Iterator[HeaderTable]:
     """The whole batches between two positions, up to the first bytes that are not a header. CRCs are not checked."""
     while start < stop:
         table = headers_in(memoryview(source.read_at(start, min(_READ_BYTES, stop - start))), start)
@@ -118,3 +121,37 @@ def header_tables(source: Source, start: int, stop: int) -> Iterator[BatchTable]
             return
         yield table
         start = int(table.end_position[-1])
+
+
+#: Up to this size the kernel computes the CRC of a batch faster than a library can be called.
+_SMALL_BATCH_BYTES = 1024
+#: The first byte that the CRC covers; the last one is the end of the batch.
+_CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
+_CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
+
+
+def checked_crcs(table: HeaderTable | BatchTable, buffer: memoryview, buffer_position: int) -> NDArray[np.int8]:
+    """Which CRCs are right (1, else 0); all batches must be whole in ``buffer``, which starts at ``buffer_position``.
+
+    The CRC of v2 is a CRC-32C from the attributes on (KIP-98), that of v0 and v1 a CRC-32 from the magic on.
+    """
+    valid = np.full(len(table), -1, np.int8)
+    large: slice | NDArray[np.intp] = slice(None)
+    if KERNEL_IS_COMPILED:
+        columns, view = memoryview(table.columns), memoryview(valid)
+        if not check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
+            return valid
+        large = np.flatnonzero(table.size_bytes > _SMALL_BATCH_BYTES)
+    starts = table.position[large] - buffer_position
+    ends = (starts + table.size_bytes[large]).tolist()
+    is_v2 = table.magic[large] == 2
+    crc32c = crc32c_function()
+    if is_v2.all():
+        crcs = [crc32c(buffer[at:end]) for at, end in zip((starts + _CRC_START_V2).tolist(), ends, strict=True)]
+    else:
+        crcs = [
+            crc32c(buffer[start + _CRC_START_V2 : end]) if v2 else crc32_of(buffer[start + _CRC_START_LEGACY : end])
+            for start, end, v2 in zip(starts.tolist(), ends, is_v2.tolist(), strict=True)
+        ]
+    valid[large] = table.crc[large] == np.array(crcs, np.int64)
+    return valid

@@ -1,9 +1,16 @@
-"""Batches as columns: each v2 record batch, and each outermost v0 or v1 message, is a row of a BatchTable."""
+"""Batches as columns: a HeaderTable has what headers say, a BatchTable the batches with compressed messages opened.
+
+Each v2 record batch, and each outermost v0 or v1 message, is a row. The header of a compressed v0 or v1 message (a
+wrapper) has the offset of its last inner message, but neither that of its first one nor their number. So a HeaderTable
+has no base offsets and no counts. ``format.log.read_records.open_wrappers`` makes a BatchTable from the bytes. Tables
+never change.
+"""
 
 from __future__ import annotations
 
 from array import array
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +23,12 @@ from format.location import Location
 
 Int64Column = NDArray[np.int64]
 
-#: The index of each column of a BatchTable, by name.
+#: The index of each column of a table, by name.
 BATCH_COLUMN = {name: number for number, name in enumerate(BATCH_COLUMNS)}
 _COLUMN = BATCH_COLUMN
 _MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
-#: For look-ups in single rows.
 _BASE_OFFSET, _LAST_OFFSET_DELTA = _COLUMN["base_offset"], _COLUMN["last_offset_delta"]
+_RECORD_COUNT = _COLUMN["record_count"]
 _WRAP = 2**63
 _NO_SUMS = bytes(8 * len(TABLE_SUMS))
 
@@ -53,101 +60,74 @@ class TableSums(NamedTuple):
     codec_bytes: list[int]
 
 
-class BatchTable:
-    """Batches in log order: ``columns`` is int64, with a row for each batch (BATCH_COLUMNS).
+class HasColumns(Protocol):
+    """A table with a row for each item."""
 
-    ``crc_valid`` is int8: 1 valid, 0 wrong, -1 not computed. Offsets are those of records, positions are bytes in the
-    file. The properties are columns: int64, or bool for names like ``is_control``, one value for each batch.
-    """
+    @property
+    def columns(self) -> Int64Column: ...
+
+
+class Column:
+    """A column (int64) of a table of batches or of records, as an attribute."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __get__(self, table: HasColumns, owner: object = None) -> Int64Column:
+        return table.columns[:, self._number]
+
+
+class _Table:
+    """What is known of batches by their headers alone; the properties are columns, one value for each batch."""
 
     __slots__ = ("_sums", "columns", "crc_valid")
 
     def __init__(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
         self.columns = columns
         self.crc_valid = np.full(len(columns), -1, np.int8) if crc_valid is None else crc_valid
+        self.columns.flags.writeable = self.crc_valid.flags.writeable = False
         self._sums: TableSums | None = None
 
-    def __reduce__(self) -> tuple[type[BatchTable], tuple[Int64Column, NDArray[np.int8]]]:
-        return BatchTable, (self.columns, self.crc_valid)
+    def __reduce__(self) -> tuple[type[Self], tuple[Int64Column, NDArray[np.int8]]]:
+        return type(self), (self.columns, self.crc_valid)
 
     def __len__(self) -> int:
         return len(self.columns)
 
     @classmethod
-    def empty(cls) -> BatchTable:
+    def empty(cls) -> Self:
         return cls(np.empty((0, len(_COLUMN)), np.int64))
 
     @classmethod
-    def concatenated(cls, tables: list[BatchTable]) -> BatchTable:
+    def concatenated(cls, tables: Sequence[Self]) -> Self:
         if not tables:
             return cls.empty()
         return cls(np.concatenate([t.columns for t in tables]), np.concatenate([t.crc_valid for t in tables]))
 
-    @property
-    def sums(self) -> TableSums:
-        """The sums over all rows. They are kept, so the columns cannot be changed until ``forget_sums`` is called."""
-        if self._sums is None:
-            self.columns.flags.writeable = self.crc_valid.flags.writeable = False
-            found = array("q", _NO_SUMS)
-            sum_table(memoryview(np.ascontiguousarray(self.columns)), memoryview(self.crc_valid), memoryview(found))
-            values = found.tolist()
-            codecs = values[T_CODEC_COUNTS:T_CODEC_BYTES], values[T_CODEC_BYTES:]
-            self._sums = TableSums._make([*values[:T_CODEC_COUNTS], *codecs])
-        return self._sums
-
-    def forget_sums(self) -> None:
-        """Allow changes of the columns."""
-        if self._sums is not None:
-            self._sums = None
-            self.columns.flags.writeable = self.crc_valid.flags.writeable = True
-
-    def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> BatchTable:
+    def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> Self:
         """A table of the rows that a slice, mask or index array selects."""
-        return BatchTable(self.columns[which], self.crc_valid[which])
+        return type(self)(self.columns[which], self.crc_valid[which])
 
-    def same_headers(self, other: BatchTable) -> NDArray[np.bool_]:
-        """Which rows of two tables of equal length are equal except for position, codec, size and CRC."""
-        differ = self.columns != other.columns
-        differ[:, _MAY_DIFFER] = False
-        differ[:, _COLUMN["attributes"]] = (self.attributes ^ other.attributes) & ~layout.CODEC_MASK != 0
-        same: NDArray[np.bool_] = ~differ.any(axis=1)
-        return same
+    def with_crcs(self, crc_valid: NDArray[np.int8]) -> Self:
+        """The batches with other results of the CRC check."""
+        return type(self)(self.columns, crc_valid)
 
-    def value(self, name: str, row: int) -> int:
-        """One value of a column."""
-        number: int = self.columns.item(row, _COLUMN[name])
-        return number
-
-    @property
-    def position(self) -> Int64Column:
-        return self.columns[:, _COLUMN["position"]]
-
-    @property
-    def size_bytes(self) -> Int64Column:
-        """Bytes on disk, the header included."""
-        return self.columns[:, _COLUMN["size_bytes"]]
-
-    @property
-    def magic(self) -> Int64Column:
-        return self.columns[:, _COLUMN["magic"]]
-
-    @property
-    def base_offset(self) -> Int64Column:
-        """For a compressed v0/v1 wrapper the offset of its last inner message, until the wrapper is decompressed."""
-        return self.columns[:, _COLUMN["base_offset"]]
-
-    @property
-    def last_offset_delta(self) -> Int64Column:
-        return self.columns[:, _COLUMN["last_offset_delta"]]
+    position = Column(_COLUMN["position"])
+    size_bytes = Column(_COLUMN["size_bytes"])  # on disk, the header included
+    magic = Column(_COLUMN["magic"])
+    attributes = Column(_COLUMN["attributes"])
+    crc = Column(_COLUMN["crc"])
+    leader_epoch = Column(_COLUMN["leader_epoch"])  # -1 for v0 and v1, which have none
+    base_timestamp = Column(_COLUMN["base_timestamp"])  # in ms; the delete horizon if has_delete_horizon; -1 for v0
+    max_timestamp = Column(_COLUMN["max_timestamp"])
+    producer_id = Column(_COLUMN["producer_id"])
+    producer_epoch = Column(_COLUMN["producer_epoch"])
+    base_sequence = Column(_COLUMN["base_sequence"])
 
     @property
     def last_offset(self) -> Int64Column:
-        """Base offset plus last offset delta; wraps for a forged base offset near 2**63 (checked elsewhere)."""
-        return self.base_offset + self.last_offset_delta
-
-    def row_at(self, position: int) -> int:
-        """The row of the last batch that starts at or before a position, -1 for none; positions must be in order."""
-        return int(np.searchsorted(self.position, position, side="right")) - 1
+        """The last offset; wraps for a forged base offset near 2**63 (checked elsewhere)."""
+        return self.columns[:, _BASE_OFFSET] + self.columns[:, _LAST_OFFSET_DELTA]
 
     def last_offset_of(self, row: int) -> int:
         """The last offset of one row. Loops over rows use this: ``last_offset`` computes a whole column each time."""
@@ -155,48 +135,13 @@ class BatchTable:
         return offset if -_WRAP <= offset < _WRAP else (offset + _WRAP) % (2 * _WRAP) - _WRAP
 
     @property
-    def record_count(self) -> Int64Column:
-        """-1 for a compressed v0/v1 wrapper that was not decompressed."""
-        return self.columns[:, _COLUMN["record_count"]]
-
-    @property
-    def attributes(self) -> Int64Column:
-        return self.columns[:, _COLUMN["attributes"]]
-
-    @property
-    def crc(self) -> Int64Column:
-        return self.columns[:, _COLUMN["crc"]]
-
-    @property
-    def leader_epoch(self) -> Int64Column:
-        """-1 for v0 and v1, which have none."""
-        return self.columns[:, _COLUMN["leader_epoch"]]
-
-    @property
-    def base_timestamp(self) -> Int64Column:
-        """In ms; the delete horizon if ``has_delete_horizon``; -1 for v0."""
-        return self.columns[:, _COLUMN["base_timestamp"]]
-
-    @property
-    def max_timestamp(self) -> Int64Column:
-        return self.columns[:, _COLUMN["max_timestamp"]]
-
-    @property
-    def producer_id(self) -> Int64Column:
-        return self.columns[:, _COLUMN["producer_id"]]
-
-    @property
-    def producer_epoch(self) -> Int64Column:
-        return self.columns[:, _COLUMN["producer_epoch"]]
-
-    @property
-    def base_sequence(self) -> Int64Column:
-        return self.columns[:, _COLUMN["base_sequence"]]
-
-    @property
     def end_position(self) -> Int64Column:
         """The byte after the batch."""
         return self.position + self.size_bytes
+
+    def row_at(self, position: int) -> int:
+        """The row of the last batch that starts at or before a position, -1 for none; positions must be in order."""
+        return int(np.searchsorted(self.position, position, side="right")) - 1
 
     @property
     def codec(self) -> Int64Column:
@@ -216,6 +161,10 @@ class BatchTable:
         return self._has(layout.CONTROL_BIT, 2)
 
     @property
+    def has_delete_horizon(self) -> NDArray[np.bool_]:
+        return self._has(layout.DELETE_HORIZON_BIT, 2)
+
+    @property
     def is_wrapper(self) -> NDArray[np.bool_]:
         """Which rows are compressed v0/v1 messages."""
         wrapper: NDArray[np.bool_] = (self.magic < 2) & (self.codec > 0)
@@ -224,6 +173,76 @@ class BatchTable:
     def _has(self, bit: int, least_magic: int) -> NDArray[np.bool_]:
         has: NDArray[np.bool_] = ((self.attributes & bit) != 0) & (self.magic >= least_magic)
         return has
+
+
+class HeaderTable(_Table):
+    """Batch headers in log order, as they lie in the file: ``columns`` is int64, with a row for each (BATCH_COLUMNS).
+
+    ``crc_valid`` is int8: 1 valid, 0 wrong, -1 not computed. Positions are bytes in the file.
+    """
+
+    __slots__ = ()
+
+    header_offset = Column(_BASE_OFFSET)  # the first field of the header: the last offset of a wrapper, else the first
+
+    def unopened(self) -> BatchTable:
+        """The batches, with wrappers left closed: with their last offset for the first, and -1 records."""
+        return BatchTable(self.columns, self.crc_valid)
+
+
+class BatchTable(_Table):
+    """Batches in log order: ``columns`` is int64, with a row for each batch (BATCH_COLUMNS).
+
+    ``crc_valid`` is int8: 1 valid, 0 wrong, -1 not computed. Offsets are those of records, positions are bytes in the
+    file. A wrapper that could not be opened, and so is closed, has its last offset for its first one, and -1 records.
+    """
+
+    __slots__ = ()
+
+    base_offset = Column(_BASE_OFFSET)
+    last_offset_delta = Column(_LAST_OFFSET_DELTA)
+    record_count = Column(_COLUMN["record_count"])  # -1 for a wrapper that is closed
+
+    def value(self, name: str, row: int) -> int:
+        """One value of a column."""
+        number: int = self.columns.item(row, _COLUMN[name])
+        return number
+
+    def with_contents(
+        self,
+        rows: NDArray[np.intp] | Int64Column,
+        first_offsets: Int64Column,
+        last_offsets: Int64Column,
+        counts: Int64Column,
+        base_timestamps: Int64Column | None = None,
+    ) -> BatchTable:
+        """The batches with what is in the wrappers of some rows: offsets, number and first timestamp of messages."""
+        columns = self.columns.copy()
+        columns[rows, _BASE_OFFSET] = first_offsets
+        columns[rows, _LAST_OFFSET_DELTA] = last_offsets - first_offsets
+        columns[rows, _RECORD_COUNT] = counts
+        if base_timestamps is not None:
+            columns[rows, _COLUMN["base_timestamp"]] = base_timestamps
+        return BatchTable(columns, self.crc_valid)
+
+    @property
+    def sums(self) -> TableSums:
+        """The sums over all rows, which are kept."""
+        if self._sums is None:
+            found = array("q", _NO_SUMS)
+            sum_table(memoryview(np.ascontiguousarray(self.columns)), memoryview(self.crc_valid), memoryview(found))
+            values = found.tolist()
+            codecs = values[T_CODEC_COUNTS:T_CODEC_BYTES], values[T_CODEC_BYTES:]
+            self._sums = TableSums._make([*values[:T_CODEC_COUNTS], *codecs])
+        return self._sums
+
+    def same_headers(self, other: BatchTable) -> NDArray[np.bool_]:
+        """Which rows of two tables of equal length are equal except for position, codec, size and CRC."""
+        differ = self.columns != other.columns
+        differ[:, _MAY_DIFFER] = False
+        differ[:, _COLUMN["attributes"]] = (self.attributes ^ other.attributes) & ~layout.CODEC_MASK != 0
+        same: NDArray[np.bool_] = ~differ.any(axis=1)
+        return same
 
     def higher_epochs(self, highest: int) -> list[int]:
         """The rows whose leader epoch is higher than all before it, and than ``highest``."""
@@ -246,10 +265,6 @@ class BatchTable:
         """Which batches have fewer records than offsets: compaction makes such batches, and producers do not."""
         sparse: NDArray[np.bool_] = (self.magic == 2) & (self.record_count >= 0)
         return sparse & (self.record_count <= self.last_offset_delta)
-
-    @property
-    def has_delete_horizon(self) -> NDArray[np.bool_]:
-        return self._has(layout.DELETE_HORIZON_BIT, 2)
 
     def has_delete_horizon_at(self, row: int) -> bool:
         """Whether the batch of one row has a delete horizon."""

@@ -15,8 +15,7 @@ from format import layout
 from format.errors import CorruptDataError, InvalidRecord, NotInBundle
 from format.io.source import Source
 from format.limits import MOST_CONTROL_BYTES, Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange, HeaderChunk
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
@@ -84,18 +83,18 @@ def _sized(name: str, content: bytes | None) -> str:
     return f"no {name}" if content is None else f"a {name} of {counted_plainly(len(content), 'byte')}"
 
 
-def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> dict[int, ControlRecord]:
+def read_control_records(chunk: HeaderChunk, source: Source, limits: Limits) -> dict[int, ControlRecord]:
     """The first control record of each control batch of a chunk that was read without bodies, by row.
 
     Batches that are not whole in the chunk's window are read from the source. Batches that cannot be decoded are left
     out.
     """
-    rows = np.flatnonzero(chunk.table.is_control)
+    rows = np.flatnonzero(chunk.headers.is_control)
     if not len(rows):
         return {}
     found: dict[int, ControlRecord] = {}
-    window, sizes = chunk.window or b"", chunk.table.size_bytes[rows].tolist()
-    starts = (chunk.table.position[rows] - chunk.buffer_position).tolist()
+    window, sizes = chunk.window or b"", chunk.headers.size_bytes[rows].tolist()
+    starts = (chunk.headers.position[rows] - chunk.buffer_position).tolist()
     for row, start, size_bytes in zip(rows.tolist(), starts, sizes, strict=True):
         control = None
         if size_bytes == _PLAIN_BYTES and start + size_bytes <= len(window):
@@ -149,12 +148,12 @@ def _marker(record: bytes) -> ControlRecord | None:
     return ControlRecord(version, number, layout.CONTROL_TYPES[number], epoch)
 
 
-def control_batch_content(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> bytes | None:
+def control_batch_content(chunk: HeaderChunk, row: int, source: Source, limits: Limits) -> bytes | None:
     """The bytes of a control batch that contains only a broker's numbers and no other data; None for other batches.
 
     The CRC of a marker as brokers write it is not checked: all its bytes except the numbers are known.
     """
-    position, size_bytes = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
+    position, size_bytes = int(chunk.headers.position[row]), int(chunk.headers.size_bytes[row])
     if size_bytes > MOST_CONTROL_BYTES:
         return None
     content = source.read_at(position, size_bytes)
@@ -180,9 +179,9 @@ def _is_plain(records: RecordTable, row: int) -> bool:
     return is_key and control.is_end_transaction and len(value or b"") == layout.END_TRANSACTION_MARKER.size_bytes
 
 
-def _decode_batch(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:
+def _decode_batch(chunk: HeaderChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:
     """Read one batch, and yield its control records."""
-    start, end = int(chunk.table.position[row]), int(chunk.table.end_position[row])
+    start, end = int(chunk.headers.position[row]), int(chunk.headers.end_position[row])
     for whole in batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits):
         for records in record_tables(whole, which=whole.table.is_control, limits=limits):
             for number in range(len(records)):

@@ -1,7 +1,7 @@
 """Encoding of record batches and messages, as brokers and producers write them.
 
-It is the inverse of ``format.log.read_records`` and ``format.log.legacy_messages``. Source: clients
-record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord.
+It is the inverse of ``format.log.read_records``. Source: clients record/internal/DefaultRecord, DefaultRecordBatch,
+LegacyRecord.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress
-from format.codecs.checksums import crc32_of, crc32c_of
+from format.codecs.checksums import crc32_of, crc32c_function, crc32c_of
 from format.errors import UnsupportedError
 from format.kernel.encode import NEW_RECORD_BYTES, put_v2_records
+from format.log.batch_chunk import BatchChunk
 from format.log.record_table import RecordTable
 
 
@@ -127,3 +129,38 @@ def encode_wrapper(
     """Encode a compressed v0 or v1 message of encoded inner messages (absolute offsets in v0, relative in v1)."""
     value = compress(codec, b"".join(messages), level=level, magic=magic)
     return encode_message(magic, last_offset, None, value, timestamp=timestamp, attributes=attributes | codec)
+
+
+HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+_LENGTH = np.arange(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
+_CRC = np.arange(layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"))
+#: The low byte of the attributes, which has the codec bits.
+_CODEC_BYTE = layout.RECORD_BATCH.offset_of("attributes") + 1
+#: The first byte that the CRC covers.
+_CRC_START = layout.RECORD_BATCH.offset_of("attributes")
+
+
+def batch_spans(chunk: BatchChunk, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The starts and ends (int64) of the batches of these rows in the chunk's buffer."""
+    starts = chunk.table.position[rows] - chunk.buffer_position
+    return starts, starts + chunk.table.size_bytes[rows]
+
+
+def seal_batches(content: bytearray, size_bytes: NDArray[np.int64], codec: int) -> None:
+    """Set the codec of consecutive v2 batches in ``content``, and compute their lengths and CRCs.
+
+    ``size_bytes`` (int64) has the size of each batch.
+    """
+    octets = np.frombuffer(content, np.uint8)
+    ends = np.cumsum(size_bytes)
+    starts = ends - size_bytes
+    octets[starts[:, None] + _LENGTH] = _fields(size_bytes - layout.LOG_ENTRY.size_bytes, ">i4")
+    octets[starts + _CODEC_BYTE] = octets[starts + _CODEC_BYTE] & (0xFF & ~layout.CODEC_MASK) | codec
+    crc32c, view = crc32c_function(), memoryview(content)
+    spans = zip((starts + _CRC_START).tolist(), ends.tolist(), strict=True)
+    octets[starts[:, None] + _CRC] = _fields(np.array([crc32c(view[start:end]) for start, end in spans]), ">u4")
+
+
+def _fields(values: NDArray[np.int64], dtype: str) -> NDArray[np.uint8]:
+    """Numbers as bytes (uint8), a row for each; ``dtype`` is the numpy dtype of the field, such as ``>u4``."""
+    return values.astype(dtype).view(np.uint8).reshape(len(values), np.dtype(dtype).itemsize)

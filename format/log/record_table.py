@@ -1,4 +1,4 @@
-"""Records as columns, with the places of keys, values and headers in the decompressed bytes of their batches."""
+"""Records as columns, with the places of keys, values and headers; comparison of records; the partition of a key."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError
+from format.kernel.partitioner import hash_of_key
 from format.kernel.records import index_headers
+from format.kernel.search import find_other_record
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_table import BatchTable, Column, Int64Column
 
 #: The index of each column of a RecordTable, by name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
@@ -47,58 +49,18 @@ class RecordTable(msgspec.Struct):
     def __len__(self) -> int:
         return len(self.columns)
 
-    @property
-    def batch(self) -> Int64Column:
-        return self.columns[:, _COLUMN["batch"]]
-
-    @property
-    def offset(self) -> Int64Column:
-        return self.columns[:, _COLUMN["offset"]]
-
-    @property
-    def timestamp(self) -> Int64Column:
-        return self.columns[:, _COLUMN["timestamp"]]
-
-    @property
-    def attributes(self) -> Int64Column:
-        """The attributes byte of the record (of the message for v0 and v1)."""
-        return self.columns[:, _COLUMN["attributes"]]
-
-    @property
-    def start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["start"]]
-
-    @property
-    def size_bytes(self) -> Int64Column:
-        """Bytes of the uncompressed record, including its length field."""
-        return self.columns[:, _COLUMN["size_bytes"]]
-
-    @property
-    def key_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["key_start"]]
-
-    @property
-    def key_length(self) -> Int64Column:
-        """-1 for null."""
-        return self.columns[:, _COLUMN["key_length"]]
-
-    @property
-    def value_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["value_start"]]
-
-    @property
-    def value_length(self) -> Int64Column:
-        """-1 for null."""
-        return self.columns[:, _COLUMN["value_length"]]
-
-    @property
-    def headers_start(self) -> Int64Column:
-        return self.columns[:, _COLUMN["headers_start"]]
-
-    @property
-    def header_count(self) -> Int64Column:
-        """-1 for a format without headers."""
-        return self.columns[:, _COLUMN["header_count"]]
+    batch = Column(_COLUMN["batch"])
+    offset = Column(_COLUMN["offset"])
+    timestamp = Column(_COLUMN["timestamp"])
+    attributes = Column(_COLUMN["attributes"])  # the byte of the record (of the message for v0 and v1)
+    start = Column(_COLUMN["start"])
+    size_bytes = Column(_COLUMN["size_bytes"])  # of the uncompressed record, its length field included
+    key_start = Column(_COLUMN["key_start"])
+    key_length = Column(_COLUMN["key_length"])  # -1 for null
+    value_start = Column(_COLUMN["value_start"])
+    value_length = Column(_COLUMN["value_length"])  # -1 for null
+    headers_start = Column(_COLUMN["headers_start"])
+    header_count = Column(_COLUMN["header_count"])  # -1 for a format without headers
 
     @property
     def sequence(self) -> Int64Column:
@@ -153,3 +115,60 @@ def located(error: KafkaLogError, place: Location) -> KafkaLogError:
     if error.location is None:
         error.location = place
     return error
+
+
+#: The fields of a record that are those of its batch.
+OF_BATCH = ("is_append_time", "leader_epoch", "producer_id", "producer_epoch", "is_transactional", "is_control")
+
+
+def differ_in_numbers(mine: RecordTable, theirs: RecordTable) -> NDArray[np.bool_]:
+    """Which records differ in a number, a length, or a field of their batch; the tables must be of equal length."""
+    are_other: NDArray[np.bool_] = (mine.offset != theirs.offset) | (mine.timestamp != theirs.timestamp)
+    are_other |= (mine.key_length != theirs.key_length) | (mine.value_length != theirs.value_length)
+    are_other |= np.maximum(mine.header_count, 0) != np.maximum(theirs.header_count, 0)
+    are_other |= mine.sequence != theirs.sequence
+    for name in OF_BATCH:
+        are_other |= getattr(mine.batches, name)[mine.batch] != getattr(theirs.batches, name)[theirs.batch]
+    return are_other
+
+
+def next_other_bytes(mine: RecordTable, theirs: RecordTable, first: int) -> int:
+    """The first row from ``first`` on whose key, value or headers differ in their bytes; -1 for none.
+
+    The lengths of keys and values and the numbers of headers must be equal.
+    """
+    columns = memoryview(mine.columns), memoryview(theirs.columns)
+    return find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], first)
+
+
+def differing_records(mine: RecordTable, theirs: RecordTable) -> NDArray[np.bool_]:
+    """Which records differ in content; the tables must be of equal length."""
+    are_other = differ_in_numbers(mine, theirs)
+    same = np.flatnonzero(~are_other)
+    if not len(same):
+        return are_other
+    left, right = (mine, theirs) if len(same) == len(are_other) else (mine.rows(same), theirs.rows(same))
+    row = -1
+    while (row := next_other_bytes(left, right, row + 1)) >= 0:
+        are_other[same[row]] = (left.key(row), left.value(row), left.headers(row) or []) != (
+            right.key(row),
+            right.value(row),
+            right.headers(row) or [],
+        )
+    return are_other
+
+
+def murmur2(key: bytes | bytearray | memoryview) -> int:
+    """The 32-bit murmur2 hash of a key, signed as in Java (clients common/utils/Utils.murmur2)."""
+    digest = hash_of_key(key, 0, len(key))
+    return digest - (1 << 32) if digest >> 31 else digest
+
+
+def partition_for_key(key: bytes | bytearray | memoryview, partition_count: int) -> int:
+    """The partition that the default partitioner chooses for a key (clients BuiltInPartitioner.partitionForKey).
+
+    A record without a key may go to any partition. Raises ValueError for a topic without partitions.
+    """
+    if partition_count < 1:
+        raise ValueError(f"a topic has at least one partition, not {partition_count}")
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count

@@ -1,35 +1,210 @@
-"""The walk over a log: from batch header to batch header, with checks of CRCs, and past damage."""
+"""The walk over a log: from batch header to batch header, with checks of CRCs, and past damage.
+
+A log to which a part of itself was appended has repeated batches: batches with the same offsets, size and CRC as an
+earlier one. The offsets of a sound log rise, so no batch is remembered until an offset does not rise; then the headers
+before it are read again.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.errors import NotInBundle
 from format.io.source import FileSource, HeadersOnly, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.after_damage.offset_range import OffsetRange, offset_before, possible_offsets
-from format.log.after_damage.recorded import check_whole, recorded_damage
-from format.log.after_damage.torn_ends import is_beginning_of_batch, is_zero
-from format.log.batch_checksums import compute_crc_valid
-from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_header import has_right_crc, no_batch_words, read_header
-from format.log.batch_ranges import WHOLE_LOG, BatchRange
-from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
-from format.log.legacy_messages import open_wrappers
-from format.log.repeated_batches import RepeatedBatches
+from format.location import Location
+from format.log.batch_chunk import (
+    WHOLE_LOG,
+    BatchChunk,
+    BatchRange,
+    Damage,
+    HeaderChunk,
+    OffsetRange,
+    offset_before,
+    possible_offsets,
+)
+from format.log.batch_header import checked_crcs, has_right_crc, header_tables, no_batch_words, read_header
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable, Int64Column
+from format.log.read_records import open_wrappers
 from format.offset_ranges import without
 
 if TYPE_CHECKING:
-    from format.log.after_damage.candidates import CandidateSearch
-    from format.log.after_damage.chain_trust import ChainTrust
-    from format.log.after_damage.proofs import WrongField
-    from format.log.after_damage.survey import Survey
+    from format.log.after_damage import Survey
+    from format.log.damaged_batches import CandidateSearch, ChainTrust, WrongField
+
+
+class RepeatedBatches:
+    """Finds the repeated batches of one file.
+
+    Tables must be passed in log order. ``read_from`` is the position in the file from which on batches were read, and
+    ``after_offset`` the last offset before the first table.
+    """
+
+    def __init__(self, source: Source, read_from: int, after_offset: int | None) -> None:
+        self._source = source
+        self._read_from = read_from
+        self._highest = -1 if after_offset is None else after_offset
+        self._passed_over = array("q")  # starts and ends of bytes that are not an intact batch
+        self._seen: list[_Seen] | None = None
+
+    def pass_over(self, start: int, end: int) -> None:
+        """Record a range of bytes that is not an intact batch."""
+        self._passed_over.extend((start, end))
+
+    def in_table(self, table: BatchTable) -> NDArray[np.bool_] | None:
+        """Which batches of the next table repeat an earlier one; None if none does. CRCs must be computed."""
+        sums = table.sums
+        if self._seen is None and sums.follows and sums.right_crcs == len(table) and sums.least_offset > self._highest:
+            self._highest = max(self._highest, table.last_offset_of(len(table) - 1))
+            return None  # the usual case
+        is_intact = table.crc_valid == 1
+        for row in np.flatnonzero(~is_intact).tolist():
+            self.pass_over(int(table.position[row]), int(table.end_position[row]))
+        intact = table if is_intact.all() else table.rows(is_intact)
+        if not len(intact):
+            return None
+        if self._seen is None:
+            before = np.concatenate(([self._highest], intact.last_offset[:-1]))
+            if (intact.base_offset > np.maximum.accumulate(before)).all():
+                self._highest = max(self._highest, int(intact.last_offset.max()))
+                return None
+            self._seen = []
+            self._read_again(int(intact.position[0]))
+        own = _Seen.of(intact)
+        repeats = own.repeats_of_itself()
+        for seen in self._seen:
+            repeats |= seen.has(own)
+        self._remember(own.rows(~repeats))
+        if not repeats.any():
+            return None
+        repeated = np.zeros(len(table), bool)
+        repeated[np.flatnonzero(is_intact)] = repeats
+        return repeated
+
+    def _read_again(self, stop: int) -> None:
+        """Remember the batches from ``read_from`` up to ``stop``."""
+        gaps = np.array(self._passed_over, np.int64).reshape(-1, 2)
+        position = self._read_from
+        for start, end in [*gaps.tolist(), (stop, stop)]:
+            for table in header_tables(self._source, position, min(start, stop)):
+                self._remember(_Seen.of(table.unopened()))
+            position = max(position, end)
+        self._passed_over = array("q")
+
+    def _remember(self, more: _Seen) -> None:
+        """Add batches; small pieces are joined to larger ones, so that there are few pieces to search."""
+        seen = self._seen
+        if seen is None or not len(more.key):
+            return
+        while seen and len(seen[-1].key) < 2 * len(more.key):
+            more = seen.pop().joined(more)
+        seen.append(more)
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """Batches by sorted hash keys, with the values that the keys are made of, since keys may collide."""
+
+    key: NDArray[np.uint64]
+    base_offset: Int64Column
+    size_and_crc: Int64Column
+    row: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, table: BatchTable) -> _Seen:
+        base_offset, size_and_crc = table.base_offset, table.size_bytes << 32 | table.crc
+        key = base_offset.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= size_and_crc.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+        row = np.argsort(key, kind="stable")
+        return cls(key[row], base_offset[row], size_and_crc[row], row)
+
+    def rows(self, which: NDArray[np.bool_]) -> _Seen:
+        """The batches that a mask over the rows of the table selects."""
+        picked = which[self.row]
+        return _Seen(self.key[picked], self.base_offset[picked], self.size_and_crc[picked], self.row[picked])
+
+    def joined(self, other: _Seen) -> _Seen:
+        key = np.concatenate((self.key, other.key))
+        order = np.argsort(key, kind="stable")
+        pairs = ((self.base_offset, other.base_offset), (self.size_and_crc, other.size_and_crc), (self.row, other.row))
+        base_offset, size_and_crc, row = (np.concatenate(pair)[order] for pair in pairs)
+        return _Seen(key[order], base_offset, size_and_crc, row)
+
+    def repeats_of_itself(self) -> NDArray[np.bool_]:
+        """Which batches, by row of the table, repeat an earlier one in the table."""
+        same = (self.key[1:] == self.key[:-1]) & (self.base_offset[1:] == self.base_offset[:-1])
+        same &= self.size_and_crc[1:] == self.size_and_crc[:-1]
+        repeats = np.zeros(len(self.key), bool)
+        repeats[self.row[1:][same]] = True
+        return repeats
+
+    def has(self, others: _Seen) -> NDArray[np.bool_]:
+        """Which of the other batches, by row of their table, are among these."""
+        nearest = np.minimum(np.searchsorted(self.key, others.key), len(self.key) - 1)
+        same = (self.key[nearest] == others.key) & (self.base_offset[nearest] == others.base_offset)
+        same &= self.size_and_crc[nearest] == others.size_and_crc
+        found = np.zeros(len(others.key), bool)
+        found[others.row[same]] = True
+        return found
+
+
+def check_whole(bundled: HeadersOnly | None, chunk: BatchChunk, path: str) -> None:
+    """Raise NotInBundle for a batch of which the bundle has only the header."""
+    places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
+    for position, size_bytes in places:
+        if bundled is not None and bundled.stored_bytes(position) < size_bytes:
+            message = "the bundle has only the headers of this log, not its records"
+            raise NotInBundle(message, Location(path, position=position, length=size_bytes))
+
+
+def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
+    """The damage that was found at a position, None for none."""
+    found = bundled.damage.get(position)
+    if found is None:
+        return None
+    return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})
+
+
+_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
+
+
+def is_beginning_of_batch(source: Source, position: int, end: int, last_offset: int | None) -> bool:
+    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch: an unfinished write.
+
+    Bytes that cannot start a header were overwritten. ``last_offset`` is the last offset before them.
+    """
+    header = source.read_at(position, min(layout.RECORD_BATCH.size_bytes, end - position))
+    if len(header) < layout.LOG_ENTRY.size_bytes:
+        return True
+    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
+    least_offset = 0 if last_offset is None else last_offset + 1
+    if length < layout.MIN_MESSAGE_LENGTH or base_offset < least_offset:
+        return False
+    end_position = position + layout.LOG_ENTRY.size_bytes + length
+    return bool(end_position > end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2))
+
+
+def is_zero(source: Source, position: int, end: int) -> bool:
+    """Whether there are only zero bytes from ``position`` to the end of the file; holes are not read."""
+    while position < end:
+        position, data_end = source.data_range(position)
+        part = source.read_at(position, min(1 << 20, data_end - position, end - position))
+        if part.count(0) != len(part):
+            return False
+        if not part:
+            return position >= end
+        position += len(part)
+    return True
+
 
 _COLUMN = BATCH_COLUMN
 #: The bytes that are read at once for whole batches, and for headers only.
@@ -44,35 +219,50 @@ def batch_chunks(
     source: Source,
     batch_range: BatchRange = WHOLE_LOG,
     *,
-    with_bodies: bool = True,
     check_crc: bool = True,
     limits: Limits = DEFAULT_LIMITS,
-    chunk_bytes: int | None = None,
+    chunk_bytes: int = BODY_CHUNK_BYTES,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches of a range of a log, in chunks of bounded size, with the damage between them.
 
     The range must start at a batch boundary. Its ``read_from`` is the position at which reading of the log began, None
-    for the start of the range: batches before the range may be repeated in it. Without bodies only headers are read,
-    and no CRC is checked. After damage the next batch is found by its header and CRC, and by the offsets of all other
-    batches; offsets outside ``offsets`` do not count. If ``offsets`` is None, the file's name limits the possible
-    offsets. Raises the errors of the source.
+    for the start of the range: batches before the range may be repeated in it. After damage the next batch is found by
+    its header and CRC, and by the offsets of all other batches; offsets outside ``offsets`` do not count. If
+    ``offsets`` is None, the file's name limits the possible offsets. Raises the errors of the source.
     """
+    start, walker = _walker(source, batch_range, limits, offsets)
+    return walker.bodies(start, chunk_bytes, check_crc)
+
+
+def header_chunks(
+    source: Source,
+    batch_range: BatchRange = WHOLE_LOG,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    chunk_bytes: int = HEADER_CHUNK_BYTES,
+) -> Iterator[HeaderChunk]:
+    """The batches of a range of a log by their headers alone, as ``batch_chunks``; no CRC is checked."""
+    start, walker = _walker(source, batch_range, limits, None)
+    return walker.headers(start, chunk_bytes)
+
+
+def _walker(
+    source: Source, batch_range: BatchRange, limits: Limits, offsets: OffsetRange | None
+) -> tuple[int, _Walker]:
+    """The start of a range, and the walk from there on."""
     start, after_offset = batch_range.start, batch_range.after_offset
     offsets = possible_offsets(source.path) if offsets is None else offsets
     read_from = start if batch_range.read_from is None else batch_range.read_from
     repeated = RepeatedBatches(source, read_from, after_offset)
     end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
     bundled = source.headers_only if isinstance(source, FileSource) else None
-    is_recorded = bundled is not None
-    walker = (_RecordedWalker if is_recorded else _Walker)(source, end, limits, offsets, repeated)
+    walker = (_Walker if bundled is None else _RecordedWalker)(source, end, limits, offsets, repeated)
     walker.bundled = bundled
     walker.last_offset = after_offset
     if read_from == 0 and after_offset is None:
         walker.before_first = offset_before(source.path)
-    if with_bodies:
-        return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
-    return walker.headers(start, chunk_bytes or HEADER_CHUNK_BYTES)
+    return start, walker
 
 
 class _Walker:
@@ -96,9 +286,8 @@ class _Walker:
     @cached_property
     def _after_damage(self) -> tuple[ChainTrust, Survey, CandidateSearch]:
         """The classes that search after damage; their modules are imported at the first damage."""
-        from format.log.after_damage.candidates import CandidateSearch
-        from format.log.after_damage.chain_trust import ChainTrust
-        from format.log.after_damage.survey import Survey
+        from format.log.after_damage import Survey
+        from format.log.damaged_batches import CandidateSearch, ChainTrust
 
         search = CandidateSearch(self.source, self.end, self.limits)
         trust = ChainTrust(self.source, self.end, search)
@@ -114,7 +303,7 @@ class _Walker:
         rows = min(_TABLE_ROWS, chunk_bytes // layout.MESSAGE_V0.size_bytes + 1)
         self._scratch = np.empty((rows, len(_COLUMN)), np.int64)
 
-    def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
+    def headers(self, start: int, chunk_bytes: int) -> Iterator[HeaderChunk]:
         self._make_scratch(chunk_bytes)
         position = start
         last_row_at = start  # position of the last batch that was yielded
@@ -140,7 +329,7 @@ class _Walker:
             if len(columns):
                 last_row_at = int(columns[-1, _COLUMN["position"]])
             if len(columns) or damage:
-                yield BatchChunk(BatchTable(columns), None, position, damage, window=buffer)
+                yield HeaderChunk(headers=HeaderTable(columns), buffer_position=position, damage=damage, window=buffer)
             position = next_position if damage is None else damage.position + damage.length
             if damage is not None:
                 self._status[2] = damage.next_base_offset or 0
@@ -148,7 +337,7 @@ class _Walker:
                 yield self._one_header(position)
                 last_row_at, position = position, position + int(self._scratch[0, _COLUMN["size_bytes"]])
 
-    def _one_header(self, position: int) -> BatchChunk:
+    def _one_header(self, position: int) -> HeaderChunk:
         """The batch at a position, with any offset; the offsets after it are compared with its offset."""
         self._status[2] = -1
         buffer = memoryview(self.source.read_at(position, layout.RECORD_BATCH.size_bytes))
@@ -156,7 +345,7 @@ class _Walker:
         columns = self._scratch[:1].copy()
         self._remember(columns)
         self._status[2] = max(int(columns[0, _COLUMN["base_offset"]]), 0)
-        return BatchChunk(BatchTable(columns), None, position)
+        return HeaderChunk(headers=HeaderTable(columns), buffer_position=position)
 
     def _is_intact(self, position: int) -> bool:
         """Whether a batch with a right CRC is at a position, with any base offset and attributes."""
@@ -217,19 +406,22 @@ class _Walker:
                 else:
                     stop = "more-bytes"
                     at_end = False
-            count = _count_in_chunk(columns, position)
+            has_wrappers = bool(HeaderTable(columns).is_wrapper.any())
+            count = _count_in_chunk(columns, position) if has_wrappers else len(columns)
             if count < len(columns):
                 next_position, stop = int(columns[count, _COLUMN["position"]]), "table-full"
                 columns, at_end = columns[:count], False
-            table = BatchTable(columns)
+            headers = HeaderTable(columns)
             distrusted = repeated = None
             if check_crc:
-                compute_crc_valid(table, buffer, position)
-                if not table.crc_valid.all():
-                    distrusted = self._first_distrusted(table, buffer, position)
+                headers = headers.with_crcs(checked_crcs(headers, buffer, position))
+                if not headers.crc_valid.all():
+                    distrusted = self._first_distrusted(headers, buffer, position)
                 if distrusted is not None:
-                    next_position = int(table.position[distrusted])
-                    table = table.rows(slice(0, distrusted))
+                    next_position = int(headers.position[distrusted])
+                    headers = headers.rows(slice(0, distrusted))
+            table = headers.unopened()
+            if check_crc:
                 repeated = self._repeated.in_table(table)
             self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
@@ -240,9 +432,17 @@ class _Walker:
                 rest = buffer[next_position - position :]
             if len(table) or damage:
                 next_offset = self._next_offset(next_position) if damage is None and table.crc_valid[-1] == 0 else None
-                yield BatchChunk(
-                    table, buffer, position, damage, repeated, after_offset=after_offset, next_offset=next_offset
+                chunk = BatchChunk(
+                    headers=headers,
+                    buffer_position=position,
+                    damage=damage,
+                    after_offset=after_offset,
+                    next_offset=next_offset,
+                    table=table,
+                    buffer=buffer,
+                    repeated=repeated,
                 )
+                yield open_wrappers(chunk, self.limits) if has_wrappers else chunk
             position = next_position
             if damage is not None:
                 position = damage.position + damage.length
@@ -266,9 +466,9 @@ class _Walker:
             return None
         return self._first_offset_at(position)
 
-    def _first_distrusted(self, table: BatchTable, buffer: memoryview, buffer_position: int) -> int | None:
+    def _first_distrusted(self, table: HeaderTable, buffer: memoryview, buffer_position: int) -> int | None:
         """The row of the first batch with a wrong CRC whose length cannot be trusted, None for none."""
-        is_followed = table.base_offset[1:] == table.last_offset[:-1] + 1
+        is_followed = table.header_offset[1:] == table.last_offset[:-1] + 1
         is_followed &= (table.magic[1:] == 2) | (table.codec[1:] == 0)
         is_followed = np.append(is_followed, False)
         for row in np.flatnonzero(table.crc_valid == 0).tolist():
@@ -281,7 +481,7 @@ class _Walker:
 
     def _is_trusted(self, position: int) -> bool:
         """Whether the length of a batch with a wrong CRC is right: the next batch starts there, and none before."""
-        from format.log.after_damage.chain_trust import Trust
+        from format.log.damaged_batches import Trust
 
         chain_trust, survey, _ = self._after_damage
         trust = chain_trust.trust_in(position)
@@ -342,7 +542,7 @@ class _Walker:
 
     def _wrong_field(self, position: int, end: int) -> WrongField | None:
         """The only wrong field of the damaged batch from ``position`` to ``end``, if that is proven."""
-        from format.log.after_damage.proofs import wrong_field
+        from format.log.damaged_batches import wrong_field
 
         search = self._after_damage[2]
         return wrong_field(self.source, search, position, end) if end - position <= search.most_bytes else None
@@ -380,10 +580,8 @@ class _Walker:
             return -1  # an intact batch with a negative offset, or the file has changed
         if not header.is_wrapper:
             return header.base_offset
-        for chunk in batch_chunks(
-            self.source, BatchRange(position, header.end_position), check_crc=False, limits=self.limits
-        ):
-            open_wrappers(chunk, limits=self.limits)
+        where = BatchRange(position, header.end_position)
+        for chunk in batch_chunks(self.source, where, check_crc=False, limits=self.limits):
             if len(chunk.table):
                 return int(chunk.table.base_offset[0])
         return header.base_offset
@@ -395,8 +593,7 @@ class _RecordedWalker(_Walker):
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         for chunk in super().bodies(start, chunk_bytes, False):
             check_whole(self.bundled, chunk, self.source.path)
-            chunk.table.crc_valid[:] = 1
-            yield chunk
+            yield replace(chunk, table=chunk.table.with_crcs(np.ones(len(chunk.table), np.int8)))
 
     def _is_intact(self, position: int) -> bool:
         return True
@@ -413,8 +610,6 @@ class _RecordedWalker(_Walker):
 
 
 def _count_in_chunk(columns: Int64Column, start: int) -> int:
-    """How many of the batches belong to one chunk: fewer where some are compressed v0/v1 messages."""
-    if not len(columns) or not BatchTable(columns).is_wrapper.any():
-        return len(columns)
+    """How many of the batches belong to one chunk of which some are compressed v0/v1 messages: few."""
     positions = columns[:, _COLUMN["position"]]
     return max(int(np.searchsorted(positions, start + _WRAPPER_CHUNK_BYTES)), 1)

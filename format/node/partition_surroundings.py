@@ -18,7 +18,7 @@ from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.limits import Limits
 from format.location import Location
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.partition import Partition, Segment, is_offset, parse_partition_dir
 from format.wording import counted_plainly, offsets_are
 
@@ -190,9 +190,9 @@ def _end_offset(segment: Segment, limits: Limits) -> int:
     end = segment.base_offset
     try:
         with FileSource(segment.log or Path()) as source:
-            for chunk in batch_chunks(source, with_bodies=False, limits=limits):
-                if len(chunk.table):
-                    end = max(end, chunk.table.last_offset_of(len(chunk.table) - 1) + 1)
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    end = max(end, chunk.headers.last_offset_of(len(chunk.headers) - 1) + 1)
     except InputError:
         pass  # the segment is read again later, and the error is reported then
     return end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -12,18 +13,16 @@ from numpy.typing import NDArray
 from format.io.source import PatchedSource, Source
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
-from format.log.after_damage.candidates import CandidateSearch
-from format.log.after_damage.longest_chain import Rival, chosen_chain
-from format.log.after_damage.offset_range import OffsetRange
-from format.log.after_damage.proofs import wrong_field
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
-from format.log.legacy_messages import open_wrappers
+from format.log.longest_chain import Rival, chosen_chain
 from format.log.read_records import record_tables
-from format.log.walker import batch_chunks
+from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.rewriting.index_builder import IndexedOffsets
+
+if TYPE_CHECKING:
+    from format.log.damaged_batches import CandidateSearch
 
 _SEQUENCES = 2**31
 Int64Column = NDArray[np.int64]
@@ -353,7 +352,7 @@ def salvage_chunks(
     end: int | None = None,
     *,
     check_crc: bool = True,
-    chunk_bytes: int | None = None,
+    chunk_bytes: int = BODY_CHUNK_BYTES,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches from ``start``, a batch boundary, to ``end``, with bodies and CRCs; v0 and v1 wrappers are opened.
@@ -361,12 +360,9 @@ def salvage_chunks(
     The same file always gives the same batches. ``check_crc`` False computes no CRCs, for a file in which all are
     right. After ``scan_segment``, ``offsets`` are those of the scan.
     """
-    chunks = batch_chunks(
+    return batch_chunks(
         source, BatchRange(start, end), check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
     )
-    for chunk in chunks:
-        open_wrappers(chunk, limits=limits)
-        yield chunk
 
 
 def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
@@ -415,6 +411,8 @@ def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> 
 
     A repair may make another one possible: the segment must be scanned again with them.
     """
+    from format.log.damaged_batches import CandidateSearch  # verify imports this module for sound logs too
+
     search = CandidateSearch(source, source.size_bytes, limits)
     found = [
         repair
@@ -429,6 +427,8 @@ def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> 
 
 def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) -> Repair | None:
     """The repair of the length or the magic of a damaged batch."""
+    from format.log.damaged_batches import wrong_field
+
     end = bad.position + bad.length
     wrong = wrong_field(source, search, bad.position, end)
     if wrong is None:  # more than one damaged batch

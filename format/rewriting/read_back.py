@@ -16,10 +16,9 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.header_edits import HEADER_BYTES, batch_spans
+from format.log.encode_batches import HEADER_BYTES, batch_spans
 from format.log.read_records import record_tables
-from format.log.record_differences import OF_BATCH, differ_in_numbers, next_other_bytes
-from format.log.record_table import RecordTable
+from format.log.record_table import OF_BATCH, RecordTable, differ_in_numbers, next_other_bytes
 from format.rewriting.intact_batches import KeptBatches, salvage_chunks
 from format.scan.progress import Advance
 from format.wording import counted_plainly

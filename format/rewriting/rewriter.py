@@ -20,7 +20,7 @@ from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.header_edits import batch_spans
+from format.log.encode_batches import batch_spans
 from format.node.partition import Partition, segment_file_name
 from format.node.partition_surroundings import surroundings_findings
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
@@ -30,7 +30,7 @@ from format.rewriting.read_back import Became, compare_with_source
 from format.rewriting.sources import WriteSources
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
 

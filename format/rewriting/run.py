@@ -16,7 +16,7 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.control_records import first_control_records
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.node.partition import Partition, segment_file_name
 from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.rewriting.index_builder import TransactionIndexBuilder
@@ -32,7 +32,7 @@ from format.rewriting.rewriter import (
 )
 from format.rewriting.segment_rewriting import SegmentRewriting, SharedRewriting
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.scan.cost import is_worth_sharing
+from format.scan.drivers import is_worth_sharing
 from format.state.producers import ProducerState
 
 _LOG_DIR_STEP = "log directory"
@@ -243,8 +243,8 @@ class _Run(msgspec.Struct):
                     copy_file(self.publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
             written = written_segment(name, partition.topic, partition.number, segment.base_offset)
             with FileSource(segment.log) as source:
-                for chunk in batch_chunks(source, with_bodies=False):
-                    written.batch_count += len(chunk.table)
+                for chunk in header_chunks(source):
+                    written.batch_count += len(chunk.headers)
                 written.source_bytes = written.size_bytes = source.size_bytes
             written.copied_count = written.batch_count
             self.rewriter.terms.advance(self.rewriter.passes * written.size_bytes)

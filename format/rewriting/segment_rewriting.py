@@ -25,11 +25,9 @@ from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.io.source import FileSource, FileState, PatchedSource
 from format.limits import Limits
-from format.log.after_damage.offset_range import OffsetRange
-from format.log.batch_chunk import BatchChunk
+from format.log.batch_chunk import BatchChunk, OffsetRange
 from format.log.batch_table import BatchTable, whole_batches
 from format.log.control_records import ControlRecord, first_control_records
-from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
 from format.node.partition import segment_file_name
 from format.rewriting.index_builder import (
@@ -65,9 +63,16 @@ from format.rewriting.rewriter import (
     joined,
     written_segment,
 )
-from format.scan.processes.outbox import Outbox, SharedBytes
-from format.scan.processes.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
-from format.scan.processes.workers import Workers
+from format.scan.processes import (
+    Outbox,
+    RangeTask,
+    RestOfLog,
+    SharedBytes,
+    SharedRanges,
+    Unsound,
+    Workers,
+    sound_chunks,
+)
 from format.scan.progress import SpanProgress, no_progress
 from format.sorted_values import distinct_values
 
@@ -356,7 +361,6 @@ def _rewritten_sound(
 
     first_possible = log.first_possible(after_offset)
     for chunk in chunks:
-        open_wrappers(chunk, limits=rewriter.terms.limits)
         table = chunk.table
         if chunk.buffer is None or not len(table) or not chunk.is_sound_after(first_possible - 1):
             raise NotSound

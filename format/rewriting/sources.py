@@ -28,7 +28,7 @@ from format.node.partition import (
 )
 from format.node.partition_surroundings import completed_swaps, unexpected_finding
 from format.node.target import Target, nothing_to_read
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 
 _STOPS_BROKER = "boot-refused"
 

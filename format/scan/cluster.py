@@ -8,6 +8,7 @@ receive the results of all units in order. A verb needs nothing else to run on a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -55,3 +56,15 @@ def cluster_of(path: Path) -> Cluster | None:
     session = session_of(path)
     found: Cluster | None = None if session is None else session.cluster
     return found
+
+
+def cluster_for(scan: UnitScan[UnitT, ResultT], units: Iterable[UnitT]) -> tuple[Cluster | None, Iterator[UnitT]]:
+    """The cluster of the first unit with a place, None for this process, and all units."""
+    rest = iter(units)
+    ahead: list[UnitT] = []
+    for unit in rest:
+        ahead.append(unit)
+        place = scan.place(unit)
+        if place is not None:
+            return cluster_of(place), chain(ahead, rest)
+    return None, iter(ahead)

@@ -1,25 +1,159 @@
-"""The choice of a driver for some logs, and the loop that folds one log after the other."""
+"""The drivers of scans: the serial one, the choice between it and processes, and the loop that folds log after log.
+
+The choice is made by cost: whether several processes read some logs faster than one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
-from format.errors import KafkaLogError
-from format.findings import Finding
-from format.scan.cluster import cluster_of
-from format.scan.cost import is_worth_sharing
-from format.scan.folding import results_of
-from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Driver, LogUnit, PartT, ResultT, Scan, Walk
-from format.scan.serial import SerialDriver
+from format.errors import KafkaLogError, WorkerDied
+from format.findings import Finding, finding_of
+from format.io.source import FileSource, check_unchanged
+from format.limits import MIB
+from format.log.batch_chunk import BatchRange, HeaderChunk
+from format.log.walker import header_chunks
+from format.scan.cluster import cluster_for
+from format.scan.progress import Advance, LogProgress, no_progress
+from format.scan.protocol import Cost, Driver, LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
 
 if TYPE_CHECKING:
-    from format.scan.forked import ForkedDriver
+    from format.scan.processes import Outbox, RangeTask, SharedRanges
+
+#: The least work, in seconds of processor time, for which it is worth starting processes.
+_WORTH_S = 0.15
+
+
+def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
+    """Whether several processes are faster than one, estimated from the first batches of the largest log."""
+    sizes = [size_of(path) for path in paths]
+    if sum(sizes) < MIB:
+        return False
+    try:
+        with FileSource(paths[sizes.index(max(sizes))]) as source:
+            chunk = next(header_chunks(source), None)
+    except KafkaLogError:
+        return False
+    if chunk is None or not len(chunk.headers):
+        return False
+    table = chunk.headers
+    byte_s = cost.compressed_byte_s if table.codec.any() else cost.byte_s
+    work_s = cost.batch_s / float(table.size_bytes.mean()) + byte_s
+    return work_s * sum(sizes) > _WORTH_S
+
+
+def size_of(path: Path) -> int:
+    """The size of a file; 0 if it cannot be determined, which the reader of the file reports."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
+    """The results for one log, and a finding if it cannot be read to its end. Raises WorkerDied."""
+    parts = driver.parts(log)
+    try:
+        yield from scan.fold(log, parts)
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)
+    finally:
+        parts.close()
+
+
+def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
+    """The parts, and a finding if the log cannot be read to its end, for folds that go on. Raises WorkerDied."""
+    try:
+        yield from parts
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)
+
+
+def take_results(
+    results: Iterator[ResultT | Finding], count: int, take: Callable[[ResultT], object]
+) -> Iterator[Finding]:
+    """The findings before and between the next ``count`` results of a scan; ``take`` is called with each result."""
+    while count:
+        item = next(results)
+        if isinstance(item, Finding):
+            yield item
+        else:
+            take(item)
+            count -= 1
+
+
+#: If only headers are read, chunks are small; then the file is checked for changes after this many bytes.
+_HEADER_CHECK_BYTES = MIB
+
+
+class SerialDriver(Generic[PartT]):
+    """Reads one log after the other, in any order; it need not be closed."""
+
+    def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
+        self._walk = walk
+        self._advance = advance
+        self._room = OwnRoom()
+
+    def parts(self, log: LogUnit) -> LogParts[PartT]:
+        """The parts of a log."""
+        return LogParts(lambda parts: self._read(log, parts))
+
+    def _read(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
+        with FileSource(log.path, log.state) as source:
+            parts.state = source.state
+            progress = LogProgress(self._advance)
+            try:
+                whole = log.whole_range(source, self._walk.needs.selection)
+                yield from read_range(self._walk, log, source, whole, self._room, progress)
+                check_unchanged(log.path, source.state, log.location)
+            finally:
+                progress.reached(source.size_bytes if log.end is None else min(log.end, source.size_bytes))
+
+    def close(self) -> None:
+        """Do nothing: there are no open resources."""
+
+    def __enter__(self) -> SerialDriver[PartT]:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def read_range(
+    walk: Walk[PartT],
+    log: LogUnit,
+    source: FileSource,
+    batch_range: BatchRange,
+    room: Room,
+    progress: LogProgress,
+) -> Iterator[PartT]:
+    """The parts of a range of an open log, with any damage; raises FileChanged if the file changes."""
+    chunks = _watched(walk.needs.chunks(source, batch_range), walk.needs.reads_bodies, log, source, progress)
+    return walk.parts(OpenedRange(log, source, batch_range, chunks, room))
+
+
+def _watched(
+    chunks: Iterator[HeaderChunk], reads_bodies: bool, log: LogUnit, source: FileSource, progress: LogProgress
+) -> Iterator[HeaderChunk]:
+    """The chunks; after each, or after several small ones, progress is counted and the file is checked for changes."""
+    step = 0 if reads_bodies else _HEADER_CHECK_BYTES
+    next_check = 0
+    for chunk in chunks:
+        yield chunk
+        position = chunk.buffer_position
+        if position >= next_check:
+            next_check = position + step
+            progress.reached(position)
+            check_unchanged(log.path, source.state, log.location)
 
 
 def scan_logs(
@@ -35,27 +169,20 @@ def scan_logs(
     Findings among the logs, for what could not be listed, are yielded in their place. The cluster of the session of the
     first log reads them, if there is one. With several jobs all logs are listed first, otherwise each is listed when it
     is read or passed to the cluster. With ``may_stop`` the caller may need only the first results, so no cluster makes
-    all of them. Raises WorkerDied, and the errors of iterating over
-    ``logs``, after the results of the logs before them.
+    all of them. Raises WorkerDied, and the errors of iterating over ``logs``, after the results of the logs before
+    them.
     """
-    listing = _Listing(logs)
-    rest = iter(listing)
-    ahead: list[LogUnit | Finding] = []  # up to the first log
-    for each in rest:
-        ahead.append(each)
-        if isinstance(each, LogUnit):
-            break
-    first = ahead[-1] if ahead else None
-    cluster = None if may_stop or not isinstance(first, LogUnit) else cluster_of(first.path)
-    if cluster is not None:
-        yield from cluster.results(LogByLog(scan), chain(ahead, rest), advance)
+    listing, by_log = _Listing(logs), LogByLog(scan)
+    cluster, units = cluster_for(by_log, listing)
+    if cluster is not None and not may_stop:
+        yield from cluster.results(by_log, units, advance)
     elif jobs > 1 and may_be_shared(scan):
-        listed = [*ahead, *rest]
+        listed = list(units)
         with open_driver(scan, [log for log in listed if isinstance(log, LogUnit)], jobs, advance) as driver:
             yield from _results(scan, listed, driver)
     else:
         with SerialDriver(scan, advance) as serial:
-            yield from _results(scan, chain(ahead, rest), serial)
+            yield from _results(scan, units, serial)
     listing.raise_error()
 
 
@@ -122,7 +249,6 @@ def open_driver(
         return SerialDriver(walk, advance)
     if not is_worth_sharing([log.path for log in logs], cost):
         return SerialDriver(walk, advance)
-    from format.scan.forked import ForkedDriver  # imported only if it is used
 
     return ForkedDriver(walk, logs, jobs, advance)
 
@@ -131,3 +257,109 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
     """Whether several processes can be faster at all. A scan that may end early would waste what was read ahead."""
     needs = walk.needs
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
+
+
+class ForkedDriver(Generic[PartT]):
+    """Reads planned logs with ``jobs`` processes; close it, or use it as a context manager.
+
+    Planned logs must be requested in their order. Other logs are read in this process.
+    """
+
+    def __init__(
+        self,
+        walk: Walk[PartT],
+        logs: Sequence[LogUnit],
+        jobs: int,
+        advance: Advance = no_progress,
+    ) -> None:
+        from format.scan.processes import SharedRanges
+
+        self._walk = walk
+        self._advance = advance
+        self._serial: SerialDriver[PartT] = SerialDriver(walk, advance)
+        self._room = OwnRoom()
+        self._planned: dict[Path, LogUnit] = {}
+        for log in logs:
+            self._planned.setdefault(log.path, log)  # a repeated log is read in this process the second time
+        needs = walk.needs
+        self._ranges: SharedRanges[LogUnit] = SharedRanges(
+            list(self._planned.values()),
+            jobs,
+            needs.range_bytes,
+            partial(_send_parts, walk=walk),
+            lambda log, source: log.whole_range(source, needs.selection),
+        )
+
+    def parts(self, log: LogUnit) -> LogParts[PartT]:
+        """The parts of a log. Iteration may also raise WorkerDied."""
+        planned = self._planned.pop(log.path, None)
+        if planned is None or planned.next_base_offset != log.next_base_offset:
+            return self._serial.parts(log)
+        return LogParts(lambda parts: self._receive(planned, parts))
+
+    def _receive(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
+        from format.scan.processes import SharedBytes, Unsound
+
+        progress = LogProgress(self._advance)
+        try:
+            for task, items in self._ranges.tasks(log):
+                if parts.state is None:
+                    parts.state = task.state
+                for item in items:
+                    if isinstance(item, Unsound):
+                        yield from self._rest(log, task, parts, progress)
+                        return
+                    yield item.view if isinstance(item, SharedBytes) else item  # type: ignore[misc]
+                if task.batch_range.end is not None:
+                    progress.reached(task.batch_range.end)
+            if parts.state is not None:
+                check_unchanged(log.path, parts.state, log.location)
+        finally:
+            self._ranges.leave(log)
+            if parts.state is not None:
+                progress.reached(parts.state.size_bytes)
+
+    def _rest(
+        self, log: LogUnit, task: RangeTask[LogUnit], parts: LogParts[PartT], progress: LogProgress
+    ) -> Iterator[PartT]:
+        """The parts from a range on, made in this process."""
+        self._ranges.leave(log)
+        rest = task.rest
+        with rest.open(log.path) as source:
+            parts.state = source.state
+            progress.reached(rest.batch_range.start)
+            yield from read_range(self._walk, log, source, rest.batch_range, self._room, progress)
+            check_unchanged(log.path, source.state, log.location)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._ranges.close()
+
+    def __enter__(self) -> ForkedDriver[PartT]:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) -> None:
+    """Send the parts of one range, or of one whole log; runs in a worker."""
+    from format.scan.processes import Unsound, sound_chunks
+
+    log, needs = task.log, walk.needs
+    if task.is_left:
+        outbox.send(Unsound(task.batch_range))
+        return
+    with FileSource(log.path, task.state) as source:
+        if task.is_whole_log:
+            parts = read_range(walk, log, source, task.batch_range, outbox.room, LogProgress(no_progress))
+        else:
+            chunks = sound_chunks(source, task, outbox, needs.limits, needs.range_bytes)
+            if chunks is None:
+                return
+            parts = walk.parts(OpenedRange(log, source, task.batch_range, chunks, outbox.room))
+        for part in parts:
+            if isinstance(part, (bytes, bytearray, memoryview)):
+                outbox.stream(part)
+            else:
+                outbox.send(part)

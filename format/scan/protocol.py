@@ -20,11 +20,10 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from format.io.source import FileSource, FileState
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
-from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.log.batch_chunk import BatchChunk, BatchRange, HeaderChunk
+from format.log.walker import BODY_CHUNK_BYTES, HEADER_CHUNK_BYTES, batch_chunks, header_chunks
 from format.node.partition import Segment
 from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
 
@@ -42,9 +41,9 @@ Room = Callable[[], memoryview]
 class Depth(IntEnum):
     """How much of each batch is read."""
 
-    HEADERS = 0  # only headers: chunks have no bodies, and CRCs are not computed
-    CRC = 1  # whole batches, and their CRCs are computed
-    RECORDS = 2  # the same, and the scan decodes records
+    HEADERS = 0  # only headers: each chunk is a HeaderChunk, and CRCs are not computed
+    CRC = 1  # whole batches: each chunk is a BatchChunk, and CRCs are computed
+    RECORDS = 2  # whole batches, whose records the scan decodes
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -84,16 +83,12 @@ class Needs(msgspec.Struct, frozen=True):
         """Whether the selection may end before the log does, so that reading ahead may be wasted."""
         return self.selection.to_offset is not None or self.selection.to_timestamp is not None
 
-    def chunks(self, source: FileSource, batch_range: BatchRange) -> Iterator[BatchChunk]:
+    def chunks(self, source: FileSource, batch_range: BatchRange) -> Iterator[HeaderChunk]:
         """The chunks of a range of a log."""
-        return batch_chunks(
-            source,
-            batch_range,
-            with_bodies=self.reads_bodies,
-            check_crc=self.reads_bodies,
-            limits=self.limits,
-            chunk_bytes=self.range_bytes if self.reads_bodies else self.chunk_bytes,
-        )
+        if self.reads_bodies:
+            return batch_chunks(source, batch_range, limits=self.limits, chunk_bytes=self.range_bytes)
+        chunk_bytes = self.chunk_bytes or HEADER_CHUNK_BYTES
+        return header_chunks(source, batch_range, limits=self.limits, chunk_bytes=chunk_bytes)
 
 
 class LogUnit(msgspec.Struct, frozen=True):
@@ -135,7 +130,7 @@ class LogUnit(msgspec.Struct, frozen=True):
 
 
 class OpenedRange(msgspec.Struct, frozen=True):
-    """A range of an open log; ``chunks`` are its batches, which can be iterated once.
+    """A range of an open log; ``chunks`` are its batches or headers, which can be iterated once.
 
     A walk that makes a part with many bytes should write them into ``room()``, so that they reach another process
     without a copy. Such a part is valid until the next one is requested, because the room is reused.
@@ -144,8 +139,16 @@ class OpenedRange(msgspec.Struct, frozen=True):
     log: LogUnit
     source: FileSource
     batch_range: BatchRange
-    chunks: Iterable[BatchChunk]
+    chunks: Iterable[HeaderChunk]
     room: Room
+
+    @property
+    def batches(self) -> Iterator[BatchChunk]:
+        """The chunks of a scan that reads whole batches. Raises ValueError for one that reads headers."""
+        for chunk in self.chunks:
+            if not isinstance(chunk, BatchChunk):
+                raise ValueError("the scan reads only headers")
+            yield chunk
 
 
 class LogParts(Iterator[PartT]):
@@ -202,3 +205,19 @@ class Driver(Protocol[PartT]):
         ...
 
     def close(self) -> None: ...
+
+
+#: The size of the room for the bytes of one part.
+SLOT_BYTES = 4 * MIB
+
+
+class OwnRoom:
+    """A room in the memory of this process, which is reused for all parts; it is allocated when it is first needed."""
+
+    def __init__(self) -> None:
+        self._memory: memoryview | None = None
+
+    def __call__(self) -> memoryview:
+        if self._memory is None:
+            self._memory = memoryview(bytearray(SLOT_BYTES))
+        return self._memory

@@ -1,4 +1,4 @@
-"""Reading the selected batches of a log: chunks with their selected rows, and findings for damage."""
+"""Reading the selected batches of a log: chunks with their selected rows, and findings for damage and repeats."""
 
 from __future__ import annotations
 
@@ -10,20 +10,151 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
-from format.findings import Finding, finding, finding_of
+from format.findings import Finding, Judgement, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_chunk import BatchChunk, BatchRange, Damage, HeaderChunk
 from format.log.batch_header import has_right_crc, read_header
-from format.log.batch_ranges import BatchRange
-from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
-from format.log.walker import batch_chunks
-from format.scan.damage_findings import OverlapFindings, RepeatFindings, damage_finding
+from format.log.batch_table import BatchTable, batch_location
+from format.log.read_records import known_batches
+from format.log.walker import batch_chunks, header_chunks
 from format.scan.protocol import LogUnit, Needs, OpenedRange
-from format.scan.selection import CommittedView, Selection
-from format.wording import offset_range
+from format.scan.selection import Selection
+from format.wording import counted_plainly, offset_range, offsets_are
+
+_REPAIR = "Copy the directory first, then run salvage --repair to keep the records of the batch."
+#: Codes of damage at the end of the last segment, which a broker truncates, and the next step if that loses offsets.
+_TRUNCATED_AT_START = ("tail-torn", "tail-zeros")
+_LOST_END = "Look for these offsets in another replica before a broker starts here, since it truncates the log."
+
+
+def damage_finding(damage: Damage, log: LogUnit) -> Finding:
+    """The finding for bytes that belong to no readable batch.
+
+    An end that is cut off is a torn tail only in the last segment; in any other segment, records are lost.
+    """
+    size = counted_plainly(damage.length, "byte")
+    if damage.code == "limit-exceeded":
+        where = log.location.at(position=damage.position, length=damage.length)
+        return finding(damage.code, where, f"{damage.reason}: {size}")
+    lost = damage.lost_offsets or _lost_at_end(damage, log)
+    code = damage.code
+    if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
+        code = "log-truncated"
+    cannot = "cannot" if damage.readable is None else "cannot otherwise"
+    message = f"{damage.reason}; "
+    if damage.readable is not None:
+        kept = offset_range(*damage.readable)
+        message += f"{kept} can be read at position {damage.position}, and 'kafkalog salvage --repair' keeps them; "
+    if damage.next_base_offset is not None:
+        message += f"{size} {cannot} be read, the next intact batch starts at offset {damage.next_base_offset}"
+    elif damage.reaches_end:
+        message += f"the last {size} of the file {cannot} be read"
+    else:
+        message += f"{size} {cannot} be read"
+    if lost is not None:
+        message += f"; {offsets_are(*lost)} lost"
+    if damage.reaches_end and log.is_last_segment and log.segment is not None:
+        message += _words_about_the_end(log.known_end, lost)
+    next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
+    where = log.location.at(position=damage.position, length=damage.length, offset=next_offset)
+    next_step = _LOST_END if lost is not None and code in _TRUNCATED_AT_START else None
+    judgement = Judgement(next_step=next_step if damage.readable is None else _REPAIR)
+    return finding(code, where, message, lost_offsets=lost, judgement=judgement)
+
+
+def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
+    """The offsets that a file lost with its end; None if there are none, or if it is unknown where they ended."""
+    first, end = damage.lost_from, log.offsets_end
+    if not damage.reaches_end or first is None or end is None or end <= first:
+        return None
+    return first, end - 1
+
+
+def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
+    """The end of the message about damage at the end of the log: how it is known which offsets are lost."""
+    if known_end is None:
+        return "; it is not known where the log ended"
+    if lost is None:
+        return f"; no offset below {known_end} is lost, and no checkpoint or snapshot shows a later one"
+    return ", as checkpoints or snapshots show"
+
+
+class OverlapFindings:
+    """Makes findings for batches that start before the one before them ends; chunks must be passed in log order.
+
+    No CRC covers the base offset of a batch, so that one of the two has a false one. ``verify`` judges which.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._last: int | None = None  # the last offset of the intact batch before
+
+    def in_chunk(self, chunk: BatchChunk) -> Iterator[Finding]:
+        """Findings for the batches of the next chunk. Repeated batches, and those with a wrong CRC, do not count."""
+        table = chunk.table
+        last = chunk.after_offset if self._last is None else self._last
+        if not len(table):
+            return
+        if chunk.repeated is None and chunk.is_sound_after(last):
+            self._last = table.last_offset_of(len(table) - 1)
+            return
+        which = (table.crc_valid != 0) & (table.base_offset >= 0)
+        which = which if chunk.repeated is None else which & ~chunk.repeated
+        rows = np.flatnonzero(which)
+        before = np.concatenate(([-1 if last is None else last], table.last_offset[rows]))
+        for number in np.flatnonzero(table.base_offset[rows] <= before[:-1]).tolist():
+            row = int(rows[number])
+            yield finding(
+                "offset-not-increasing",
+                batch_location(self._location, table, row),
+                f"the batch starts at offset {table.base_offset[row]}, but the one before it ends at {before[number]}: "
+                "one of the two has a false base offset",
+                expected=int(before[number]) + 1,
+                actual=int(table.base_offset[row]),
+            )
+        if len(rows):
+            self._last = int(before[-1])
+
+
+class RepeatFindings:
+    """Makes findings for runs of repeated batches; chunks must be passed in log order."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._start = self._end = 0
+        self._first_offset = self._last_offset = 0
+        self._count = 0
+
+    def before(self, chunk: BatchChunk) -> Iterator[Finding]:
+        """Findings for the runs that end before the next chunk or in it."""
+        if chunk.repeated is None:
+            yield from self.ended()
+            return
+        table = chunk.table
+        for row in np.flatnonzero(chunk.repeated).tolist():
+            position = int(table.position[row])
+            if position != self._end:
+                yield from self.ended()
+            if not self._count:
+                self._start, self._first_offset = position, int(table.base_offset[row])
+            self._count += 1
+            self._end, self._last_offset = int(table.end_position[row]), table.last_offset_of(row)
+
+    def ended(self) -> Iterator[Finding]:
+        """End the run, if there is one, and yield its finding."""
+        if self._count:
+            batches = "a batch is" if self._count == 1 else f"{self._count} batches are"
+            yield finding(
+                "offset-not-increasing",
+                self._location.at(self._start, self._end - self._start, self._first_offset),
+                f"{batches} in the log a second time, byte for byte, with "
+                f"{offset_range(self._first_offset, self._last_offset)}: the records are not read again",
+            )
+        self._count = 0
+
 
 _MAX_OFFSET = 2**63 - 1
 
@@ -48,30 +179,16 @@ class LogChunk(msgspec.Struct, frozen=True):
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
     """The chunks of a range with their location and selected rows, and findings for damage."""
-    items = opened_chunks(opened.source, opened.chunks, opened.log, needs.selection, limits=needs.limits)
-    log_start_offset = opened.log.log_start_offset
-    if needs.selection.from_log_start and log_start_offset is not None:
-        items = _chunks_from(items, log_start_offset)
-    committed = opened.log.committed
-    return items if committed is None else _committed_chunks(items, committed)
-
-
-def _chunks_from(items: Iterator[LogChunk | Finding], log_start_offset: int) -> Iterator[LogChunk | Finding]:
-    for item in items:
-        if isinstance(item, LogChunk):
-            selected = item.selected & (item.chunk.table.last_offset >= log_start_offset)
-            yield LogChunk(item.chunk, item.location, selected, log_start_offset)
-        else:
+    log = opened.log
+    least = log.log_start_offset if needs.selection.from_log_start else None
+    for item in opened_chunks(opened.source, opened.chunks, log, needs.selection, limits=needs.limits):
+        if isinstance(item, Finding) or (least is None and log.committed is None):
             yield item
-
-
-def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedView) -> Iterator[LogChunk | Finding]:
-    for item in items:
-        if isinstance(item, LogChunk):
-            selected = item.selected & committed.batches(item.chunk.table)
-            yield LogChunk(item.chunk, item.location, selected, committed.log_start_offset)
-        else:
-            yield item
+        elif log.committed is not None:
+            selected = item.selected & log.committed.batches(item.chunk.table)
+            yield LogChunk(item.chunk, item.location, selected, log.committed.log_start_offset)
+        elif least is not None:
+            yield LogChunk(item.chunk, item.location, item.selected & (item.chunk.table.last_offset >= least), least)
 
 
 def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits) -> Iterator[BatchChunk]:
@@ -79,13 +196,11 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
     Raises NotInBundle if the bundle does not contain the result for a CRC.
     """
-    bundled = source.headers_only
-    if bundled is None:
+    if source.headers_only is None:
         yield from batch_chunks(source, batch_range, limits=limits)
         return
-    for chunk in batch_chunks(source, batch_range, with_bodies=False, limits=limits):
-        chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
-        open_bundled_wrappers(chunk.table, bundled)
+    for headers in header_chunks(source, batch_range, limits=limits):
+        chunk = known_batches(headers, source)
         unknown = np.flatnonzero(chunk.table.crc_valid < 0)
         if len(unknown):
             where = Location(source.path, position=int(chunk.table.position[unknown[0]]))
@@ -95,17 +210,16 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
 def opened_chunks(
     source: FileSource,
-    chunks: Iterable[BatchChunk],
+    chunks: Iterable[HeaderChunk],
     log: LogUnit,
     selection: Selection,
     *,
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
-    """Consecutive chunks of a log, with compressed v0/v1 messages decompressed, and findings for damage."""
+    """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
-    for chunk in chunks:
-        if chunk.buffer is not None:
-            open_wrappers(chunk, limits=limits)
+    for each in chunks:
+        chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk)
         yield from overlaps.in_chunk(chunk)
         yield from crc_findings(chunk, log, source)
@@ -115,6 +229,20 @@ def opened_chunks(
         if selection.is_past(chunk.table):
             break
     yield from repeats.ended()
+
+
+def batches_of(chunk: HeaderChunk, source: FileSource, limits: Limits) -> BatchChunk:
+    """The batches of a chunk; where only headers were read, compressed v0/v1 messages are read to open them."""
+    if isinstance(chunk, BatchChunk):
+        return chunk
+    headers, table = chunk.headers, known_batches(chunk, source).table
+    if source.headers_only is None and headers.is_wrapper.any():
+        where = BatchRange(int(headers.position[0]), int(headers.end_position[-1]))
+        whole = BatchTable.concatenated(
+            [each.table for each in batch_chunks(source, where, check_crc=False, limits=limits)]
+        )
+        table = whole if len(whole) == len(headers) else table
+    return chunk.with_batches(table.with_crcs(headers.crc_valid))
 
 
 def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = None) -> Iterator[Finding]:
@@ -176,7 +304,7 @@ def _offset_after(chunk: BatchChunk, row: int) -> int | None:
     return int(chunk.table.base_offset[row + 1]) if chunk.table.crc_valid[row + 1] != 0 else None
 
 
-def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding:
+def tail_finding(source: FileSource, chunk: HeaderChunk, log: LogUnit) -> Finding:
     """The finding for a chunk's damage, or for an end that is being written, if reading it again shows that."""
     if chunk.damage is None:
         raise ValueError("the chunk has no damage")

@@ -17,7 +17,7 @@ from format.node.partition import Partition, Segment, location_of_directory, loc
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target, nothing_to_read
 from format.scan.cluster import cluster_of
-from format.scan.cost import size_of
+from format.scan.drivers import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from format.scan.cluster import cluster_of
-from format.scan.cost import is_worth_sharing, size_of
-from format.scan.processes.outbox import Outbox
-from format.scan.processes.workers import Workers
+from format.scan.cluster import cluster_for
+from format.scan.drivers import is_worth_sharing, size_of
+from format.scan.processes import Outbox, Workers
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Driver, LogUnit
 
@@ -72,19 +70,11 @@ def scan_units(
     Units are read by this process, by several processes if that is faster, or by the cluster of the session of the
     first unit with a place.
     """
-    rest = iter(units)
-    ahead: list[UnitT] = []
-    place = None
-    for unit in rest:
-        ahead.append(unit)
-        place = scan.place(unit)
-        if place is not None:
-            break
-    cluster = None if place is None else cluster_of(place)
+    cluster, waiting = cluster_for(scan, units)
     if cluster is not None:
-        yield from cluster.results(scan, chain(ahead, rest), advance)
+        yield from cluster.results(scan, waiting, advance)
         return
-    units = [*ahead, *rest]
+    units = list(waiting)
     if jobs > 1:
         sized = [_SizedUnit(unit, tuple(log.path for log in scan.logs(unit))) for unit in units]
         jobs = min(jobs, sum(bool(each.paths) for each in sized))

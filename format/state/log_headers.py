@@ -26,11 +26,10 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, read_control_records
 from format.node.partition import Partition
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
 from format.scan.read_log import tail_finding
-from format.scan.serial import SerialDriver
 from format.state.producers import ProducerState, newest_sound_snapshot
 
 _MAX_INT64 = 2**63 - 1
@@ -232,8 +231,8 @@ class HeaderScan(msgspec.Struct, frozen=True):
         for chunk in opened.chunks:
             controls = read_control_records(chunk, opened.source, self.limits)
             markers.update((row_count + row, control) for row, control in controls.items())
-            tables.append(chunk.table)
-            row_count += len(chunk.table)
+            tables.append(chunk.headers.unopened())
+            row_count += len(chunk.headers)
             if row_count >= _TABLE_ROWS or chunk.damage is not None:
                 yield Headers(BatchTable.concatenated(tables), markers)
                 tables, markers, row_count = [], {}, 0

@@ -22,7 +22,7 @@ from format.location import Location
 from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
 from format.node.target import Target
@@ -113,10 +113,10 @@ def _log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
     reach = (-1, base_offset)
     try:
         with FileSource(path) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if len(chunk.table):
-                    row = len(chunk.table) - 1
-                    reach = max(reach, (int(chunk.table.leader_epoch[row]), chunk.table.last_offset_of(row) + 1))
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    row = len(chunk.headers) - 1
+                    reach = max(reach, (int(chunk.headers.leader_epoch[row]), chunk.headers.last_offset_of(row) + 1))
     except KafkaLogError:
         pass  # the replay reports it
     return reach

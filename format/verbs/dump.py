@@ -26,11 +26,10 @@ from format.rows.line_blocks import Block, LineBlock, LineStyle, RowText, in_lin
 from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
-from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
-from format.scan.following.followed_partition import logs_before
-from format.scan.processes.room import OwnRoom
+from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.followed_partition import logs_before
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, OwnRoom
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection

@@ -23,14 +23,13 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import Layout
 from format.limits import MIB
-from format.log.batch_checksums import compute_crc_valid
-from format.log.batch_header import header_tables, headers_in
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
+from format.log.batch_header import checked_crcs, header_tables, headers_in
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.partition import location_of_file, segment_file_name
 from format.node.target import Target
@@ -44,8 +43,7 @@ from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.lookup import Lookup
 from format.verbs.grep.grep import Criteria, FoundRecords, grep
 from format.verbs.grep.pattern import Pattern
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from format.wording import counted, counted_plainly
 
 #: The number of children of a place that are read at once.
@@ -183,7 +181,7 @@ def _batches(path: Path, start: int) -> list[Place]:
     with FileSource(path) as source:
         position = start
         for table in header_tables(source, start, source.size_bytes):
-            found += [_batch(path, table, row) for row in range(min(len(table), PAGE - len(found)))]
+            found += [_batch(path, table.unopened(), row) for row in range(min(len(table), PAGE - len(found)))]
             position = found[-1].position + found[-1].size_bytes
             if len(found) == PAGE:
                 break
@@ -200,10 +198,10 @@ def _batches(path: Path, start: int) -> list[Place]:
 def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]:
     """Damage, and the batches after it."""
     position, end = start, min(start + _DAMAGE_WINDOW_BYTES, source.size_bytes)
-    for chunk in batch_chunks(source, BatchRange(start, end), with_bodies=False):
-        for row in range(len(chunk.table)):
-            yield _batch(path, chunk.table, row)
-            position = int(chunk.table.end_position[row])
+    for chunk in header_chunks(source, BatchRange(start, end)):
+        for row in range(len(chunk.headers)):
+            yield _batch(path, chunk.headers.unopened(), row)
+            position = int(chunk.headers.end_position[row])
         damage = chunk.damage
         if damage is not None:
             label = f"damage at {damage.position}: {damage.reason}"
@@ -422,8 +420,8 @@ def _batch_view(place: Place) -> ByteView:
         regions = tuple(regions_of_batch(content, 0, _MOST_RECORDS))
     is_whole = int(table.size_bytes[0]) <= len(content)
     if is_whole:
-        compute_crc_valid(table, memoryview(content), place.position)
-    row = next(batch_rows(table, location_of_file(place.path)))
+        table = table.with_crcs(checked_crcs(table, memoryview(content), place.position))
+    row = next(batch_rows(table.unopened(), location_of_file(place.path)))
     decoded = _shown(BATCH, row, left_out="" if is_whole else "crc_valid")
     return ByteView(content, place.position, regions, decoded, layouts, _cut(place))
 
@@ -714,7 +712,7 @@ def damage_in(scope: Target, advance: Advance) -> list[tuple[Spot, Finding]]:
     ``advance`` gets the bytes that were read, and may raise to end the check.
     """
     found = []
-    for each in verify(scope, Verification(advance=advance)):
+    for each in verify(scope, VerifyTerms(advance=advance)):
         where = each.location
         found.append((Spot(Path(where.path), where.position, where.offset), each))
     return sorted(found, key=lambda each: order_of(each[0].path, each[0].position, scope))

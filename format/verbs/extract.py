@@ -33,9 +33,8 @@ from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import PART_BYTES, Row, RowBlock, bounded_parts
 from format.scan.cluster import Cluster, cluster_of
-from format.scan.processes.room import OwnRoom
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Driver, LogUnit
+from format.scan.protocol import Driver, LogUnit, OwnRoom
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump import DumpTerms, dumped_rows

@@ -21,14 +21,12 @@ from format.node.partition import Partition, Segment
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.scan.cost import size_of
-from format.scan.folding import with_last_finding
+from format.scan.drivers import SerialDriver, size_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
 from format.scan.selection import Selection
-from format.scan.serial import SerialDriver
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.timestamps import iso_time

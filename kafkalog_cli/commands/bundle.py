@@ -59,8 +59,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     from format.node.target import targets_at
     from format.verbs.bundle.bundle import BundleRun, BundleTerms, temporary_directory
     from format.verbs.bundle.secrets import Names
-    from format.verbs.verify.compacted_topics import compacted_topics_at
-    from format.verbs.verify.verify import bytes_to_verify
+    from format.verbs.verify.verify import bytes_to_verify, compacted_topics_at
     from format.version import VERSION
     from kafkalog_cli.output import open_output
 

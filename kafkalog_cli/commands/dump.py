@@ -137,7 +137,7 @@ def dump(
 
 
 def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None) -> None:
-    from format.scan.following.driver import FollowTerms
+    from format.scan.follow import FollowTerms
     from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
     from kafkalog_cli.line_style import style_of

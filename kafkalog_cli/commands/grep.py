@@ -309,7 +309,7 @@ def _check_searchable(target: Target) -> None:
 
 
 def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
-    from format.scan.following.driver import FollowTerms
+    from format.scan.follow import FollowTerms
     from format.verbs.grep.grep import follow_grep
     from kafkalog_cli.following import followed
 

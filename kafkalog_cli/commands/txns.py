@@ -140,7 +140,7 @@ def txns(
 def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
     from format.columns import TRANSACTION
     from format.findings import Finding
-    from format.scan.following.driver import FollowTerms
+    from format.scan.follow import FollowTerms
     from format.verbs.txns.txns import follow_transactions
     from kafkalog_cli.following import followed
 

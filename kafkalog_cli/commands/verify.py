@@ -18,7 +18,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.verbs.verify.terms import Verification
+    from format.verbs.verify.verify import Coverage, VerifyTerms
 
 EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
@@ -88,12 +88,18 @@ def verify(
 
     Damage does not end the run: reading continues at the next intact batch.
     """
+    from msgspec.structs import replace
+
     from format.node.log_dir import Kind
-    from format.verbs.verify.compacted_topics import compacted_topics_at
-    from format.verbs.verify.terms import Coverage, Verification, not_checked
-    from format.verbs.verify.verify import bytes_to_verify, opened_for, verify_nodes
-    from format.verbs.verify.verify import verify as verify_path
-    from format.verbs.verify.walk import Level
+    from format.verbs.verify.verify import (
+        Coverage,
+        Level,
+        VerifyTerms,
+        bytes_to_verify,
+        compacted_topics_at,
+        not_checked,
+        verify_all,
+    )
 
     if places.partitions is not None and places.partitioner is None:
         raise typer.BadParameter("it is for --partitioner", param_hint="--partitions")
@@ -108,41 +114,36 @@ def verify(
         _check_one_topic(targets)
     if reading.session.bundles:
         _check_not_bundled(depth, places)
-    terms = Verification(
-        Level[depth.level.upper()],
-        guards.limits,
-        Coverage(),
-        jobs=work.process_count,
-        partition_counts=_partition_counts(places, targets, guards.limits),
-    )
+    level, coverage = Level[depth.level.upper()], Coverage()
+    partition_counts = _partition_counts(places, targets, guards.limits)
     with (
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
         depth.tiering.joined(run, targets, guards.limits) as tiered,
     ):
-        terms.compacted_topics = compacted_topics_at(targets, guards.limits)
+        compacted_topics = compacted_topics_at(targets, guards.limits)
+        terms = VerifyTerms(level, guards.limits, partition_counts, compacted_topics, work.process_count)
         if reading.session.bundles:
             _show_bundled(run, reading, targets, terms)
             return
         if depth.following.follow:
             check_followable(targets)
-            _follow(run, targets, terms)
+            _follow(run, targets, terms, coverage)
         else:
-            terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
-            with opened_for(targets, terms) as opened_terms:
-                for target in targets:
-                    run.findings(verify_path(target, opened_terms))
-            run.findings(verify_nodes(targets, terms))
-            if tiered is not None and terms.level is Level.FULL:
+            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
+            verified = verify_all(targets, replace(terms, advance=progress.advance))
+            coverage = verified.coverage
+            run.findings(verified)
+            if tiered is not None and level is Level.FULL:
                 from format.state.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
-        for name, count in terms.coverage.counts.items():
+        for name, count in coverage.counts.items():
             run.count(name, count)
         if places.partitioner is not None:
-            _say_misplaced(run, terms)
-        for words in not_checked(terms):
+            _say_misplaced(run, coverage)
+        for words in not_checked(level, coverage):
             run.not_checked(words)
-        if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
+        if level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
 
 
@@ -163,9 +164,9 @@ def _partition_counts(places: KeyPlaces, targets: list[Target], limits: Limits) 
     return {topic: image.partition_count(topic) for topic in image.names.values()}
 
 
-def _say_misplaced(run: Run, terms: Verification) -> None:
+def _say_misplaced(run: Run, coverage: Coverage) -> None:
     """Say how many records are not in the partition of their key, and count them."""
-    found = sorted(terms.coverage.misplaced.items())
+    found = sorted(coverage.misplaced.items())
     total = sum(each.count for _, each in found)
     run.count("misplaced_records", total)
     if not total:
@@ -200,7 +201,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
             raise typer.BadParameter(f"a bundle has the findings of verify --level full: leave {name} out")
 
 
-def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Verification) -> None:
+def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: VerifyTerms) -> None:
     """Write the findings of the time when the bundles were made, and those of their headers now."""
     from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
     from kafkalog_cli.options.reading import bundles_of
@@ -213,10 +214,11 @@ def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Veri
     run.not_checked("CRCs, records and side files: the findings about them are of the time when the bundle was made")
 
 
-def _follow(run: Run, targets: list[Target], terms: Verification) -> None:
-    from format.scan.following.driver import FollowTerms
-    from format.verbs.verify.follow import NOT_FOLLOWED, follow_verify
+def _follow(run: Run, targets: list[Target], terms: VerifyTerms, coverage: Coverage) -> None:
+    from format.scan.follow import FollowTerms
+    from format.verbs.verify.partition_checks import NOT_FOLLOWED, follow_verify
     from kafkalog_cli.following import followed
 
     run.not_checked(NOT_FOLLOWED)
-    run.findings(followed(run, lambda stopping: follow_verify(targets, terms, FollowTerms(stopping=stopping))))
+    walk = terms.walk
+    run.findings(followed(run, lambda stopping: follow_verify(targets, walk, FollowTerms(stopping=stopping), coverage)))

@@ -34,9 +34,7 @@ from format.node.target import Target
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.progress import no_progress
 from format.verbs.grep.grep import Criteria, grep
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.units import VerifyScan, units_of
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs import stream_reader
 from spark_jobs.planning import Plan, plan_units
 from spark_jobs.session import Where, close_session, open_session
@@ -237,11 +235,11 @@ def _scan_small(count: int, segments: int, cores: int, rounds: int) -> None:
         session = open_session(f"local[{cores}]")
         for number in range(rounds + 1):
             before, started = _cpu_s(), time.perf_counter()
-            terms = Verification()
             with SparkCluster(Where("verify")) as cluster:
-                results = sum(1 for _ in verify(_on(cluster, node), terms))
+                verified = verify(_on(cluster, node))
+                results = sum(1 for _ in verified)
             seconds, cpu_s = time.perf_counter() - started, _cpu_s() - before
-            each = terms.coverage.segments
+            each = verified.coverage.segments
             print(
                 f"scan {number + 1}: {each} segments in {count} partitions, {results} findings: {seconds:.1f} s, "
                 f"{cpu_s:.1f} s of processor time, {1000 * cpu_s / each:.2f} ms a segment, driver "

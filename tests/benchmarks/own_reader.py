@@ -11,14 +11,14 @@ import time
 from format.io.read_policy import keep_freed_memory
 from format.node.log_dir import Kind
 from format.node.target import Target
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level
 
 if __name__ == "__main__":
     keep_freed_memory()
-    terms = Verification(Level.RECORDS, jobs=int(sys.argv[2]))
+    terms = VerifyTerms(Level.RECORDS, jobs=int(sys.argv[2]))
     started = time.perf_counter()
-    found = list(verify(Target(sys.argv[1], Kind.LOG), terms))
-    print(time.perf_counter() - started, terms.coverage.records)
+    verified = verify(Target(sys.argv[1], Kind.LOG), terms)
+    found = list(verified)
+    print(time.perf_counter() - started, verified.coverage.records)
     sys.exit(bool(found))

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from format.io.read_policy import keep_freed_memory
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level
 from tests.benchmarks import make_data
 from tests.benchmarks.measure import environment
@@ -48,7 +47,7 @@ def print_threads(root: Path, rounds: int) -> None:
 
 def _verify(logs: Sequence[Path]) -> None:
     for log in logs:
-        assert not list(verify(log, Verification(level=Level.RECORDS)))
+        assert not list(verify(log, VerifyTerms(level=Level.RECORDS)))
 
 
 def _measure(directory: Path, way: str) -> tuple[float, float]:

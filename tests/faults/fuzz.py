@@ -43,7 +43,7 @@ from format.node.partition import Partition, read_partition
 from format.rows.record_rows import RowBlock
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 from format.verbs.find.lookup import Lookup
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.dumping import dump
 from tests.faults.mutations import TIMESTAMP, Case, case
 from tests.faults.workbench import scratch_root
@@ -99,7 +99,7 @@ def lay_out(made: Case, folder: Path) -> Path:
 
 def exercise(partition: Path, number: int) -> Iterator[object]:
     """The results of verify and dump on a partition, and in one case of eight those of each look-up."""
-    yield from verify(partition, Verification(limits=LIMITS))
+    yield from verify(partition, VerifyTerms(limits=LIMITS))
     for item in dump(partition, records=number % 2 == 0, limits=LIMITS):
         if isinstance(item, RowBlock):
             yield from item.rows

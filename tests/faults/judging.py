@@ -8,7 +8,8 @@ from pathlib import Path
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import RowBlock
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
+from format.verbs.verify.walk import Level
 from tests.dumping import dump
 
 #: These logs have no indexes, and no broker looks for one here.
@@ -29,7 +30,7 @@ def partition_of(
 
 
 def findings_of(path: Path, *, limits: Limits = DEFAULT_LIMITS, level: Level = Level.FULL) -> list[Finding]:
-    return [each for each in verify(path, Verification(level, limits)) if each.code not in NOT_MEANT]
+    return [each for each in verify(path, VerifyTerms(level, limits)) if each.code not in NOT_MEANT]
 
 
 def codes_of(found: Iterable[Finding], at_least: Severity = Severity.INFO) -> list[str]:

@@ -16,8 +16,7 @@ import numpy as np
 
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.legacy_messages import wrong_inner_checksums
-from format.log.read_records import record_tables
+from format.log.read_records import record_tables, wrong_inner_checksums
 from format.log.walker import batch_chunks
 from tests.oracle.kafka_lab import KafkaLab
 

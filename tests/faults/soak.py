@@ -34,7 +34,7 @@ from unittest.mock import patch
 from format.findings import Finding, Severity
 from format.rows.line_blocks import LineBlock
 from format.verbs.dump import DumpTerms, dump_lines
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from kafkalog_cli.line_style import line_style
 from tests.corpora import SHARED
 from tests.oracle.kafka_lab import KafkaLab
@@ -224,15 +224,15 @@ def soak(seconds: float) -> Soaked:
 
 
 def scan(log_dir: Path, soaked: Soaked) -> None:
-    terms = Verification()
-    for each in verify(log_dir, terms):
+    verified = verify(log_dir)
+    for each in verified:
         soaked.codes[each.code] += 1
         if is_false(each):
             soaked.false.append(each)
             print(f"FALSE {each.code} {each.location}: {each.message}", file=sys.stderr, flush=True)
     soaked.scans += 1
-    soaked.batches += terms.coverage.batches
-    soaked.bytes += terms.coverage.bytes
+    soaked.batches += verified.coverage.batches
+    soaked.bytes += verified.coverage.bytes
 
 
 # -- files that change while they are read -----------------------------------------------------------------------
@@ -313,7 +313,7 @@ def copied(source: Path, target: Path) -> Path | None:
 
 def verify_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
     """What is wrong with what verify says."""
-    found = list(verify(partition, Verification(jobs=jobs, advance=changing.advance)))
+    found = list(verify(partition, VerifyTerms(jobs=jobs, advance=changing.advance)))
     false = [each for each in found if is_false(each) and not is_missing(each)]
     accused = [f"{each.code} {each.location}: {each.message}" for each in false]
     if not any(each.code == "file-changed" for each in found):

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from format import layout
 from format.findings import Severity
 from format.io.source import FileSource
-from format.log.batch_checksums import compute_crc_valid
-from format.log.batch_table import BatchTable
+from format.log.batch_header import checked_crcs
+from format.log.batch_table import BATCH_COLUMN, HeaderTable
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.lookup import Lookup
@@ -130,9 +130,9 @@ def sweep_crc(bench: Workbench, part: Part, tally: Tally) -> None:
                 if not part.takes():
                     continue
                 copies[:, in_batch] = np.arange(256)
-                compute_crc_valid(of_copies, memoryview(copies).cast("B"), 0)
+                crc_valid = checked_crcs(of_copies, memoryview(copies).cast("B"), 0)
                 copies[:, in_batch] = content[start + in_batch]
-                (accepted,) = of_copies.crc_valid.nonzero()
+                (accepted,) = crc_valid.nonzero()
                 assert content[start + in_batch] in accepted, "the batch as it was has a right CRC"
                 for value in set(accepted.tolist()) - {int(content[start + in_batch])}:
                     what = f"v{magic} {field_at(magic, in_batch)}"
@@ -140,11 +140,11 @@ def sweep_crc(bench: Workbench, part: Part, tally: Tally) -> None:
                 tally.cases[kind] += 255 - (len(accepted) - 1)
 
 
-def _copies(row: NDArray[np.int64], one: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], BatchTable]:
+def _copies(row: NDArray[np.int64], one: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], HeaderTable]:
     """A batch 256 times over, a copy a row, and their table with positions from 0 on."""
-    table = BatchTable(np.repeat(row, 256, axis=0))
-    table.position[:] = np.arange(256) * len(one)
-    return np.tile(one, (256, 1)), table
+    columns = np.repeat(row, 256, axis=0)
+    columns[:, BATCH_COLUMN["position"]] = np.arange(256) * len(one)
+    return np.tile(one, (256, 1)), HeaderTable(columns)
 
 
 def _batch_bytes(path: Path, of_batch: Callable[[int, int], range]) -> Iterator[tuple[int, int, int]]:

@@ -26,7 +26,8 @@ from format.verbs.extract import Extraction, TextFormat, extract, extract_job, e
 from format.verbs.grep.grep import Criteria, FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
+from format.verbs.verify.walk import Level
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, write_segment
 
@@ -119,11 +120,11 @@ def each_change(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.mark.parametrize("level", [Level.CRC, Level.FULL])
 def test_verify(partition: Path, change: Callable[[Path], object], moment: float, jobs: int, level: Level) -> None:
     changing = Changing(partition, change, moment)
-    terms = Verification(level, jobs=jobs, advance=changing.advance)
-    found = [each for each in verify(partition, terms) if each.code != "index-missing"]
+    verified = verify(partition, VerifyTerms(level, jobs=jobs, advance=changing.advance))
+    found = [each for each in verified if each.code != "index-missing"]
     check_finding(found, partition)
-    assert terms.coverage.segments == 2
-    assert COUNT < terms.coverage.batches <= 2 * COUNT
+    assert verified.coverage.segments == 2
+    assert COUNT < verified.coverage.batches <= 2 * COUNT
 
 
 @each_change

@@ -14,8 +14,7 @@ import pytest
 from format.io import live_broker
 from format.io.live_broker import BrokerLock
 from format.layout import MESSAGE_V0
-from format.scan.protocol import LogUnit
-from format.verbs.verify.verify import Level
+from format.verbs.verify.walk import Level
 from tests.building import batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
 
@@ -131,13 +130,13 @@ def test_a_file_that_goes_while_it_is_read(partition: Path, on_pread, change: st
 def test_a_file_that_goes_between_listing_and_opening(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from format.verbs.verify import partition_checks
 
-    original = partition_checks.verify_log_file
+    original = partition_checks.LogFold.folded
 
-    def vanish(log: LogUnit, *arguments: object, **more: object) -> Iterator[object]:
-        log.path.unlink(missing_ok=True)
-        return original(log, *arguments, **more)  # type: ignore[arg-type]
+    def vanish(fold: partition_checks.LogFold, parts: Iterator[None]) -> Iterator[None]:
+        fold.log.path.unlink(missing_ok=True)
+        return original(fold, parts)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(partition_checks, "verify_log_file", vanish)
+    monkeypatch.setattr(partition_checks.LogFold, "folded", vanish)
     found = findings_of(partition)
     assert codes_of(found) == ["file-changed", "file-changed"]
 

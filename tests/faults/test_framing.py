@@ -12,8 +12,8 @@ from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.log.walker import batch_chunks
-from format.verbs.verify.verify import Level
+from format.log.walker import batch_chunks, header_chunks
+from format.verbs.verify.walk import Level
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict
 from tests.sources import BytesSource
@@ -242,7 +242,7 @@ def test_positions_past_32_bits(tmp_path: Path, position: int) -> None:
         file.seek(position)
         file.write(batch(2**40))
     with FileSource(path) as source:
-        found = [row for chunk in batch_chunks(source, with_bodies=False) for row in chunk.table.position.tolist()]
+        found = [row for chunk in header_chunks(source) for row in chunk.headers.position.tolist()]
         assert source.bytes_read < 2**20
     assert found[-1] == position
 

@@ -12,7 +12,7 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.building import batch, batches, write_segment
 from tests.dumping import dump
 
@@ -62,7 +62,7 @@ def offsets_of(partition: Path) -> list[int]:
 
 def test_a_hole_up_to_the_end(tmp_path: Path, count_read: list[int]) -> None:
     partition = sparse(tmp_path, size_bytes=TIB)
-    assert [each.code for each in verify(partition, Verification()) if each.code != "index-missing"] == ["tail-zeros"]
+    assert [each.code for each in verify(partition, VerifyTerms()) if each.code != "index-missing"] == ["tail-zeros"]
     assert offsets_of(partition) == [*range(60)]
     assert find_offset(read_partition(partition), 30).steps
     assert count_read[0] > 0
@@ -72,7 +72,7 @@ def test_a_hole_up_to_the_end(tmp_path: Path, count_read: list[int]) -> None:
 @pytest.mark.parametrize("behind", [lambda: b"".join(batches(20, 60)), lambda: large(60) + large(61)])
 def test_a_hole_in_the_middle(tmp_path: Path, behind: Callable[[], bytes]) -> None:
     partition = sparse(tmp_path, (TIB, behind()))
-    found = [each for each in verify(partition, Verification()) if each.code != "index-missing"]
+    found = [each for each in verify(partition, VerifyTerms()) if each.code != "index-missing"]
     assert [each.code for each in found] == ["log-framing-broken"]
     assert found[0].location.length == TIB - len(b"".join(batches(20)))
     offsets = offsets_of(partition)

@@ -17,11 +17,10 @@ from format import layout
 from format.files import offset_checkpoint, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.corpora import DATA_DIR
 from tests.sources import read_batch_table
 
@@ -57,7 +56,7 @@ class Workbench:
         return sorted(self.directory.glob("*.log"))
 
     def findings(self) -> list[Finding]:
-        return list(verify(self.directory.parent, Verification()))
+        return list(verify(self.directory.parent, VerifyTerms()))
 
     def new_findings(self) -> list[Finding]:
         """What verify says now that it did not say of the whole partition."""
@@ -65,7 +64,7 @@ class Workbench:
 
     def is_detected(self, at_least: Severity = Severity.WARNING) -> bool:
         """Whether verify reports the damage; it stops at the first finding that does."""
-        found = verify(self.directory.parent, Verification())
+        found = verify(self.directory.parent, VerifyTerms())
         return any(
             (each.severity >= at_least or each.is_incomplete) and reported(each) not in self.before for each in found
         )
@@ -143,7 +142,6 @@ def _legacy_slice(root: Path, magic: int, codec: int) -> Workbench:
         start, end = int(table.position[first]), int(table.end_position[last - 1])
         opened = BatchTable.empty()
         for chunk in batch_chunks(source, BatchRange(start, end)):
-            open_wrappers(chunk)
             opened = chunk.table
     name = f"v{magic}-codec-{codec}"
     base_offset, last_offset = int(opened.base_offset[0]), int(opened.last_offset[-1])

@@ -30,7 +30,7 @@ VERBS = {
 #: What a sound partition on a local disk needs none of, whatever the verb: large libraries, and what is for damage.
 NEEDLESS = {
     *("jinja2", "multiprocessing", "pyarrow", "pyspark", "textual", "vl_convert"),
-    *("format.log.after_damage.survey", "format.scan.following.driver", "format.scan.forked"),
+    *("format.log.after_damage", "format.log.damaged_batches", "format.scan.follow", "format.scan.processes"),
 }
 
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from format.findings import Severity
 from format.node.target import Target
 from format.verbs.groups.replicas import partition_of_group
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.corpora import REPOSITORY
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
@@ -90,7 +89,7 @@ def write_logs(log_dir: Path) -> None:
 
 def said(partition: Path) -> str:
     """What verify says of the records of a partition, as a broker has it: that it fails, warns, or reads them."""
-    found = [each for each in verify(Target(partition), Verification()) if each.code in _CODES]
+    found = [each for each in verify(Target(partition), VerifyTerms()) if each.code in _CODES]
     if any(each.severity >= Severity.WARNING for each in found if each.code == "version-unknown"):
         return "fails"
     if any(each.severity >= Severity.ERROR for each in found):

@@ -34,7 +34,7 @@ from format.node.log_dir import read_log_dir
 from format.node.target import Target
 from format.verbs.find.find import find_max_timestamp, find_offset, partition_to_search
 from format.verbs.find.lookup import Visibility
-from format.verbs.verify.verify import Verification, opened_for, verify, verify_nodes
+from format.verbs.verify.verify import VerifyTerms, verify_all
 from tests.building import batch
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
@@ -55,10 +55,7 @@ _WRITER = Path(__file__).with_name("LiveWriter.java")
 
 def verified(log_dir: Path) -> list[Finding]:
     """What verify says of a log directory, as the command runs it."""
-    targets = [Target(log_dir)]
-    terms = Verification()
-    with opened_for(targets, terms) as opened:
-        return [*verify(targets[0], opened), *verify_nodes(targets, terms)]
+    return list(verify_all([Target(log_dir)], VerifyTerms()))
 
 
 def copied(log_dir: Path, target: Path, chance: random.Random) -> None:

@@ -12,8 +12,7 @@ from format.node.target import Target
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
 from format.verbs.txns.txns import Transactions, TransactionTerms
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.oracle.coordinator_trials import EXPECTED, VERDICTS, VERSION, Verdict, observed, said, write_logs
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.odd_coordinator_records import TIMESTAMP, TRANSACTIONS, Case, partitions
@@ -56,7 +55,7 @@ def test_the_verbs_that_show_the_records_report_the_same(logs: Path, case: Case,
     else:
         groups = GroupsReading([Target(partition)], GroupTerms())
         found = [each for each in groups.read() if isinstance(each, Finding)]
-    judged = [each for each in verify(Target(partition), Verification()) if each.code in CODES]
+    judged = [each for each in verify(Target(partition), VerifyTerms()) if each.code in CODES]
     assert [_words(each) for each in found if each.code in CODES] == [_words(each) for each in judged]
 
 

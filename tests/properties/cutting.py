@@ -14,10 +14,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from format.log import batch_groups, legacy_messages, read_records, walker
-from format.scan import cost
-from format.scan.processes import shared_ranges
-from format.scan.processes.workers import Workers
+from format.log import read_records, walker
+from format.scan import drivers, processes
+from format.scan.processes import Workers
 from format.verbs.dump_log import kafka_reader
 
 #: A chunk holds a batch header at the least.
@@ -45,7 +44,7 @@ def some_cuts(random: Random) -> Cuts:
 @contextmanager
 def cut(sizes: Cuts) -> Iterator[None]:
     """Logs are cut at these sizes meanwhile, also in processes that are forked."""
-    bodies, headers, share = walker._Walker.bodies, walker._Walker.headers, shared_ranges.SharedRanges.__init__
+    bodies, headers, share = walker._Walker.bodies, walker._Walker.headers, processes.SharedRanges.__init__
 
     def cut_bodies(self: Any, start: int, chunk_bytes: int, check_crc: bool) -> Any:
         return bodies(self, start, sizes.chunk_bytes, check_crc)
@@ -62,15 +61,15 @@ def cut(sizes: Cuts) -> Iterator[None]:
             (walker._Walker, "headers", cut_headers),
             (walker, "_TABLE_ROWS", sizes.batch_rows),
             (walker, "_WRAPPER_CHUNK_BYTES", sizes.chunk_bytes // 3),
-            (shared_ranges.SharedRanges, "__init__", cut_shares),
+            (processes.SharedRanges, "__init__", cut_shares),
             (kafka_reader, "BODY_CHUNK_BYTES", sizes.chunk_bytes),
             (kafka_reader, "_TABLE_ROWS", sizes.batch_rows),
-            (batch_groups, "_GROUP_BYTES", sizes.chunk_bytes),
+            (read_records, "_GROUP_BYTES", sizes.chunk_bytes),
             (read_records, "_PORTION_BYTES", sizes.chunk_bytes),
             (read_records, "MOST_ROWS", sizes.record_rows),
-            (legacy_messages, "_MOST_OPENED", sizes.batch_rows),
-            (legacy_messages, "_OPENED_BYTES", sizes.chunk_bytes),
-            (legacy_messages, "_HELD_BYTES", sizes.chunk_bytes),
+            (read_records, "_MOST_OPENED", sizes.batch_rows),
+            (read_records, "_OPENED_BYTES", sizes.chunk_bytes),
+            (read_records, "_HELD_BYTES", sizes.chunk_bytes),
         ):
             stack.enter_context(patch.object(owner, name, value))
         yield
@@ -87,8 +86,8 @@ def shared(evidence: Path) -> Iterator[None]:
         start(self, *arguments, **named)
 
     with (
-        patch.object(cost, "MIB", 0),
-        patch.object(cost, "_WORTH_S", -1.0),
+        patch.object(drivers, "MIB", 0),
+        patch.object(drivers, "_WORTH_S", -1.0),
         patch.object(Workers, "__init__", start_and_note),
     ):
         yield

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION
 from format.findings import Severity
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.rows.record_rows import RowBlock

@@ -27,7 +27,7 @@ from format.verbs.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
 from spark_jobs.planning import LogPart, plan_units
@@ -45,7 +45,7 @@ VERBS = ("verify", "grep", "dump")
 def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | None = None) -> list[Any]:
     """The rows and findings of a verb on Spark."""
     items: dict[str, Callable[[PathOf], Any]] = {
-        "verify": lambda at: verify(at(path), Verification(limits=limits)),
+        "verify": lambda at: verify(at(path), VerifyTerms(limits=limits)),
         "grep": lambda at: found_lines([at(path)], Search(Criteria(text_pattern("")), limits=limits)),
         "dump": lambda at: dumped_rows(at(path), DumpTerms(records=True, limits=limits)),
         "ls": lambda at: ls(at(path), ListTerms(segments=True, limits=limits)),
@@ -97,7 +97,7 @@ def test_a_bomb_is_a_finding(spark: Any, log_dir: Path, verb: str) -> None:
     assert len(bombs) == 1
     assert "4096" in bombs[0].message
     if verb == "verify":
-        assert found == list(verify(log_dir, Verification(limits=_LIMITS)))
+        assert found == list(verify(log_dir, VerifyTerms(limits=_LIMITS)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 import pyarrow as pa
 
 from format.node.log_dir import Checkpoints
-from format.verbs.verify.units import PartitionDirectory, VerifyScan
+from format.verbs.verify.verify import PartitionDirectory, VerifyScan
 from spark_jobs import planning, stream_reader
 from spark_jobs.planning import plan_units
 from spark_jobs.stream_reader import KafkaLogStreamReader

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from format.limits import DEFAULT_LIMITS, MIB
 from format.node.target import Target
-from format.verbs.verify.units import VerifyScan, units_of
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.session import spark_log_path
 from spark_jobs.tasks import RESULT_DDL, Result, as_batches, results_in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ka
 
 from format.findings import Finding
 from format.node.log_dir import Checkpoints
-from format.verbs.verify.units import PartitionDirectory, VerifyScan
-from format.verbs.verify.verify import Coverage, Verification
+from format.verbs.verify.verify import Coverage, PartitionDirectory, Verified, VerifyScan, VerifyTerms
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import spark_cluster
@@ -23,20 +23,32 @@ from spark_jobs.planning import LogPart, plan_units, unpacked
 from spark_jobs.spark_cluster import _fetched
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
-from tests.spark.scanning import scanned
+from tests.spark.scanning import PathOf, scanned
 
 
 def _by_spark(
     *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
 ) -> tuple[list[Finding], Coverage]:
-    terms = Verification(level)
-    findings = scanned(lambda at: (found for path in paths for found in verify_path(at(path), terms)), range_bytes)
-    return findings, terms.coverage
+    runs: list[Verified] = []
+
+    def found(at: PathOf) -> Iterator[Finding]:
+        runs.extend(verify_path(at(path), VerifyTerms(level)) for path in paths)
+        return (found for run in runs for found in run)
+
+    findings = scanned(found, range_bytes)
+    return findings, _together(runs)
 
 
 def _by_hand(*paths: Path, level: Level = Level.FULL) -> tuple[list[Finding], Coverage]:
-    terms = Verification(level)
-    return [found for path in paths for found in verify_path(path, terms)], terms.coverage
+    runs = [verify_path(path, VerifyTerms(level)) for path in paths]
+    return [found for run in runs for found in run], _together(runs)
+
+
+def _together(runs: Sequence[Verified]) -> Coverage:
+    coverage = Coverage()
+    for run in runs:
+        coverage.add(run.coverage)
+    return coverage
 
 
 def _check(*paths: Path, level: Level = Level.FULL, range_bytes: int | None = None) -> list[Finding]:

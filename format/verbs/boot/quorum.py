@@ -40,7 +40,7 @@ from format.layout import (
 )
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.scan.protocol import LogUnit

@@ -55,8 +55,7 @@ from format.verbs.bundle.contents import (
 from format.verbs.bundle.secrets import Names, Overwritten, may_hold_secrets, secrets_of, understood, without
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.verify.terms import Coverage, Verification
-from format.verbs.verify.verify import verify, verify_nodes
+from format.verbs.verify.verify import Coverage, VerifyTerms, verify_all
 from format.wording import counted
 
 #: Makes the page of a report.
@@ -139,22 +138,18 @@ class BundleRun:
 
     def _verified(self) -> Iterator[Finding]:
         terms = self.terms
-        coverage = Coverage()
         if terms.render is not None:
+            coverage = Coverage()
             report_terms = ReportTerms(self._newest_ms(), terms.limits, jobs=terms.jobs, advance=terms.advance)
             self._report = ReportRun(self.targets, report_terms, coverage)
             yield from self._report.findings()
         else:
-            verification = Verification(
-                limits=terms.limits,
-                coverage=coverage,
-                jobs=terms.jobs,
-                advance=terms.advance,
-                compacted_topics=terms.compacted_topics,
+            verify_terms = VerifyTerms(
+                limits=terms.limits, compacted_topics=terms.compacted_topics, jobs=terms.jobs, advance=terms.advance
             )
-            for target in self.targets:
-                yield from verify(target, verification)
-            yield from verify_nodes(self.targets, verification)
+            verified = verify_all(self.targets, verify_terms)
+            yield from verified
+            coverage = verified.coverage
         self._bundled.counts = coverage.counts
 
     def _newest_ms(self) -> int:

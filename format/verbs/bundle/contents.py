@@ -45,12 +45,11 @@ from format.io.source import FileSource, os_reason
 from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange, HeaderChunk
+from format.log.batch_table import HeaderTable
 from format.log.control_records import control_batch_content
-from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, location_of_file, parse_partition_dir
 from format.node.target import Target
@@ -393,9 +392,8 @@ class _Outlined(msgspec.Struct):
     latest_timestamp: int = -1
     ends: dict[int, int] = msgspec.field(default_factory=dict)
 
-    def see(self, chunk: BatchChunk, is_first: bool) -> None:
-        """Look for such batches in the next chunk."""
-        table = chunk.table
+    def see(self, table: HeaderTable, is_first: bool) -> None:
+        """Look for such batches among the next ones."""
         if is_first and table.is_wrapper[0]:
             self.first = int(table.position[0])
             self.ends[self.first] = int(table.end_position[0])
@@ -449,12 +447,13 @@ class HeaderWriter:
         """
         outlined = _Outlined(_indexed_timestamp(log.path))
         is_first = True
-        for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
-            if len(chunk.table):
+        for chunk in header_chunks(source, limits=self._limits):
+            headers = chunk.headers
+            if len(headers):
                 self._add_chunk(log, source, chunk)
-                outlined.see(chunk, is_first)
-                for row in np.flatnonzero(np.isin(chunk.table.position, list(wrong_crcs))).tolist():
-                    position, end = int(chunk.table.position[row]), int(chunk.table.end_position[row])
+                outlined.see(headers, is_first)
+                for row in np.flatnonzero(np.isin(headers.position, list(wrong_crcs))).tolist():
+                    position, end = int(headers.position[row]), int(headers.end_position[row])
                     if self._records_in(log, source, position, end, checks_crc=False) is not None:
                         self._write_outline(log, position, [], [])
                 is_first = False
@@ -463,14 +462,14 @@ class HeaderWriter:
         for position in outlined.positions:
             self._add_outline(log, source, position, outlined.ends[position])
 
-    def _add_chunk(self, log: LogPlace, source: FileSource, chunk: BatchChunk) -> None:
-        table = chunk.table
+    def _add_chunk(self, log: LogPlace, source: FileSource, chunk: HeaderChunk) -> None:
+        table = chunk.headers
         content = {
             row: whole
             for row in np.flatnonzero(table.is_control).tolist()
             if (whole := control_batch_content(chunk, row, source, self._limits)) is not None
         }
-        headers, inner = _headers_of(chunk, source), self._inner_offsets(chunk, source)
+        headers, inner = _headers_of(chunk, source), self._inner_offsets(table, source)
         rows = _Rows(log, table.position.copy(), table.magic.copy(), headers, inner, content)
         self._waiting.append(rows)
         self._waiting_rows += len(rows.position)
@@ -478,18 +477,15 @@ class HeaderWriter:
         if self._waiting_rows >= _ROW_GROUP:
             self._flush()
 
-    def _inner_offsets(self, chunk: BatchChunk, source: FileSource) -> NDArray[np.int64] | None:
-        """First offset and number of the records in the chunk's compressed v0/v1 messages, -1 for all others."""
-        table = chunk.table
+    def _inner_offsets(self, table: HeaderTable, source: FileSource) -> NDArray[np.int64] | None:
+        """First offset and number of the records in compressed v0/v1 messages, -1 for all other batches."""
         if not table.is_wrapper.any():
             return None
         found = np.full((len(table), 2), -1, np.int64)
         place = BatchRange(int(table.position[0]), int(table.end_position[-1]))
         for whole in batch_chunks(source, place, limits=self._limits):
-            stated = whole.table.base_offset.copy()
-            open_wrappers(whole, limits=self._limits)
-            opened = whole.table.is_wrapper & (whole.table.record_count > 0) & (whole.table.last_offset == stated)
-            rows = np.flatnonzero(opened)
+            is_opened = whole.table.is_wrapper & (whole.table.record_count > 0)
+            rows = np.flatnonzero(is_opened & (whole.table.last_offset == whole.headers.last_offset))
             places = np.searchsorted(table.position, whole.table.position[rows])
             found[places] = np.column_stack((whole.table.base_offset[rows], whole.table.record_count[rows]))
         return found
@@ -513,7 +509,6 @@ class HeaderWriter:
             for chunk in batch_chunks(source, place, check_crc=checks_crc, limits=self._limits):
                 if chunk.damage is not None or (checks_crc and not chunk.table.crc_valid.all()):
                     return None
-                open_wrappers(chunk, limits=self._limits)
                 for records in record_tables(chunk, limits=self._limits, location=location):
                     if records.problems:
                         return None
@@ -603,9 +598,9 @@ def _indexed_timestamp(log: Path) -> int | None:
     return None if entry is None else entry.timestamp
 
 
-def _headers_of(chunk: BatchChunk, source: FileSource) -> NDArray[np.uint8]:
+def _headers_of(chunk: HeaderChunk, source: FileSource) -> NDArray[np.uint8]:
     """The header bytes of a chunk, a row for each batch; shorter headers are filled up with zeros."""
-    table = chunk.table
+    table = chunk.headers
     found = np.zeros((len(table), MOST_HEADER_BYTES), np.uint8)
     window = b"" if chunk.window is None else chunk.window
     content = np.frombuffer(window, np.uint8)

@@ -8,14 +8,12 @@ from typing import Any
 from format.findings import Finding
 from format.io.bundles.bundle import Bundle
 from format.node.target import Target
-from format.verbs.verify.terms import Coverage, Verification
-from format.verbs.verify.verify import verify
-from format.verbs.verify.walk import Level
+from format.verbs.verify.verify import Level, VerifyTerms, Watch, verify
 
 _COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes")
 
 
-def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: Verification) -> Iterator[Finding]:
+def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: VerifyTerms) -> Iterator[Finding]:
     """The findings at or below some targets in a bundle."""
     seen: list[Finding] = []
     for found in findings_then(bundle, targets):
@@ -32,19 +30,14 @@ def findings_then(bundle: Bundle, targets: Sequence[Target]) -> Iterator[Finding
             yield found
 
 
-def findings_now(targets: Sequence[Target], then: Sequence[Finding], terms: Verification) -> Iterator[Finding]:
+def findings_now(
+    targets: Sequence[Target], then: Sequence[Finding], terms: VerifyTerms, watch: Watch | None = None
+) -> Iterator[Finding]:
     """New findings from the batch headers: none, unless this program finds more than the one that made the bundle."""
     seen = {_key(found) for found in then}
-    again = Verification(
-        Level.HEADERS,
-        terms.limits,
-        Coverage(),
-        advance=terms.advance,
-        watch=terms.watch,
-        compacted_topics=terms.compacted_topics,
-    )
+    again = VerifyTerms(Level.HEADERS, terms.limits, advance=terms.advance, compacted_topics=terms.compacted_topics)
     for target in targets:
-        for found in verify(target, again):
+        for found in verify(target, again, watch=watch):
             if _key(found) not in seen:
                 yield found
 

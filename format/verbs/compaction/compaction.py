@@ -17,7 +17,8 @@ from format.io.source import FileSource, HeadersOnly
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchChunk
-from format.log.walker import batch_chunks
+from format.log.read_records import known_batches
+from format.log.walker import header_chunks
 from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
@@ -177,10 +178,9 @@ def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: 
         if segment.next_base_offset <= start or not _has_only_headers(segment.log):
             continue
         with FileSource(segment.log.path) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if source.headers_only is not None and (
-                    found := _in_chunk(segment.log, source.headers_only, chunk, start, end)
-                ):
+            for headers in header_chunks(source, limits=limits):
+                chunk, bundled = known_batches(headers, source), source.headers_only
+                if bundled is not None and (found := _in_chunk(segment.log, bundled, chunk, start, end)):
                     return found
     return None
 
@@ -509,9 +509,9 @@ def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
         return None
     try:
         with FileSource(segment.log) as source:
-            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if len(chunk.table):
-                    return int(chunk.table.max_timestamp[0])
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    return int(chunk.headers.max_timestamp[0])
     except KafkaLogError:
         return None  # reading the records reports it
     return None

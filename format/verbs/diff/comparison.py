@@ -19,8 +19,7 @@ from format.limits import Limits
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
-from format.log.record_differences import differing_records
-from format.log.record_table import RecordTable
+from format.log.record_table import RecordTable, differing_records
 from format.offset_ranges import (
     Int64s,
     Range,

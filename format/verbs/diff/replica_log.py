@@ -22,8 +22,7 @@ from format.io.session import is_on_disk
 from format.io.source import FileSource, check_unchanged
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of

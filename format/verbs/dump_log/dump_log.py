@@ -69,7 +69,7 @@ class DumpLogScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[Piece | OffsetGaps]:
         """The pieces of a range, then its gaps."""
         log = self.make(opened.source)
-        yield from log.lines(opened.chunks)
+        yield from log.lines(opened.batches)
         yield log.gaps
 
     def fold(self, log: LogUnit, parts: LogParts[Piece | OffsetGaps]) -> Iterator[Piece | OffsetGaps]:

@@ -20,10 +20,9 @@ from format.io.source import Source
 from format.kernel.headers import hop
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import Limits
-from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_header import has_right_crc
-from format.log.batch_table import BatchTable
+from format.log.batch_header import checked_crcs, has_right_crc
+from format.log.batch_table import HeaderTable
 from format.log.kafka_batch import BatchFacts, decode_facts, header_bytes, int64, magic_of
 from format.log.walker import BODY_CHUNK_BYTES
 from format.verbs.dump_log.java_text import increment_sequence
@@ -102,14 +101,14 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
         wanted = BODY_CHUNK_BYTES
         status[2] = -1  # accept every header
         count = hop(buffer, 0, len(buffer), position, memoryview(scratch), 0, memoryview(status))
-        table = BatchTable(scratch[:count].copy())
-        whole = int(np.searchsorted(table.end_position, position + len(buffer), "right"))
+        headers = HeaderTable(scratch[:count].copy())
+        whole = int(np.searchsorted(headers.end_position, position + len(buffer), "right"))
         if whole:
-            table = table.rows(slice(0, whole))
+            headers = headers.rows(slice(0, whole))
             if check_crc:
-                compute_crc_valid(table, buffer, position)
-            yield BatchChunk(table, buffer, position)
-            position = int(table.end_position[-1])
+                headers = headers.with_crcs(checked_crcs(headers, buffer, position))
+            yield BatchChunk(headers=headers, buffer_position=position, table=headers.unopened(), buffer=buffer)
+            position = int(headers.end_position[-1])
             continue
         length = int.from_bytes(buffer[_LENGTH], "big", signed=True)
         if length < layout.MIN_MESSAGE_LENGTH:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace as replace_fields
 from itertools import islice
 
 import numpy as np
@@ -31,7 +32,6 @@ from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.kafka_batch import BatchFacts
-from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.scan.protocol import LogUnit
@@ -338,8 +338,6 @@ class LogLines:
         for chunk in chunks:
             shown = self._within_max_bytes(chunk)
             yield from self.chunk_lines(shown)
-            if not shown.table.crc_valid.all():
-                open_wrappers(shown, limits=self._limits)
             yield from crc_findings(shown, self._log)
             if shown.damage is None:
                 if len(shown.table) < len(chunk.table):
@@ -358,11 +356,11 @@ class LogLines:
         most = self._options.max_bytes
         if most == INT32_MAX:
             return chunk
-        fits = chunk.table.end_position <= most
+        fits = chunk.headers.end_position <= most
         if fits.all() and (chunk.damage is None or chunk.damage.position + chunk.damage.length <= most):
             return chunk
-        table = chunk.table.rows(fits)
-        return BatchChunk(table, chunk.buffer, chunk.buffer_position, after_offset=chunk.after_offset)
+        headers, table = chunk.headers.rows(fits), chunk.table.rows(fits)
+        return replace_fields(chunk, headers=headers, table=table, damage=None, repeated=None, next_offset=None)
 
     def emulated_lines(self) -> Iterator[Piece]:
         """The emulated release's output for the whole file, without findings. Raises KafkaStops where it ends."""
@@ -382,6 +380,7 @@ class LogLines:
 
     def chunk_lines(self, chunk: BatchChunk) -> Iterator[Piece]:
         """The lines of a chunk's batches, and findings about records that cannot be read."""
+        chunk = replace_fields(chunk, table=chunk.headers.unopened())  # Kafka prints the headers of compressed messages
         row = 0
         printed = 0  # records of that row already printed: a batch may span several tables
         every = np.ones(len(chunk.table), np.bool_)

@@ -25,11 +25,10 @@ from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, T
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, HeaderTable
 from format.log.kafka_batch import BatchFacts
-from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.node.partition import location_of_file
 from format.verbs.dump_log.java_text import decrement_sequence, java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import batch_at, kafka_walk, read_records
@@ -56,18 +55,13 @@ def header_tables(
     """
     try:
         with FileSource(path) as source:
-            for with_bodies in (False, True):
-                tables: list[BatchTable] = []
-                damaged_from = None
-                for chunk in batch_chunks(source, with_bodies=with_bodies, check_crc=with_bodies, limits=limits):
-                    if with_bodies:
-                        open_wrappers(chunk, limits=limits)
-                    tables.append(chunk.table)
-                    if chunk.damage is not None and damaged_from is None:
-                        damaged_from = chunk.damage.position
-                if not any(table.is_wrapper.any() for table in tables):
-                    break
-            return tables, damaged_from, None
+            headers = list(header_chunks(source, limits=limits))
+            if any(chunk.headers.is_wrapper.any() for chunk in headers):
+                batches = [(chunk.table, chunk.damage) for chunk in batch_chunks(source, limits=limits)]
+            else:
+                batches = [(chunk.headers.unopened(), chunk.damage) for chunk in headers]
+            damaged_from = next((damage.position for _, damage in batches if damage is not None), None)
+            return [table for table, _ in batches], damaged_from, None
     except InputError as error:
         return [], None, error
 
@@ -307,10 +301,10 @@ class _Batches:
     def largest_timestamp(self, facts: BatchFacts) -> int:
         """The largest timestamp of a batch's records, -1 for none; raises KafkaStops if they cannot be read."""
         raw = memoryview(self._log.read_at(facts.position, facts.size_bytes))
-        table = BatchTable(np.array([facts[:-1]], np.int64))
+        headers = HeaderTable(np.array([facts[:-1]], np.int64))
         if facts.magic in (0, 1, 2):
             every = np.ones(1, np.bool_)
-            chunk = BatchChunk(table, raw, facts.position)
+            chunk = BatchChunk(headers=headers, buffer_position=facts.position, table=headers.unopened(), buffer=raw)
             records = list(record_tables(chunk, which=every, limits=self._limits, location=Location(self._log.path)))
             if not any(each.problems for each in records):
                 return max((int(each.timestamp.max()) for each in records if len(each)), default=-1)

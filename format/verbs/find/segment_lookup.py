@@ -23,11 +23,11 @@ from format.io.source import FileSource, HeadersOnly
 from format.layout import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RECORD_COLUMN, RecordTable
-from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
+from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
 from format.node.partition import Partition, Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
@@ -137,21 +137,19 @@ class HeaderScan:
         is_done = False
         while not is_done:
             is_done = True
-            for chunk in batch_chunks(
-                self._log, BatchRange(position), with_bodies=False, limits=self._limits, chunk_bytes=read_bytes
-            ):
+            for chunk in header_chunks(self._log, BatchRange(position), limits=self._limits, chunk_bytes=read_bytes):
                 if chunk.damage is None:
-                    position = int(chunk.table.end_position[-1])
+                    position = int(chunk.headers.end_position[-1])
                 else:
                     self.is_damaged = True
                     self.findings.append(tail_finding(self._log, chunk, self._unit))
                     if chunk.damage.readable is not None:
                         self.repairable.append((chunk.damage.readable, self.findings[-1]))
                     position = chunk.damage.position + chunk.damage.length
-                if len(chunk.table):
-                    yield chunk.table
+                if len(chunk.headers):
+                    yield chunk.headers.unopened()
                 reads += 1
-                batch_count += len(chunk.table)
+                batch_count += len(chunk.headers)
                 is_dense = position - self.start < _LARGE_BATCH_BYTES * batch_count
                 if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
@@ -223,9 +221,8 @@ def outlined_table(
 
     Raises NotInBundle for unknown offsets, or, ``by_time``, times.
     """
-    chunk = next(batch_chunks(log, batch_range, with_bodies=False, limits=limits))
-    table = chunk.table.rows(slice(0, 1))
-    table.crc_valid[:] = 1
+    headers = next(header_chunks(log, batch_range, limits=limits)).headers.rows(slice(0, 1))
+    table = headers.with_crcs(np.ones(1, np.int8)).unopened()
     found = bundled.outline(batch_range.start) or _from_header(table, bundled, by_time)
     if found is None:
         first, last = int(table.base_offset[0]), table.last_offset_of(0)

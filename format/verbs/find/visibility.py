@@ -16,10 +16,9 @@ from format.io.session import is_there
 from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.control_records import read_control_records
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.log_dir import Checkpoints, directory_around, read_checkpoints
 from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
@@ -134,9 +133,7 @@ def read_stability(
                 needed = bytes_read + source.size_bytes - position
                 if most_bytes is not None and needed > most_bytes:
                     raise TooMuchToRead(needed)
-                for chunk in batch_chunks(
-                    source, BatchRange(position), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
-                ):
+                for chunk in header_chunks(source, BatchRange(position), limits=limits, chunk_bytes=_WINDOW_BYTES):
                     log_end_offset = max(log_end_offset, _feed(state, chunk, source, start, end, limits))
                 bytes_read += source.bytes_read
         except KafkaLogError:
@@ -161,10 +158,10 @@ def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tupl
 
 
 def _feed(
-    state: TransactionState, chunk: BatchChunk, source: FileSource, start: int, end: int | None, limits: Limits
+    state: TransactionState, chunk: HeaderChunk, source: FileSource, start: int, end: int | None, limits: Limits
 ) -> int:
     """Feed the batches from ``start`` to before ``end``; returns the offset after the chunk's last batch."""
-    table = chunk.table
+    table = chunk.headers.unopened()
     if not len(table):
         return 0
     wanted = table.base_offset >= start
@@ -251,10 +248,8 @@ def _end_markers(
         start = (match.location.position or 0) if segment.base_offset == first_segment else 0
         try:
             with FileSource(segment.log) as source:
-                for chunk in batch_chunks(
-                    source, BatchRange(start), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
-                ):
-                    table = chunk.table
+                for chunk in header_chunks(source, BatchRange(start), limits=limits, chunk_bytes=_WINDOW_BYTES):
+                    table = chunk.headers
                     if (table.is_control & (table.producer_id == batch.producer_id)).any():
                         for row, control in sorted(read_control_records(chunk, source, limits).items()):
                             if control.is_end_transaction and table.producer_id[row] == batch.producer_id:

@@ -29,9 +29,8 @@ from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
 from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
-from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.drivers import scan_logs, with_last_finding
+from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, ResultT, Scan
 from format.scan.read_log import LogChunk, selected_chunks

@@ -17,9 +17,7 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind, TopicPartition
 from format.node.target import Target
-from format.scan.cost import size_of
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.drivers import scan_logs, size_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks

@@ -17,14 +17,15 @@ from format.io.source import FileSource
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.node.log_dir import Checkpoints, Kind, TopicPartition
 from format.node.offsets import offsets_of
 from format.node.partition import Partition, Segment, proven_topic_of_file
 from format.node.target import Target
 from format.scan.protocol import LogUnit
+from format.scan.read_log import batches_of
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.groups import COORDINATOR_TOPICS
@@ -69,13 +70,13 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
 
 
 def _headers(segment: Segment, wanted: Selection, limits: Limits) -> Iterator[BatchTable]:
-    """The headers of a segment from where its index has the selection. Raises KafkaLogError."""
+    """The batches of a segment from where its index has the selection, by their headers. Raises KafkaLogError."""
     if segment.log is None:
         return
     with FileSource(segment.log) as source:
         start = start_position(segment, source, wanted)
-        for chunk in batch_chunks(source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits):
-            yield chunk.table
+        for chunk in header_chunks(source, BatchRange(start), limits=limits):
+            yield batches_of(chunk, source, limits).table
 
 
 def _is_before(segment: Segment, at_ms: int) -> bool:

@@ -28,8 +28,7 @@ from format.node.log_dir import Kind
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.scan.drivers import scan_logs
-from format.scan.folding import take_results, with_last_finding
+from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.state.log_headers import LogTotals
@@ -137,7 +136,7 @@ class SavingsScan(msgspec.Struct, frozen=True):
         """The sums of each chunk by codec."""
         targets = (self.target,)
         warm_up(targets, self.limits)
-        for chunk in opened.chunks:
+        for chunk in opened.batches:
             is_sound = chunk.table.crc_valid == 1
             by_codec: dict[int, Sums] = {}
             for codec in np.unique(chunk.table.codec[is_sound]).tolist():

@@ -10,15 +10,16 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
+import numpy as np
 
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io.session import is_read_plainly
 from format.kernel.headers import sum_logs
 from format.kernel.tables import HEADER_SUMS
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_ranges import BatchRange
-from format.log.legacy_messages import wrapper_table
+from format.log.batch_chunk import BatchRange, HeaderChunk
+from format.log.batch_table import BatchTable
+from format.log.read_records import wrapper_table
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.node.partition import LiveFiles, Partition
 from format.scan.progress import Advance, no_progress
@@ -40,7 +41,7 @@ class _HeaderChunks(msgspec.Struct, frozen=True):
     def needs(self) -> Needs:
         return Needs(Depth.HEADERS, limits=self.limits)
 
-    def parts(self, opened: OpenedRange) -> Iterator[tuple[OpenedRange, BatchChunk]]:
+    def parts(self, opened: OpenedRange) -> Iterator[tuple[OpenedRange, HeaderChunk]]:
         return ((opened, chunk) for chunk in opened.chunks)
 
 
@@ -66,10 +67,13 @@ def read_log_totals(
             continue
         opened, chunk = part
         opens_unread = False
-        if is_first and len(chunk.table):
+        table = chunk.headers.unopened()
+        if is_first and len(table):
             is_first = False
-            opens_unread = not _open_first_wrapper(opened, chunk, limits, found)
-        impossible = totals.add(chunk.table, location.base_offset)
+            if table.is_wrapper[0]:
+                known = _with_first_opened(opened, table, limits, found)
+                table, opens_unread = (table, True) if known is None else (known, False)
+        impossible = totals.add(table, location.base_offset)
         if impossible is not None:
             more = f", and {impossible.more} more near it" if impossible.more else ""
             found.append(
@@ -96,33 +100,28 @@ def read_log_totals(
     return totals
 
 
-def _open_first_wrapper(opened: OpenedRange, chunk: BatchChunk, limits: Limits, found: list[Finding]) -> bool:
-    """Put the first inner message's offset and timestamp into the first row, where that is a compressed v0/v1 message.
+def _with_first_opened(
+    opened: OpenedRange, table: BatchTable, limits: Limits, found: list[Finding]
+) -> BatchTable | None:
+    """The table with its first row opened, a compressed v0/v1 message; None if that cannot be read.
 
-    Returns whether the first row now has its first offset; findings are added to ``found``.
+    Findings are added to ``found``.
     """
-    source, table = opened.source, chunk.table
-    if not table.is_wrapper[0]:
-        return True
+    source, location = opened.source, opened.log.location
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
-        return False
+        return None
     if source.headers_only is not None:
-        outline = source.headers_only.outline(start)
-        if outline is None or not outline[0]:
-            return False
-        first, last, timestamp = outline[0][0], outline[0][-1], outline[1][0]
+        offsets, timestamps = source.headers_only.outline(start) or ([], [])
     else:
         whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
-        inner = wrapper_table(whole, [0], limits, opened.log.location)
-        found += [finding_of(problem.error, opened.log.location) for problem in inner.problems]
-        if not len(inner):
-            return False
-        first, last, timestamp = int(inner.offset[0]), int(inner.offset[-1]), int(inner.timestamp[0])
-    table.base_offset[0] = first
-    table.last_offset_delta[0] = last - first
-    table.base_timestamp[0] = timestamp
-    return True
+        inner = wrapper_table(whole, [0], limits, location)
+        found += [finding_of(problem.error, location) for problem in inner.problems]
+        offsets, timestamps = inner.offset.tolist(), inner.timestamp.tolist()
+    if not offsets:
+        return None
+    firsts, lasts, counts, times = np.array([[offsets[0]], [offsets[-1]], [len(offsets)], [timestamps[0]]], np.int64)
+    return table.with_contents(np.array([0]), firsts, lasts, counts, times)
 
 
 class SoundLogs:

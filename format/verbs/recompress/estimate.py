@@ -24,13 +24,12 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import message_table, open_wrappers
+from format.log.read_records import message_table
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.rewriter import Decision, batch_bytes
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rows.record_rows import Row
-from format.scan.drivers import scan_logs
-from format.scan.folding import take_results, with_last_finding
+from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
@@ -203,7 +202,7 @@ class EstimateScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[Sums]:
         """The measurements of each chunk."""
         warm_up(self.targets, self.limits)
-        for chunk in opened.chunks:
+        for chunk in opened.batches:
             sums = Sums.of(self.targets)
             measure(chunk, np.flatnonzero(chunk.table.crc_valid == 1), sums, self.limits)
             yield sums
@@ -315,8 +314,7 @@ class ExplainScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
         """The rows of each chunk, after findings in it and before the damage behind it."""
         location = opened.log.location
-        for chunk in opened.chunks:
-            open_wrappers(chunk, limits=self.limits)
+        for chunk in opened.batches:
             yield from crc_findings(chunk, opened.log)
             works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
             yield [row for work in works for row in _rows(work, chunk.table, location)]

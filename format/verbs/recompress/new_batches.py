@@ -18,10 +18,17 @@ from format.limits import MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable, batch_location
-from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_records, encode_wrapper
-from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
-from format.log.legacy_messages import message_table, wrapper_table
-from format.log.read_records import record_tables
+from format.log.encode_batches import (
+    HEADER_BYTES,
+    BatchHeader,
+    batch_spans,
+    encode_batch,
+    encode_message,
+    encode_records,
+    encode_wrapper,
+    seal_batches,
+)
+from format.log.read_records import message_table, record_tables, wrapper_table
 from format.log.record_table import RecordTable
 from format.rewriting.rewriter import Decision, Failure, NewBatches, batch_bytes, copied, new_batches
 

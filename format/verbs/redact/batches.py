@@ -21,10 +21,9 @@ from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_table import BatchTable, batch_location
+from format.log.batch_table import BATCH_COLUMN, BatchTable, batch_location
 from format.log.control_records import decode_control_record
-from format.log.encode_batches import reseal
-from format.log.header_edits import batch_spans
+from format.log.encode_batches import batch_spans, reseal
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable, located
 from format.rewriting.read_back import Became, ReadBackMismatch, output_chunks
@@ -142,13 +141,12 @@ def redact_chunk(
     work.finish()
     rows = np.flatnonzero(which)
     rows = rows[[row not in work.problems for row in rows.tolist()]] if work.problems else rows
-    made = RedactedChunk(chunk.table.rows(rows), rows, [], [], [work.problems[row] for row in sorted(work.problems)])
-    for row in rows.tolist():
-        batch, payload = work.made(row, redaction, is_kept=bool(is_control[row]))
-        made.batches.append(batch)
-        made.payloads.append(payload)
-    made.table.size_bytes[:] = [len(each) for each in made.batches]
-    return made
+    made = [work.made(row, redaction, is_kept=bool(is_control[row])) for row in rows.tolist()]
+    columns = chunk.table.columns[rows]
+    columns[:, BATCH_COLUMN["size_bytes"]] = [len(batch) for batch, _ in made]
+    batches = BatchTable(columns, chunk.table.crc_valid[rows])
+    problems = [work.problems[row] for row in sorted(work.problems)]
+    return RedactedChunk(batches, rows, [batch for batch, _ in made], [payload for _, payload in made], problems)
 
 
 class _Work:

@@ -71,9 +71,7 @@ from format.verbs.txns.txns import (
     open_transactions,
     sentences,
 )
-from format.verbs.verify.compacted_topics import compacted_topics_at
-from format.verbs.verify.terms import Coverage, Verification
-from format.verbs.verify.verify import verify, verify_nodes
+from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
 from format.wording import counted
 
 _MOST_CHANGES = 1_000
@@ -333,20 +331,19 @@ class ReportRun:
         if self.terms.bundles:
             yield from self._bundled_findings(compacted_topics)
             return
-        verification = Verification(
+        terms = VerifyTerms(
             limits=self.terms.limits,
-            coverage=self.coverage,
+            compacted_topics=compacted_topics,
             jobs=self.terms.jobs,
             advance=self.terms.advance,
-            watch=self._survey.see,
-            kept_start=self._survey.kept_start,
-            compacted_topics=compacted_topics,
         )
         for target in self.targets:
             self._survey.begin(partial(_partition_at, [target], self.terms))
-            yield from map(self._taken, verify(target, verification))
+            verified = verify(target, terms, watch=self._survey.see, kept_start=self._survey.kept_start)
+            yield from map(self._taken, verified)
+            self.coverage.add(verified.coverage)
         self._survey.finish()
-        yield from map(self._taken, verify_nodes(self.targets, verification))
+        yield from map(self._taken, verify_nodes(self.targets, terms))
 
     def _compacted_topics(self) -> frozenset[str]:
         """The compacted topics for verify; where the metadata log is read for them, that is the report's context."""
@@ -371,15 +368,10 @@ class ReportRun:
         terms = self.terms
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
-            verification = Verification(
-                limits=terms.limits,
-                advance=terms.advance,
-                watch=self._survey.see,
-                compacted_topics=compacted_topics,
-            )
+            verify_terms = VerifyTerms(limits=terms.limits, compacted_topics=compacted_topics, advance=terms.advance)
             self._survey.begin(partial(_partition_at, own, terms))
             then = list(map(self._taken, findings_then(bundle, own)))
-            yield from map(self._taken, findings_now(own, then, verification))
+            yield from map(self._taken, findings_now(own, then, verify_terms, self._survey.see))
             self._survey.finish()
             yield from then
             for name, count in verified_counts(bundle):

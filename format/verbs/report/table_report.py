@@ -58,7 +58,7 @@ from format.verbs.report.filling import (
 from format.verbs.report.histograms import BytesByOffset
 from format.verbs.report.survey import LARGEST, MOST_DAMAGED, Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.verify.terms import Coverage
+from format.verbs.verify.verify import Coverage
 from format.wording import counted
 
 if TYPE_CHECKING:

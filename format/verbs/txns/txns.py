@@ -25,8 +25,8 @@ from format.location import Location
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition
 from format.node.target import Target
-from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
-from format.scan.following.followed_partition import FollowedPartition
+from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
+from format.scan.followed_partition import FollowedPartition
 from format.scan.progress import Advance, no_progress
 from format.state.log_headers import Headers, HeaderScan
 from format.state.producers import Transaction

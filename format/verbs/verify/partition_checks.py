@@ -1,19 +1,28 @@
-"""verify of one partition: its segments in order, and what must agree between its files."""
+"""verify of a partition: the fold over each log, and what must agree between the files; at rest, or while it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format import layout
 from format.checks.batches import OffsetChain
-from format.checks.directories import check_lost_log, check_partition_checkpoints, check_partition_files
+from format.checks.directories import (
+    KraftSnapshotCheck,
+    check_lost_log,
+    check_partition_checkpoints,
+    check_partition_files,
+)
 from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
 from format.checks.producers import check_open_transactions, check_producer_events
+from format.checks.records import Misplaced
 from format.checks.side_files import (
     LeaderEpochCheck,
     LogAround,
@@ -23,65 +32,319 @@ from format.checks.side_files import (
     check_producer_snapshot,
     check_transaction_index,
 )
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, WorkerDied
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
 from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
-from format.findings import Cause, Finding, Judgement, finding, finding_of
+from format.findings import MOST_ALIKE, Cause, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
+from format.location import Location
 from format.log.batch_chunk import Damage
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
-from format.node.partition import Partition, Segment
+from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
+from format.rewriting.index_builder import IndexedOffsets
+from format.rewriting.intact_batches import proof_of_false_end
+from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
-from format.verbs.verify.log_checks import (
-    SegmentOutcome,
-    SoundBatches,
-    group_replay,
-    verify_kraft_snapshot,
-    verify_log_file,
-)
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.walk import Level
+from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
+
+if TYPE_CHECKING:
+    from format.internal_topics.group_replay import GroupReplay
+    from format.node.target import Target
+    from format.scan.follow import CaughtUp, FollowTerms, Grown
+    from format.scan.followed_partition import FollowedPartition
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
 
 
-def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
-    """Findings for one partition directory."""
-    if terms.level is Level.FULL:
-        yield from check_partition_files(partition, terms.limits)
-    else:
-        yield from unread_findings(partition)
-    offsets = offsets_of(partition, checkpoints)
-    yield from remote_head_findings(offsets, partition.location())
-    losses = LossAccount(offsets)
-    for found in _PartitionRun(partition, checkpoints, terms).findings():
-        yield after_stop(losses.counted(found), offsets)
-    if terms.level is Level.FULL:
-        snapshots = [each for each in partition.kraft_snapshots if each.leftover is None]
-        newest = max((each.end_offset for each in snapshots), default=None)
-        for snapshot in snapshots:
-            yield from verify_kraft_snapshot(snapshot.path, terms, is_newest=snapshot.end_offset == newest)
+class Coverage(msgspec.Struct):
+    """Counts of what was checked. ``misplaced`` is by the name of the partition."""
+
+    partitions: int = 0
+    segments: int = 0
+    side_files: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    remote_heads: int = 0  # heads of logs in remote storage, which are not checked
+    misplaced: dict[str, Misplaced] = msgspec.field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers by name."""
+        names = ("partitions", "segments", "side_files", "batches", "records", "bytes")
+        return {name: getattr(self, name) for name in names}
+
+    def add_misplaced(self, name: str, found: Misplaced) -> None:
+        """Add records of a partition that belong in other ones."""
+        known = self.misplaced.get(name)
+        self.misplaced[name] = found if known is None else known + found
+
+    def add(self, other: Coverage) -> None:
+        """Add the counts of another run."""
+        self.partitions += other.partitions
+        self.segments += other.segments
+        self.side_files += other.side_files
+        self.batches += other.batches
+        self.records += other.records
+        self.bytes += other.bytes
+        for name, found in other.misplaced.items():
+            self.add_misplaced(name, found)
+        self.remote_heads += other.remote_heads
 
 
-class _PartitionRun:
-    """The checks of one partition, and their state from segment to segment."""
+class Report:
+    """What verifying a unit found so far, and what it checked.
 
-    def __init__(self, partition: Partition, checkpoints: Checkpoints, terms: Verification) -> None:
+    At most MOST_ALIKE findings with the same code and file are reported one by one. The others are counted in one last
+    finding of that code.
+    """
+
+    def __init__(self, coverage: Coverage) -> None:
+        self.coverage = coverage
+        self._found: list[Finding] = []
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._last_ones: dict[tuple[str, str], Finding] = {}
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Add findings."""
+        for each in found:
+            key = (each.code, each.location.path)
+            self._seen[key] += 1
+            if self._seen[key] <= MOST_ALIKE:
+                self._found.append(each)
+            else:
+                self._last_ones[key] = each
+
+    def taken(self) -> list[Finding]:
+        """The findings since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def ended(self) -> list[Finding]:
+        """The findings since the last call, and those that count what was not reported one by one."""
+        found = self.taken()
+        for key, last in self._last_ones.items():
+            message = f"{self._seen[key] - MOST_ALIKE} more like it in this file, the last: {last.message}"
+            found.append(
+                Finding(
+                    code=last.code,
+                    severity=last.severity,
+                    location=last.location,
+                    message=message,
+                    certainty=last.certainty,
+                    next_step=last.next_step,
+                    lost_offsets=last.lost_offsets,
+                    caused_by=last.caused_by,
+                )
+            )
+        self._seen.clear()
+        self._last_ones.clear()
+        return found
+
+
+class LogFold:
+    """The checks of one log that need more than one chunk, and what they found about it as a whole.
+
+    ``add`` takes the findings. ``across`` is called with the batches of each chunk whose CRC is right, and their
+    control records by row, for what is checked across files. ``replay`` is that of the group records of the logs before
+    it. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before it
+    (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the end of the log.
+    """
+
+    def __init__(
+        self,
+        log: LogUnit,
+        chain: OffsetChain,
+        walk: LogWalk,
+        coverage: Coverage,
+        add: Callable[[Iterable[Finding]], None],
+        *,
+        across: Callable[[BatchTable, dict[int, ControlRecord]], None] | None = None,
+        replay: GroupReplay | None = None,
+    ) -> None:
+        self.log = log
+        self._chain = chain
+        self._walk = walk
+        self._coverage = coverage
+        self._add = add
+        self._across = across
+        self._replay = replay
+        self.damaged_from: int | None = None
+        self.damaged_after_offset: int | None = None
+        self.is_readable = True  # False where reading ended before the log did
+        self.torn_end: Cause | None = None
+        self.cause: Cause | None = None
+
+    def folded(self, parts: LogParts[WalkedChunk]) -> Iterator[None]:
+        """Check all parts; yields after each, so that its findings can be passed on. Raises WorkerDied."""
+        try:
+            for walked in parts:
+                self._chunk(walked)
+                yield
+            self._false_end()
+            self._add(self._chain.end_segment(self.log.location))
+        except WorkerDied:
+            raise
+        except KafkaLogError as error:
+            unread = Damage(error.code, 0, 0, error.message)
+            self.is_readable = False
+            self._note(unread)
+            self._chain.note_damage(unread)
+            if self._replay is not None:
+                self._replay.stop()
+            self._add([finding_of(error, self.log.location)])
+        finally:
+            if parts.state is not None:
+                self._coverage.segments += 1
+                self._coverage.bytes += parts.state.size_bytes
+
+    def _chunk(self, walked: WalkedChunk) -> None:
+        """Check the next chunk."""
+        log, chain, coverage, damage = self.log, self._chain, self._coverage, walked.damage
+        coverage.batches += len(walked.table)
+        for each in walked.header_findings:
+            if self.cause is None and each.code == "batch-crc-mismatch":
+                self.cause = Cause.of(each)
+            self._add([each])
+        if not walked.table.crc_valid.all():
+            self._note(_first_bad_crc(walked.table))
+        record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
+        self._add(chain.feed(walked.table, log.location, keyless_offset=walked.keyless_offset))
+        self._add(record_findings)
+        if self._replay is not None and walked.group_changes is not None:
+            self._add(self._replay.feed(walked.group_changes, log.location))
+            if damage is not None:
+                self._replay.stop()
+        coverage.records += walked.record_count
+        if walked.misplaced is not None:
+            coverage.add_misplaced(f"{log.location.topic}-{log.location.partition}", walked.misplaced)
+        if self._across is not None:
+            self._across(sound_batches(walked.table), walked.markers)
+        if damage is None:
+            return
+        self._add(chain.end_segment(log.location))
+        chain.note_damage(damage)
+        self._note(damage)
+        tail = walked.tail_finding
+        if tail is None:
+            return
+        if not tail.is_incomplete:  # what is still being written is no damage
+            self.cause = self.cause or Cause.of(tail)
+            self.torn_end = Cause.of(tail) if damage.reaches_end else self.torn_end
+        self._add([tail])
+
+    def _note(self, damage: Damage) -> None:
+        """Remember the place of the first damage."""
+        if self.damaged_from is None:
+            self.damaged_from = damage.position
+            self.damaged_after_offset = -1 if damage.after_offset is None else damage.after_offset
+
+    def _false_end(self) -> None:
+        """Report a last batch whose base offset is too high, if that is proven; it contradicts no other batch."""
+        chain, location = self._chain, self.log.location
+        end = chain.end_after_gap
+        if end is None or int(end.position[1]) != int(end.end_position[0]) or int(end.last_offset_delta[1]) < 0:
+            return
+        right = end.last_offset_of(0) + 1
+        indexed = IndexedOffsets(location, self._walk.limits) if self._walk.level is Level.FULL else None
+        proof = proof_of_false_end(end, right, indexed, is_whole=chain.is_whole)
+        if proof:
+            message = f"the base offset of the batch is {end.base_offset[1]}, and must be {right}: {proof}"
+            place, actual = batch_location(location, end, 1), int(end.base_offset[1])
+            self._add([finding("batch-invalid", place, message, expected=right, actual=actual)])
+            chain.place_waiting(right + int(end.last_offset_delta[1]))
+
+
+def group_replay(topic: str | None, base_offset: int | None) -> GroupReplay | None:
+    """The replay of a group coordinator's log that is there from its beginning, None for others."""
+    if topic != layout.CONSUMER_OFFSETS_TOPIC or base_offset != 0:
+        return None
+    from format.internal_topics.group_replay import GroupReplay  # few runs need it
+
+    return GroupReplay()
+
+
+def _first_bad_crc(table: BatchTable) -> Damage:
+    row = int(np.flatnonzero(table.crc_valid == 0)[0])
+    after = int(table.base_offset[row]) - 1
+    return Damage("batch-crc-mismatch", int(table.position[row]), int(table.size_bytes[row]), "", after)
+
+
+def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: Report) -> Iterator[Finding]:
+    """Findings for one ``.log`` file by itself. Other segments are not read: its end is judged as the end of a log."""
+    location = location_of_file(path)
+    log, chain = LogUnit(path, location), OffsetChain()
+    chain.start_segment(location.base_offset, None)
+    replay = group_replay(location.topic, location.base_offset)
+    for _ in LogFold(log, chain, walk, report.coverage, report.add, replay=replay).folded(driver.parts(log)):
+        yield from report.taken()
+
+
+def check_kraft_snapshot(
+    path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: Report, *, is_newest: bool = True
+) -> None:
+    """Report what is wrong in a KRaft snapshot or bootstrap.checkpoint: batches between header and footer record.
+
+    A node reads the newest one at every start and does not repair it, so a torn end is damage.
+    """
+    log, chain = LogUnit(path, location_of_file(path)), OffsetChain()
+    chain.start_segment(0, None)
+    check = KraftSnapshotCheck(log.location)
+
+    def add(found: Iterable[Finding]) -> None:
+        report.add(
+            _as_snapshot(each, is_newest) if each.code in ("tail-torn", "tail-zeros") else each for each in found
+        )
+
+    fold = LogFold(log, chain, walk, report.coverage, add, across=lambda table, markers: check.feed(markers))
+    for _ in fold.folded(driver.parts(log)):
+        pass
+    if walk.level is Level.FULL and fold.damaged_from is None:
+        report.add(check.findings(is_bootstrap=path.name == layout.BOOTSTRAP_CHECKPOINT))
+
+
+def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
+    """A finding about the torn end of a log, as a finding about a KRaft snapshot, which no broker mends."""
+    return finding(
+        "data-truncated",
+        found.location,
+        found.message,
+        judgement=Judgement(
+            severity=Severity.ERROR if is_newest else Severity.WARNING,
+            next_step="Restore the file from another node, or from a backup.",
+        ),
+    )
+
+
+class PartitionCheck:
+    """The checks of one partition, and their state from segment to segment. Findings go to ``report``."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        checkpoints: Checkpoints,
+        walk: LogWalk,
+        report: Report,
+        *,
+        compacted_topics: frozenset[str] = frozenset(),
+    ) -> None:
         self.partition = partition
         self.offsets = offsets_of(partition, checkpoints)
         self.is_broker_running = checkpoints.is_lock_held is True
-        self.terms = terms
-        self.is_full = terms.level is Level.FULL
+        self.walk = walk
+        self.limits = walk.limits
+        self.report = report
+        self.is_full = walk.level is Level.FULL
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
         is_compacted = partition.topic in layout.COORDINATOR_TOPICS or bool(cleaner_offset)
-        is_compacted = is_compacted or partition.topic in terms.compacted_topics
+        is_compacted = is_compacted or partition.topic in compacted_topics
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState.of_topic(partition.topic)
         self.transactions = SegmentTransactions()  # of the current segment
@@ -89,11 +352,12 @@ class _PartitionRun:
         self.epochs = LeaderEpochCheck(
             partition.leader_epoch_checkpoint if self.is_full else None,
             partition.location(partition.leader_epoch_checkpoint),
-            terms.limits,
+            walk.limits,
             first_offset=self._certain_start(),
             read=partition.epochs_file,
         )
         self.causes = CauseAccount()
+        self.losses = LossAccount(self.offsets)
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
@@ -105,35 +369,58 @@ class _PartitionRun:
         is_known = self.partition.leader_epoch_checkpoint is not None and self.offsets.is_clean_shutdown
         return self.offsets.log_start_offset if is_known and not self.is_broker_running else None
 
-    def findings(self) -> Iterator[Finding]:
-        yield from self.epochs.opening
-        segments = self.partition.segments
+    def _add(self, found: Iterable[Finding]) -> None:
+        """Report findings, judged by what was lost before, and by how the broker stopped."""
+        self.report.add(after_stop(self.losses.counted(each), self.offsets) for each in found)
+
+    def _add_of_segment(self, found: Iterable[Finding]) -> None:
+        """Report findings about a segment, which may be the causes of later ones."""
+        for each in found:
+            self.causes.note(each)
+            self._add([each])
+
+    def findings(self, driver: Driver[WalkedChunk], small: Driver[WalkedChunk]) -> Iterator[Finding]:
+        """The findings of the partition; ``small`` reads KRaft snapshots, which do not count as progress."""
+        partition, report = self.partition, self.report
+        report.add(check_partition_files(partition, self.limits) if self.is_full else unread_findings(partition))
+        report.add(remote_head_findings(self.offsets, partition.location()))
+        self._add(self.epochs.opening)
+        segments = partition.segments
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
             is_last = number == len(segments) - 1
-            for each in self._segment(segment, None if is_last else segments[number + 1].base_offset):
-                self.causes.note(each)
-                yield each
+            for _ in self._segment(segment, None if is_last else segments[number + 1].base_offset, driver):
+                yield from report.taken()
         self._pass_unread_logs(None)
-        if not self.is_full:
-            return
+        if self.is_full:
+            self._end()
+            yield from report.taken()
+            snapshots = [each for each in partition.kraft_snapshots if each.leftover is None]
+            newest = max((each.end_offset for each in snapshots), default=None)
+            for snapshot in snapshots:
+                is_newest = snapshot.end_offset == newest
+                check_kraft_snapshot(snapshot.path, self.walk, small, report, is_newest=is_newest)
+        yield from report.ended()
+
+    def _end(self) -> None:
+        """Check what must agree at the end of the log."""
+        segments = self.partition.segments
         if any(each.leftover == "swap" and each.log is not None for each in self.partition.leftovers):
             self.end_is_known = False  # a broker puts the swapped log in its place: what it ends with is not read here
-        yield from self._snapshots_up_to(None)
+        self._snapshots_up_to(None, self._add)
         if not self.end_is_known:
             return
         if not segments:
-            yield from check_lost_log(self.offsets, self.partition)
+            self._add(check_lost_log(self.offsets, self.partition))
             return
-        yield from self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset))
+        self._add(self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset)))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        yield from self.epochs.end_findings(log_end, self.torn_end, self.offsets)
-        offsets = self.offsets.with_log_end(log_end)
+        self._add(self.epochs.end_findings(log_end, self.torn_end, self.offsets))
+        offsets, place = self.offsets.with_log_end(log_end), self.partition.location()
         gap_count = self.chain.last_gap_count
-        place = self.partition.location()
-        yield from check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count)
-        yield from check_open_transactions(self.producers, self.partition.location(), self.causes)
+        self._add(check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count))
+        self._add(check_open_transactions(self.producers, place, self.causes))
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:
         """Pass the logs below a base offset (None: all that are left) that are links or pipes, and so were not read."""
@@ -143,52 +430,59 @@ class _PartitionRun:
             self._stop_replay()
             self.chain.note_damage(Damage("file-unreadable", 0, 0, "not a regular file"))
 
-    def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
+    def _segment(self, segment: Segment, next_base_offset: int | None, driver: Driver[WalkedChunk]) -> Iterator[None]:
+        """Check a segment; yields after each chunk."""
         log = log_of_segment(self.partition, segment, self.offsets)
         if log is None:
             self._stop_replay()
             return
-        location = log.location
+        location, add = log.location, self._add_of_segment
         self.chain.start_segment(segment.base_offset, next_base_offset)
-        outcome = SegmentOutcome()
         self.torn_end = None
-        if not self.is_full:
-            yield from verify_log_file(log, self.chain, self.terms, outcome, replay=self.replay)
-            return
-        offset_check, time_check, found = self._index_checks(segment)
+        offset_check, time_check, found = self._index_checks(segment) if self.is_full else (None, None, [])
 
-        def across(sound: SoundBatches) -> Iterator[Finding]:
+        def across(table: BatchTable, markers: dict[int, ControlRecord]) -> None:
             if offset_check is not None:
-                offset_check.feed(sound.table)
+                offset_check.feed(table)
             if time_check is not None:
-                time_check.feed(sound.table)
-            yield from self.epochs.feed(sound.table, location)
-            yield from self._producers(sound, segment)
+                time_check.feed(table)
+            add(self.epochs.feed(table, location))
+            self._producers(table, markers, location)
 
-        yield from verify_log_file(log, self.chain, self.terms, outcome, across=across, replay=self.replay)
-        yield from found
-        self.torn_end = outcome.torn_end
-        if outcome.damaged_from is not None:
+        fold = LogFold(
+            log,
+            self.chain,
+            self.walk,
+            self.report.coverage,
+            add,
+            across=across if self.is_full else None,
+            replay=self.replay,
+        )
+        yield from fold.folded(driver.parts(log))
+        if not self.is_full:
+            return
+        add(found)
+        self.torn_end = fold.torn_end
+        if fold.damaged_from is not None:
             self.log_is_whole = False
         transactions, self.transactions = self.transactions, SegmentTransactions()
-        self.end_is_known = outcome.is_readable
-        if outcome.is_readable:
-            is_active = log.is_last_segment
-            if offset_check is not None:
-                yield from offset_check.findings(
-                    outcome.damaged_from, outcome.cause, is_active=is_active, offsets=self.offsets
-                )
-            if time_check is not None:
-                yield from time_check.findings(
-                    outcome.damaged_after_offset, is_closed=not is_active, offsets=self.offsets
-                )
-            around = LogAround(
-                self.chain.first_offset,
-                self.chain.may_be_compacted(),
-                self.log_is_whole,
-                self.offsets.with_log_end(self.chain.log_end_offset) if is_active else None,
-            )
-            yield from check_transaction_index(segment, transactions, location, around, self.terms.limits)
+        self.end_is_known = fold.is_readable
+        if not fold.is_readable:
+            return
+        is_active = log.is_last_segment
+        if offset_check is not None:
+            add(offset_check.findings(fold.damaged_from, fold.cause, is_active=is_active, offsets=self.offsets))
+        if time_check is not None:
+            is_closed = not is_active
+            add(time_check.findings(fold.damaged_after_offset, is_closed=is_closed, offsets=self.offsets))
+        around = LogAround(
+            self.chain.first_offset,
+            self.chain.may_be_compacted(),
+            self.log_is_whole,
+            self.offsets.with_log_end(self.chain.log_end_offset) if is_active else None,
+        )
+        add(check_transaction_index(segment, transactions, location, around, self.limits))
+        yield
 
     def _stop_replay(self) -> None:
         """A log is not read: what contradicts earlier records of a group is not known from here on."""
@@ -226,19 +520,17 @@ class _PartitionRun:
         if path is None:
             return None
         location = self.partition.location(path, segment.base_offset)
-        self.terms.coverage.side_files += 1
+        self.report.coverage.side_files += 1
         try:
-            index = read(path, segment.base_offset, self.terms.limits)
+            index = read(path, segment.base_offset, self.limits)
         except KafkaLogError as error:
             found.append(finding_of(error, location))
             return None
         found.extend(problem_findings(index.problems, location))
         return index
 
-    def _producers(self, sound: SoundBatches, segment: Segment) -> Iterator[Finding]:
+    def _producers(self, table: BatchTable, markers: dict[int, ControlRecord], location: Location) -> None:
         """Feed the producers' state, and compare it with each snapshot at the offset of that snapshot."""
-        location = self.partition.location(segment.log, segment.base_offset)
-        table, markers = sound.table, sound.markers
         first = 0
         while len(table):
             boundary = len(table)
@@ -248,13 +540,13 @@ class _PartitionRun:
             events = self.producers.feed(part, part_markers)
             self.transactions.add(events)
             self.transactions.cover(part)
-            yield from check_producer_events(events, location, self.chain, self.causes)
+            self._add_of_segment(check_producer_events(events, location, self.chain, self.causes))
             first = max(first, boundary)
             if first >= len(table):
                 return
-            yield from self._snapshots_up_to(int(table.base_offset[first]))
+            self._snapshots_up_to(int(table.base_offset[first]), self._add_of_segment)
 
-    def _snapshots_up_to(self, base_offset: int | None) -> Iterator[Finding]:
+    def _snapshots_up_to(self, base_offset: int | None, add: Callable[[Iterable[Finding]], None]) -> None:
         """Check the snapshots at or below the base offset of the next batch; None at the end of the log."""
         log_end = self.chain.log_end_offset
         while self.snapshots_left and (base_offset is None or self.snapshots_left[0][0] <= base_offset):
@@ -273,19 +565,20 @@ class _PartitionRun:
                     actual=snapshot_offset,
                     judgement=Judgement(caused_by=self.torn_end),
                 )
-                yield judged_at_end(found, self.offsets)
+                add([judged_at_end(found, self.offsets)])
                 is_known = False
-            self.terms.coverage.side_files += 1
+            self.report.coverage.side_files += 1
             starts = [each for each in (self.chain.first_offset, self.offsets.log_start_offset) if each is not None]
-            yield from check_producer_snapshot(
+            found_in = check_producer_snapshot(
                 path,
                 snapshot_offset,
                 self.producers if is_known else None,
                 location,
                 first_offset=max(starts, default=None),
                 is_compacted=self.chain.may_be_compacted(snapshot_offset),
-                limits=self.terms.limits,
+                limits=self.limits,
             )
+            add(found_in)
 
 
 def _part(
@@ -295,3 +588,83 @@ def _part(
     if first == 0 and last >= len(table):
         return table, markers
     return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
+
+
+#: What following does not check, at any level.
+NOT_FOLLOWED = "batches that were there before, indexes, checkpoints and snapshots: they are checked without --follow"
+
+
+def follow_verify(
+    targets: Sequence[Target], walk: LogWalk, follow: FollowTerms, coverage: Coverage
+) -> Iterator[Finding | CaughtUp]:
+    """Findings about what is appended from now on, also against the batches before it in its partition.
+
+    What was checked is counted in ``coverage``. Raises InputError as ``Target.kind`` does.
+    """
+    from format.scan.follow import Broken, FollowDriver, Grown
+
+    checks: dict[Path, _FollowCheck] = {}
+    segments: set[tuple[Path, int | None]] = set()
+    follow = replace(follow, limits=walk.limits, step_bytes=walk.needs.range_bytes)
+    with FollowDriver(targets, follow) as driver:
+        yield from driver.begin()
+        for event in driver.events():
+            if isinstance(event, Grown):
+                path, base_offset = event.partition.path, event.log.location.base_offset
+                if path not in checks:
+                    checks[path] = _FollowCheck(event.partition, walk)
+                yield from checks[path].findings(event, coverage)
+                if (path, base_offset) not in segments:
+                    segments = {each for each in segments if each[0] != path} | {(path, base_offset)}
+                    coverage.segments += 1
+                coverage.partitions = max(coverage.partitions, len(checks))
+            elif isinstance(event, Broken):
+                checks.pop(event.partition.path, None)
+                yield event.finding
+            else:
+                yield event
+
+
+class _FollowCheck:
+    """The state of the checks of one followed partition, from where following begins."""
+
+    def __init__(self, partition: FollowedPartition, walk: LogWalk) -> None:
+        place = partition.place
+        self._walk = walk
+        self._causes = CauseAccount()
+        self._segment = None if place is None else place.segment_base_offset  # the base offset of the one that is read
+        self._chain = OffsetChain()
+        self._chain.resume(self._segment, partition.next_offset)
+        self._producers = _producers_before(partition, walk.limits) if walk.level is Level.FULL else None
+
+    def findings(self, event: Grown, coverage: Coverage) -> list[Finding]:
+        """Findings about the next batches."""
+        log, own, found = event.log, Coverage(), list[Finding]()
+        if log.location.base_offset != self._segment:
+            self._segment = log.location.base_offset
+            self._chain.start_segment(self._segment, None)
+
+        def add(more: Iterable[Finding]) -> None:
+            for each in more:
+                self._causes.note(each)
+                found.append(each)
+
+        def across(table: BatchTable, markers: dict[int, ControlRecord]) -> None:
+            if self._producers is not None:
+                events = self._producers.feed(table, markers)
+                add(check_producer_events(events, log.location, self._chain, self._causes))
+
+        for _ in LogFold(log, self._chain, self._walk, own, add, across=across).folded(event.parts(self._walk)):
+            pass
+        coverage.batches += own.batches
+        coverage.records += own.records
+        coverage.bytes += event.size_bytes
+        return found
+
+
+def _producers_before(partition: FollowedPartition, limits: Limits) -> ProducerState:
+    """The producers' state at a partition's next offset, from its newest sound snapshot and the headers after it."""
+    from format.scan.followed_partition import logs_before
+    from format.state.log_headers import producers_after
+
+    return producers_after(partition.listed, logs_before(partition), limits, partition.next_offset)[0]

@@ -1,110 +1,494 @@
-"""verify: checks logs and the files beside them, and yields findings; damage never stops the rest of the checks."""
+"""verify: checks logs and the files beside them, and yields findings; damage never stops the rest of the checks.
+
+It is a scan of units: partitions, single files, and the own files of log directories. Every driver runs the same scan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from format.checks.directories import check_log_dir_files, check_topic_ids
 from format.errors import KafkaLogError
-from format.findings import Finding
-from format.io.session import joins_remote_segments
+from format.files import meta_properties
+from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.io.live_broker import is_broker_running, settled
+from format.io.session import is_there, joins_remote_segments
+from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.log_dir import Kind, LogDir, read_log_dir
-from format.node.offsets import offsets_of
-from format.node.partition import location_of_file
-from format.node.target import Target, nothing_to_read, target_at
-from format.scan.cluster import Cluster, cluster_of
-from format.scan.cost import size_of
-from format.scan.drivers import may_be_shared, open_driver
-from format.scan.protocol import LogUnit
-from format.scan.selected_logs import every_log_of, partitions_below
-from format.verbs.verify.node_log_dirs import check_node_log_dirs, replicas_elsewhere
-from format.verbs.verify.places import (
-    limited,
-    looked_again,
-    verify_file,
-    verify_log_dir_files,
-    verify_partition_dir,
+from format.node.log_dir import Checkpoints, Kind, LogDir, TopicPartition, read_log_dir
+from format.node.offsets import offsets_of, unread_heads_words
+from format.node.partition import (
+    Partition,
+    key_of_directory,
+    location_of_directory,
+    location_of_file,
+    parse_partition_dir,
+    read_partition,
 )
-from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
-from format.verbs.verify.units import VerifyScan, units_of
-from format.verbs.verify.walk import Level
+from format.node.target import Target, nothing_to_read, target_at
+from format.scan.cluster import cluster_of
+from format.scan.drivers import SerialDriver, may_be_shared, open_driver, size_of
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Driver, LogParts, LogUnit
+from format.scan.selected_logs import every_log_of, partitions_below
+from format.verbs.verify.partition_checks import (
+    Coverage,
+    PartitionCheck,
+    Report,
+    check_kraft_snapshot,
+    check_lone_segment,
+)
+from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
-__all__ = [
-    "NOT_CHECKED",
-    "Coverage",
-    "Level",
-    "Verification",
-    "bytes_to_verify",
-    "logs_to_verify",
-    "opened_for",
-    "verify",
-    "verify_nodes",
-]
+_METADATA = (CLUSTER_METADATA_TOPIC, 0)
+#: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
+#: reads a stray or deleted one.
+_BESIDE = ("future", "stray", "delete")
 
 
-def verify(path: Path | Target, verification: Verification | None = None) -> Iterator[Finding]:
+class _Owner(msgspec.Struct, frozen=True):
+    """The node that a log directory belongs to, and the directory id; ``is_metadata``: the metadata log is in it."""
+
+    cluster_id: str | None
+    node_id: int
+    directory_id: str | None
+    is_metadata: bool
+
+    def is_beside(self, other: _Owner) -> bool:
+        """Whether one node uses both: two with the same directory id, and two with a metadata log, are copies."""
+        is_copy = self.directory_id is not None and self.directory_id == other.directory_id
+        is_copy = is_copy or (self.is_metadata and other.is_metadata)
+        return (self.cluster_id, self.node_id) == (other.cluster_id, other.node_id) and not is_copy
+
+
+def check_node_log_dirs(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[Finding]:
+    """Findings for log directories that belong to one node by meta.properties; those without one are skipped."""
+    owned = _owned(log_dirs, limits)
+    for number, (log_dir, owner) in enumerate(owned):
+        for other_dir, other in owned[:number]:
+            if owner.is_beside(other):
+                yield from _duplicates(log_dir, other_dir, has_metadata=_has_metadata(owner, owned))
+            elif owner.directory_id is not None and owner.directory_id == other.directory_id:
+                yield finding(
+                    "boot-refused",
+                    Location(str(log_dir.path)),
+                    f"{other_dir.path} has the same directory id {owner.directory_id}, as if one were a copy: a broker "
+                    "does not start with both",
+                    judgement=Judgement(
+                        severity=Severity.INFO, certainty=Certainty.POSSIBLE, next_step="Nothing, if one is a copy."
+                    ),
+                )
+                break
+
+
+def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path, frozenset[TopicPartition]]:
+    """By log directory, the partitions that lie in the other log directories of the same node."""
+    if len(log_dirs) < 2:
+        return {}
+    owned = _owned(log_dirs, limits)
+    found: dict[Path, frozenset[TopicPartition]] = {}
+    for log_dir, owner in owned:
+        others = [each for each, other in owned if owner.is_beside(other)]
+        found[log_dir.path] = frozenset(key for each in others for key in _replicas(each))
+    return found
+
+
+def _duplicates(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> Iterator[Finding]:
+    """Findings for partitions in both directories.
+
+    Where the node has a metadata log, a broker treats a log without a topic id as stray: no duplicate is reported.
+    """
+    others = _replicas(other_dir)
+    for key, path in sorted(_replicas(log_dir).items()):
+        other = others.get(key)
+        if other is None:
+            continue
+        if has_metadata and not all(is_there(each / PARTITION_METADATA) for each in (path, other)):
+            continue
+        yield finding(
+            "boot-refused",
+            Location(str(path), *key),
+            f"a broker would not start: the same partition is in {other} too; remove one of the two: "
+            f"Duplicate log directories for {key[0]}-{key[1]} are found",
+        )
+
+
+def _has_metadata(owner: _Owner, owned: Iterable[tuple[LogDir, _Owner]]) -> bool:
+    return owner.is_metadata or any(each.is_metadata and owner.is_beside(each) for _, each in owned)
+
+
+def _replicas(log_dir: LogDir) -> dict[TopicPartition, Path]:
+    found: dict[TopicPartition, Path] = {}
+    for path in log_dir.partitions:
+        parsed = parse_partition_dir(path.name)
+        if parsed is not None and parsed[2] not in _BESIDE:
+            found[parsed[0], parsed[1]] = path
+    return found
+
+
+def _owned(log_dirs: Iterable[LogDir], limits: Limits) -> list[tuple[LogDir, _Owner]]:
+    """The log directories whose node is known."""
+    owned = []
+    for log_dir in log_dirs:
+        if log_dir.meta_properties is None:
+            continue
+        try:
+            found = meta_properties.read(log_dir.meta_properties, limits)
+        except KafkaLogError:
+            continue
+        if found.node_id is not None:
+            is_metadata = _METADATA in log_dir.topic_partitions
+            owned.append((log_dir, _Owner(found.cluster_id, found.node_id, found.directory_id, is_metadata)))
+    return owned
+
+
+__all__ = ["Coverage", "Level", "Verified", "VerifyScan", "VerifyTerms", "verify", "verify_all", "verify_nodes"]
+
+#: What a run of each level does not check.
+NOT_CHECKED = {
+    Level.HEADERS: ("CRCs", "records", "indexes, checkpoints, producer state"),
+    Level.CRC: ("records", "indexes, checkpoints, producer state"),
+    Level.RECORDS: ("indexes, checkpoints, producer state",),
+    Level.FULL: (),
+}
+#: Called with each chunk of a log before it is checked, by callers that add up what verify reads anyway.
+Watch = Callable[[LogUnit, WalkedChunk], None]
+
+
+class VerifyTerms(msgspec.Struct, frozen=True):
+    """What is verified, and how.
+
+    ``compacted_topics`` are those that the metadata log configures so. ``jobs`` processes share the work, and
+    ``advance`` is called with the bytes of the logs that were read since the last call.
+    """
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    partition_counts: PartitionCounts = None  # see LogWalk
+    compacted_topics: frozenset[str] = frozenset()
+    jobs: int = 1
+    advance: Advance = no_progress
+
+    @property
+    def walk(self) -> LogWalk:
+        """The walk over each log."""
+        return LogWalk(self.level, self.limits, self.partition_counts)
+
+
+class Verified(Iterator[Finding]):
+    """The findings of a run, which are made as they are consumed, and in ``coverage`` what was checked so far."""
+
+    def __init__(self, find: Callable[[Coverage], Iterator[Finding]]) -> None:
+        self.coverage = Coverage()
+        self._found = find(self.coverage)
+
+    def __next__(self) -> Finding:
+        return next(self._found)
+
+
+class LogDirFiles(msgspec.Struct, frozen=True):
+    """A log directory's own files. ``listed`` is the directory if this process has listed it."""
+
+    path: Path
+    listed: LogDir | None = None
+
+    def __reduce__(self) -> tuple[type[LogDirFiles], tuple[Path]]:
+        return LogDirFiles, (self.path,)
+
+
+class PartitionDirectory(msgspec.Struct, frozen=True):
+    """A partition directory, and its entries in the checkpoints of the log directory.
+
+    ``listing`` lists it, if this process has a listing that is kept; another process lists it anew.
+    """
+
+    path: Path
+    checkpoints: Checkpoints
+    listing: Callable[[], Partition] | None = None
+
+    def __reduce__(self) -> tuple[type[PartitionDirectory], tuple[Path, Checkpoints]]:
+        return PartitionDirectory, (self.path, self.checkpoints)
+
+
+class LoneFile(msgspec.Struct, frozen=True):
+    """A file that is checked by itself."""
+
+    path: Path
+    kind: Kind
+
+
+Unit = LogDirFiles | PartitionDirectory | LoneFile | Finding
+
+
+def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
+    """The units of a target in the order of verify, and findings about links. Raises InputError as ``Target.kind``."""
+    if target.kind is Kind.PARTITION:
+        yield PartitionDirectory(target.path, target.checkpoints_around(limits), lambda: target.partition)
+        return
+    if target.kind is not Kind.LOG_DIR:
+        yield LoneFile(target.path, target.kind)
+        return
+    yield from target.link_findings()
+    is_kept = cluster_of(target.path) is None  # there may be very many for one process
+    for log_dir in target.log_dirs:
+        # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
+        checkpoints = log_dir.checkpoints(limits)
+        yield LogDirFiles(log_dir.path, log_dir)
+        for path in log_dir.partitions:
+            own = checkpoints.of_partition(key_of_directory(path))
+            yield PartitionDirectory(path, own, partial(log_dir.partition, path) if is_kept else None)
+
+
+class VerifyScan(msgspec.Struct, frozen=True):
+    """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage.
+
+    ``elsewhere`` has, by log directory, what the other log directories of its node hold. ``kept_start`` is for callers
+    that simulate a broker's start, too, and only in their process.
+    """
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    partition_counts: PartitionCounts = None
+    compacted_topics: frozenset[str] = frozenset()
+    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
+    kept_start: dict[tuple[Any, ...], Any] | None = None
+
+    @property
+    def walk(self) -> LogWalk:
+        return LogWalk(self.level, self.limits, self.partition_counts)
+
+    def place(self, unit: Unit) -> Path | None:
+        """The partition directory or the file of a unit; None for a log directory's own files."""
+        return unit.path if isinstance(unit, (PartitionDirectory, LoneFile)) else None
+
+    def logs(self, unit: Unit) -> Sequence[LogUnit]:
+        """The logs of a partition, or a log by itself."""
+        if isinstance(unit, LoneFile) and unit.kind is Kind.LOG:
+            return (LogUnit(unit.path, location_of_file(unit.path)),)
+        if not isinstance(unit, PartitionDirectory):
+            return ()
+        try:
+            partition = read_partition(unit.path)
+            return tuple(every_log_of(partition, offsets_of(partition, unit.checkpoints)))
+        except KafkaLogError:
+            return ()  # verifying the unit reports it
+
+    def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
+        """The findings, and the coverage.
+
+        Beside a running broker only the findings that further readings confirm: each lists and reads all anew, with a
+        driver of its own, and counts nothing.
+        """
+        coverage = Coverage()
+        if isinstance(unit, LogDirFiles) and unit.listed is None:
+            unit = LogDirFiles(unit.path, read_log_dir(unit.path))
+        if isinstance(unit, Finding):
+            yield unit
+        elif not _is_live(unit):
+            yield from self._look(unit, driver, coverage)
+        else:
+            first = list(self._look(unit, driver, coverage))
+            location = _location(unit)
+
+            def again() -> tuple[list[Finding], None]:
+                anew = replace(self, kept_start=None)
+                try:
+                    return list(anew._look(_listed_anew(unit, self.limits), SerialDriver(self.walk), Coverage())), None
+                except KafkaLogError as error:
+                    return [finding_of(error, location)], None
+
+            yield from settled((first, None), again, location)[0]
+        yield coverage
+
+    def _look(
+        self, unit: LogDirFiles | PartitionDirectory | LoneFile, driver: Driver[WalkedChunk], coverage: Coverage
+    ) -> Iterator[Finding]:
+        """The findings of one reading of a unit. KRaft snapshots are small files, which do not count as progress."""
+        walk, report = self.walk, Report(coverage)
+        small = SerialDriver(walk)
+        if isinstance(unit, LogDirFiles):
+            yield from self._log_dir_files(unit.listed or read_log_dir(unit.path), small, report)
+        elif isinstance(unit, PartitionDirectory):
+            try:
+                partition = read_partition(unit.path) if unit.listing is None else unit.listing()
+            except KafkaLogError as error:
+                yield finding_of(error, _location(unit))
+                return
+            coverage.partitions += 1
+            check = PartitionCheck(partition, unit.checkpoints, walk, report, compacted_topics=self.compacted_topics)
+            yield from check.findings(driver, small)
+        elif unit.kind is Kind.LOG:
+            yield from check_lone_segment(unit.path, walk, driver, report)
+            yield from report.ended()
+        elif unit.kind is Kind.KRAFT_SNAPSHOT:
+            check_kraft_snapshot(unit.path, walk, small, report)
+            yield from report.ended()
+        else:
+            from format.rows.side_file_rows import side_file_blocks
+
+            coverage.side_files += 1
+            blocks = side_file_blocks(unit.path, unit.kind, limits=self.limits)
+            yield from (item for item in blocks if isinstance(item, Finding))
+
+    def _log_dir_files(self, log_dir: LogDir, small: Driver[WalkedChunk], report: Report) -> Iterator[Finding]:
+        if self.level is not Level.FULL:
+            yield from log_dir.unread_findings()
+            return
+        from format.verbs.boot.boot import refusal_findings  # importing it takes a fifth of a short run's start
+
+        limits, checkpoints = self.limits, log_dir.checkpoints(self.limits)
+        elsewhere = self.elsewhere.get(log_dir.path, frozenset())
+        for found in (
+            checkpoints.findings,
+            check_log_dir_files(log_dir, checkpoints, limits),
+            check_topic_ids(log_dir, limits),
+            refusal_findings(log_dir.path, limits, elsewhere, self.kept_start),
+        ):
+            report.add(found)
+            yield from report.ended()
+        report.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
+        if log_dir.bootstrap_checkpoint is not None:
+            check_kraft_snapshot(log_dir.bootstrap_checkpoint, self.walk, small, report)
+            yield from report.ended()
+
+
+class _Watched(msgspec.Struct, frozen=True):
+    """A driver whose parts are shown to a caller before they are checked."""
+
+    driver: Driver[WalkedChunk]
+    watch: Watch
+
+    def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
+        """The parts of a log."""
+        own = self.driver.parts(log)
+
+        def read(parts: LogParts[WalkedChunk]) -> Iterator[WalkedChunk]:
+            try:
+                for walked in own:
+                    parts.state = own.state
+                    self.watch(log, walked)
+                    yield walked
+            finally:
+                parts.state = own.state
+
+        return LogParts(read)
+
+    def close(self) -> None:
+        """The caller closes the driver."""
+
+
+def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
+    """Whether a broker may write to the files of a unit."""
+    if isinstance(unit, LogDirFiles):
+        return (unit.listed or read_log_dir(unit.path)).broker_lock.may_be_held
+    if isinstance(unit, PartitionDirectory):
+        return unit.checkpoints.lock is not None and unit.checkpoints.lock.may_be_held
+    return is_broker_running(unit.path.parent)
+
+
+def _listed_anew(
+    unit: LogDirFiles | PartitionDirectory | LoneFile, limits: Limits
+) -> LogDirFiles | PartitionDirectory | LoneFile:
+    """The unit without what was listed before. Raises KafkaLogError."""
+    if isinstance(unit, LogDirFiles):
+        return LogDirFiles(unit.path)
+    if isinstance(unit, PartitionDirectory):
+        return PartitionDirectory(unit.path, Target(unit.path).checkpoints_around(limits))
+    return unit
+
+
+def _location(unit: LogDirFiles | PartitionDirectory | LoneFile) -> Location:
+    if isinstance(unit, LogDirFiles):
+        return Location(str(unit.path))
+    return location_of_directory(unit.path) if isinstance(unit, PartitionDirectory) else location_of_file(unit.path)
+
+
+def verify(
+    path: Path | Target,
+    terms: VerifyTerms | None = None,
+    *,
+    watch: Watch | None = None,
+    kept_start: dict[tuple[Any, ...], Any] | None = None,
+) -> Verified:
     """Findings for what lies at ``path``, in a fixed order.
 
     Raises InputError for a path that is none of Kafka's; every other problem is a finding.
     """
-    terms = verification or Verification()
-    target = target_at(path)
-    cluster = cluster_of(target.path)
-    if cluster is not None:
-        yield from _without_remote_heads(_verify_on(cluster, target, terms), target, terms)
-        return
-    if terms.driver is not None:
-        yield from _without_remote_heads(_verify(target, terms), target, terms)
-        return
-    with opened_for([target], terms) as opened:
-        yield from _without_remote_heads(_verify(target, opened), target, terms)
+    terms = VerifyTerms() if terms is None else terms
+    return Verified(lambda coverage: _findings((target_at(path),), terms, coverage, watch, kept_start))
 
 
-def _without_remote_heads(found: Iterable[Finding], target: Target, terms: Verification) -> Iterator[Finding]:
-    """The findings without ``log-head-remote``, which is counted, if the remote part of tiered logs was not asked for.
+def verify_all(targets: Sequence[Target], terms: VerifyTerms) -> Verified:
+    """Findings for several targets, one after another, and for the log directories of one node as a whole."""
 
-    It is left out for a log whose head is lost, as the metadata log shows before.
-    """
-    lost: set[tuple[str, int]] = set()
-    for each in found:
-        if each.code == "checkpoint-mismatch" and each.lost_offsets is not None:
-            lost.add((each.location.path, each.lost_offsets[0]))
-        elif each.code == "log-head-remote":
-            if (each.location.path, each.location.offset) in lost:
-                continue
-            if not joins_remote_segments(target.path):
-                terms.coverage.remote_heads += 1
-                continue
-        yield each
+    def find(coverage: Coverage) -> Iterator[Finding]:
+        yield from _findings(targets, terms, coverage)
+        yield from verify_nodes(targets, terms)
+
+    return Verified(find)
 
 
-@contextmanager
-def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verification]:
-    """The terms with a driver that knows the logs of all these targets, so that ``verify`` can check one after another.
-
-    On a cluster the terms are returned unchanged.
-    """
-    targets = list(targets)
-    terms = replace(terms, elsewhere=_elsewhere(targets, terms))
-    if any(cluster_of(each.path) is not None for each in targets):
-        yield terms
-        return
+def _findings(
+    targets: Sequence[Target],
+    terms: VerifyTerms,
+    coverage: Coverage,
+    watch: Watch | None = None,
+    kept_start: dict[tuple[Any, ...], Any] | None = None,
+) -> Iterator[Finding]:
+    scan = VerifyScan(
+        terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, _elsewhere(targets, terms)
+    )
+    here, clusters = replace(scan, kept_start=kept_start), [cluster_of(target.path) for target in targets]
     logs: list[LogUnit] = []
-    if terms.jobs > 1 and may_be_shared(terms.walk):
+    if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
         for target in targets:
             with suppress(KafkaLogError):  # verifying the target reports it
                 logs.extend(logs_to_verify(target, terms.limits))
-    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
-        yield replace(terms, driver=driver)
+    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
+        driver = opened if watch is None else _Watched(opened, watch)
+        for target, cluster in zip(targets, clusters, strict=True):
+            units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(target, coverage)
+            if cluster is None:
+                items: Iterator[Finding | Coverage] = chain.from_iterable(here.results(unit, driver) for unit in units)
+            else:
+                items = cluster.results(scan, units, terms.advance)
+            for item in items:
+                if isinstance(item, Coverage):
+                    coverage.add(item)
+                elif not counts.leaves_out(item):
+                    yield item
+            if target.kind in (Kind.LOG_DIR, Kind.PARTITION) and coverage.segments == before:
+                yield from _nothing_to_read(target)
 
 
-def _elsewhere(targets: Iterable[Target], terms: Verification) -> dict[Path, frozenset[tuple[str, int]]]:
+class _Counts:
+    """Counts the findings ``log-head-remote`` of a target if the remote part of tiered logs was not asked for."""
+
+    def __init__(self, target: Target, coverage: Coverage) -> None:
+        self._joins_remote = joins_remote_segments(target.path)
+        self._coverage = coverage
+        self._lost: set[tuple[str, int]] = set()  # logs whose heads are lost, as the metadata log shows before
+
+    def leaves_out(self, found: Finding) -> bool:
+        """Whether a finding is counted only, or says of a log whose head is lost that it is in remote storage."""
+        if found.code == "checkpoint-mismatch" and found.lost_offsets is not None:
+            self._lost.add((found.location.path, found.lost_offsets[0]))
+        if found.code != "log-head-remote" or (found.location.path, found.location.offset) in self._lost:
+            return found.code == "log-head-remote"
+        self._coverage.remote_heads += not self._joins_remote
+        return not self._joins_remote
+
+
+def _elsewhere(targets: Iterable[Target], terms: VerifyTerms) -> dict[Path, frozenset[tuple[str, int]]]:
     """By log directory, what the other log directories of its node hold."""
     if terms.level is not Level.FULL:
         return {}
@@ -115,19 +499,28 @@ def _elsewhere(targets: Iterable[Target], terms: Verification) -> dict[Path, fro
     return replicas_elsewhere(log_dirs, terms.limits)
 
 
-def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Finding]:
+def verify_nodes(targets: Iterable[Target], terms: VerifyTerms | None = None) -> Iterator[Finding]:
     """Findings about the log directories of one node as a whole, after ``verify`` of each target."""
-    if terms.level is Level.FULL:
-        log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
-        if not log_dirs:
-            return
+    terms = VerifyTerms() if terms is None else terms
+    log_dirs = [log_dir for target in targets for log_dir in target.log_dirs] if terms.level is Level.FULL else []
+    if not log_dirs:
+        return
 
-        def look(is_first: bool, own: Verification) -> Iterator[Finding]:
-            present = log_dirs if is_first else [read_log_dir(each.path) for each in log_dirs]
-            yield from limited(check_node_log_dirs(present, own.limits))
+    def look(present: Sequence[LogDir]) -> list[Finding]:
+        report = Report(Coverage())
+        report.add(check_node_log_dirs(present, terms.limits))
+        return report.ended()
 
-        is_live = any(each.broker_lock.may_be_held for each in log_dirs)
-        yield from looked_again(is_live, Location(str(log_dirs[0].path)), terms, look)
+    def again() -> tuple[list[Finding], None]:
+        try:
+            return look([read_log_dir(each.path) for each in log_dirs]), None
+        except KafkaLogError as error:
+            return [finding_of(error, location)], None
+
+    location, found = Location(str(log_dirs[0].path)), look(log_dirs)
+    if any(each.broker_lock.may_be_held for each in log_dirs):
+        found = settled((found, None), again, location)[0]
+    yield from found
 
 
 def findings_of_place(target: Target) -> Iterator[Finding]:
@@ -135,34 +528,6 @@ def findings_of_place(target: Target) -> Iterator[Finding]:
     if target.kind is Kind.LOG_DIR:
         yield from target.link_findings()
     if target.kind in (Kind.LOG_DIR, Kind.PARTITION):
-        yield from _nothing_to_read(target)
-
-
-def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
-    kind, path = target.kind, target.path
-    if kind is Kind.LOG_DIR:
-        yield from target.link_findings()
-        for log_dir in target.log_dirs:
-            yield from _verify_log_dir(log_dir, terms)
-        yield from _nothing_to_read(target)
-    elif kind is Kind.PARTITION:
-        checkpoints = target.checkpoints_around(terms.limits)
-        yield from verify_partition_dir(path, lambda: target.partition, checkpoints, terms)
-        yield from _nothing_to_read(target)
-    else:
-        yield from verify_file(path, kind, terms)
-
-
-def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterator[Finding]:
-    """The same findings, made on a cluster."""
-    scan = VerifyScan(terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, terms.elsewhere)
-    before = terms.coverage.segments
-    for item in cluster.results(scan, units_of(target, terms.limits), terms.advance):
-        if isinstance(item, Coverage):
-            terms.coverage.add(item)
-        else:
-            yield item
-    if target.kind in (Kind.LOG_DIR, Kind.PARTITION) and terms.coverage.segments == before:
         yield from _nothing_to_read(target)
 
 
@@ -194,9 +559,26 @@ def bytes_to_verify(path: Path | Target) -> int:
         return 0  # verify reports why
 
 
-def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
-    # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
-    checkpoints = log_dir.checkpoints(terms.limits)
-    yield from verify_log_dir_files(log_dir, terms)
-    for path in log_dir.partitions:
-        yield from verify_partition_dir(path, partial(log_dir.partition, path), checkpoints, terms)
+def not_checked(level: Level, coverage: Coverage) -> Iterator[str]:
+    """What a run did not check, in words."""
+    yield from NOT_CHECKED[level]
+    if coverage.remote_heads:
+        yield unread_heads_words(coverage.remote_heads)
+
+
+def compacted_topics_at(targets: Sequence[Target], limits: Limits) -> frozenset[str]:
+    """The topics that the metadata log in the given log directories configures as compacted.
+
+    Empty where there is no metadata log, or it cannot be read. Targets that are no log directories are passed over:
+    for a single partition, reading the metadata log around it takes too long.
+    """
+    try:
+        log_dirs = [target for target in targets if target.kind is Kind.LOG_DIR]
+        directories = [log_dir for target in log_dirs for log_dir in target.log_dirs]
+        if not any((CLUSTER_METADATA_TOPIC, 0) in each.topic_partitions for each in directories):
+            return frozenset()
+        from format.state.cluster_context import ContextTerms, read_context  # takes longer to import than to run
+
+        return read_context(log_dirs, ContextTerms(limits=limits)).compacted_topics()
+    except KafkaLogError:
+        return frozenset()  # verifying the path reports it

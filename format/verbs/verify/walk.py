@@ -21,12 +21,10 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_groups import batch_groups
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_chunk import BatchChunk, Damage, HeaderChunk
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records, read_control_records
-from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
-from format.log.read_records import group_tables
+from format.log.read_records import batch_groups, group_tables, known_batches
 from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
@@ -136,25 +134,16 @@ class LogWalk(msgspec.Struct, frozen=True):
 
 
 def _walked(
-    source: FileSource, chunk: BatchChunk, log: LogUnit, walk: LogWalk, record_check: RecordCheck
+    source: FileSource, headers: HeaderChunk, log: LogUnit, walk: LogWalk, record_check: RecordCheck
 ) -> WalkedChunk:
-    stored_offsets = None
-    if chunk.buffer is not None and chunk.table.is_wrapper.any():
-        stored_offsets = chunk.table.base_offset.copy()
-        open_wrappers(chunk, limits=walk.limits)
-    bundled = source.headers_only
-    has_only_headers = bundled is not None
-    if bundled is not None:
-        chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
-        stored_offsets = chunk.table.base_offset.copy()
-        open_bundled_wrappers(chunk.table, bundled)
+    chunk = known_batches(headers, source)
     sound = sound_batches(chunk.table)
     latest_timestamp_ms = source.mtime_ns // 1_000_000 + DAY_MS
     walked = WalkedChunk(
         chunk.table,
-        _header_findings(source, chunk, sound, log, latest_timestamp_ms, stored_offsets),
+        _header_findings(source, chunk, sound, log, latest_timestamp_ms),
         (),
-        _markers(source, chunk, walk.limits, has_only_headers=has_only_headers),
+        _markers(source, chunk, walk.limits),
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log),
     )
@@ -169,18 +158,12 @@ def sound_batches(table: BatchTable) -> BatchTable:
 
 
 def _header_findings(
-    source: FileSource,
-    chunk: BatchChunk,
-    sound: BatchTable,
-    log: LogUnit,
-    latest_timestamp_ms: int,
-    stored_offsets: Int64Column | None,
+    source: FileSource, chunk: BatchChunk, sound: BatchTable, log: LogUnit, latest_timestamp_ms: int
 ) -> Iterator[Finding]:
-    """``stored_offsets`` are the base offsets that the headers hold, from before compressed messages were opened."""
     yield from crc_findings(chunk, log, source)
     yield from check_batch_headers(sound, log.location, latest_timestamp_ms=latest_timestamp_ms)
-    if stored_offsets is not None:
-        yield from check_wrapper_offsets(chunk.table, stored_offsets, log.location)
+    if chunk.table.sums.wrappers:
+        yield from check_wrapper_offsets(chunk.table, chunk.headers, log.location)
 
 
 def _record_findings(
@@ -242,15 +225,13 @@ def _first_keyless_offset(table: RecordTable) -> int | None:
     return int(table.offset[rows[0]]) if len(rows) else None
 
 
-def _markers(
-    source: FileSource, chunk: BatchChunk, limits: Limits, *, has_only_headers: bool
-) -> dict[int, ControlRecord]:
+def _markers(source: FileSource, chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
     """The first control record of each sound control batch, by its row among the sound batches.
 
     A bundle that has only the headers of a log has its control batches whole: they are read from the source.
     """
     is_sound = chunk.table.crc_valid != 0
-    if not has_only_headers:
+    if source.headers_only is None:
         return {} if chunk.buffer is None else first_control_records(chunk, is_sound, limits)
     sound_row = np.cumsum(is_sound) - 1
     found = read_control_records(chunk, source, limits)

@@ -6,7 +6,6 @@ What the run has reported about the sources is not reported again: damage may ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_header import header_tables
 from format.node.log_dir import Checkpoints, Kind
-from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
@@ -28,10 +26,7 @@ from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
 from format.scan.drivers import open_driver
 from format.scan.progress import SpanProgress
-from format.verbs.verify.places import verify_partition_dir
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import logs_to_verify, verify
-from format.verbs.verify.walk import Level
+from format.verbs.verify.verify import PartitionDirectory, VerifyScan, VerifyTerms, logs_to_verify, verify
 from format.wording import offsets_are
 
 #: Reported of the source already where that has no segment.
@@ -48,8 +43,8 @@ def verify_output(
     known = _Known(reported)
     source_indexes = _SourceIndexes(sources, terms.limits)
     progress = SpanProgress(terms.advance, sources.size_bytes)
-    verification = Verification(Level.FULL, terms.limits, jobs=terms.jobs, advance=progress.advance)
-    for found in _findings(publication, sources, verification):
+    verify_terms = VerifyTerms(limits=terms.limits, jobs=terms.jobs, advance=progress.advance)
+    for found in _findings(publication, sources, verify_terms):
         if (found.severity >= Severity.WARNING or found.code in _GAPS) and not known.holds(found):
             if found.code == "offset-gap" and found.severity < Severity.ERROR:
                 found = source_indexes.judged(found)
@@ -57,7 +52,7 @@ def verify_output(
     progress.finish()
 
 
-def _findings(publication: Publication, sources: WriteSources, terms: Verification) -> Iterator[Finding]:
+def _findings(publication: Publication, sources: WriteSources, terms: VerifyTerms) -> Iterator[Finding]:
     if sources.log_dir is not None:
         yield from verify(Target(publication.path, Kind.LOG_DIR), terms)
         return
@@ -68,9 +63,8 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
         checkpoints = _of_cleaner(Target(partition.path).checkpoints_around(terms.limits))
         logs = list(logs_to_verify(Target(path, Kind.PARTITION)))
         with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
-            yield from verify_partition_dir(
-                path, partial(read_partition, path), checkpoints, replace(terms, driver=driver)
-            )
+            items = VerifyScan(limits=terms.limits).results(PartitionDirectory(path, checkpoints), driver)
+            yield from (item for item in items if isinstance(item, Finding))
 
 
 class _SourceIndexes:

@@ -93,7 +93,9 @@ def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: py
         table = table_of(rows, number)
         if rnd.random() < 0.2:
             column = rnd.choice(("magic", "leader_epoch", "record_count", "last_offset_delta"))
-            table.columns[rnd.randrange(len(rows)), BATCH_COLUMNS.index(column)] += rnd.choice((-1, 1))
+            columns = table.columns.copy()
+            columns[rnd.randrange(len(rows)), BATCH_COLUMNS.index(column)] += rnd.choice((-1, 1))
+            table = BatchTable(columns)
         tables.append(table)
 
     def all_found() -> list[object]:
@@ -153,12 +155,14 @@ Found = list[tuple[str, int | None]]
 
 def found_in(chain: OffsetChain, rows: Rows, *, keyless_offset: int | None = None, **columns: dict[int, int]) -> Found:
     """The codes and offsets of the findings of one table; ``columns`` have values of some rows."""
-    table = table_of(rows, 0)
+    numbers = table_of(rows, 0).columns.copy()
+    crc_valid = np.full(len(rows), -1, np.int8)
     for row, value in columns.pop("crc_valid", {}).items():
-        table.crc_valid[row] = value
+        crc_valid[row] = value
     for name, values in columns.items():
         for row, value in values.items():
-            table.columns[row, BATCH_COLUMNS.index(name)] = value
+            numbers[row, BATCH_COLUMNS.index(name)] = value
+    table = BatchTable(numbers, crc_valid)
     found = [*chain.feed(table, PLACE, keyless_offset=keyless_offset), *chain.end_segment(PLACE)]
     return [(each.code, each.location.offset) for each in found]
 
@@ -262,9 +266,9 @@ def test_a_batch_without_records_proves_compaction_if_its_bytes_are_right() -> N
     ],
 )
 def test_a_leader_epoch_that_falls(epoch: int, severity: Severity, words: str) -> None:
-    table = table_of([(0, 2), (3, 5)], 0)
-    table.columns[:, BATCH_COLUMNS.index("leader_epoch")] = 3, epoch
-    [found] = begun().feed(table, PLACE)
+    columns = table_of([(0, 2), (3, 5)], 0).columns.copy()
+    columns[:, BATCH_COLUMNS.index("leader_epoch")] = 3, epoch
+    [found] = begun().feed(BatchTable(columns), PLACE)
     assert (found.code, found.severity, found.message) == ("leader-epoch-decreasing", severity, words)
 
 

@@ -10,11 +10,10 @@ import pytest
 
 from format.checks.records import Misplaced, misplaced_records
 from format.location import Location
-from format.log.partitioner import partition_for_key
 from format.log.read_records import record_tables
+from format.log.record_table import partition_for_key
 from format.log.walker import batch_chunks
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.building import batch
 from tests.running import Run
 from tests.sources import BytesSource
@@ -23,7 +22,7 @@ ORDERS = [f"kafka-4.3-single/node-1/orders-{number}" for number in range(3)]
 
 
 def misplaced(path: Path, partition_count: int | None, jobs: int = 1) -> list[tuple[int | None, object, object]]:
-    found = list(verify(path, Verification(partition_counts=partition_count, jobs=jobs)))
+    found = list(verify(path, VerifyTerms(partition_counts=partition_count, jobs=jobs)))
     assert all(each.code == "record-misplaced" for each in found)
     return [(each.location.offset, each.expected, each.actual) for each in found]
 

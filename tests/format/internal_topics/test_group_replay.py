@@ -12,8 +12,7 @@ from format.location import Location
 from format.node.target import Target
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level
 from tests.oracle.contradicting_group_records import contradictions
 from tests.oracle.odd_coordinator_records import OFFSETS, Batch, encoded
@@ -36,7 +35,7 @@ def _batches(first: int = 0) -> list[tuple[int, bytes]]:
 
 
 def _found(partition: Path, level: Level = Level.FULL) -> list[Finding]:
-    return [each for each in verify(Target(partition), Verification(level=level)) if each.code == CODE]
+    return [each for each in verify(Target(partition), VerifyTerms(level=level)) if each.code == CODE]
 
 
 def _of_groups(partition: Path) -> list[Finding]:

@@ -27,15 +27,12 @@ from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
 from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGMENT_COLUMNS
-from format.log.batch_chunk import BatchChunk
-from format.log.batch_groups import batch_groups
-from format.log.batch_ranges import batch_ranges
+from format.log.batch_chunk import BatchChunk, batch_ranges
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_records
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import batch_groups, record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
+from format.log.walker import batch_chunks, header_chunks
 from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import batch_block, record_block
 from kafkalog_cli.line_style import line_style
@@ -59,7 +56,6 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 for user in (
     "checks.key_placement",
     "internal_topics.record_check",
-    "node.live_files",
     "rewriting.read_back",
     "state.group_records",
     "state.totals",
@@ -127,15 +123,14 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
     """All that a log comes to, in values that can be compared."""
     source = BytesSource(log)
     seen: list[Any] = [list(batch_ranges(source, chunk_bytes))]
-    for chunk in batch_chunks(source, with_bodies=False, chunk_bytes=chunk_bytes):
-        seen.append(("header", columns_of(chunk.table), chunk.damage))
+    for headers in header_chunks(source, chunk_bytes=chunk_bytes):
+        seen.append(("header", columns_of(headers.headers), headers.damage))
     seen += searched(log)
     chain = OffsetChain()
     chain.start_segment(None, None)
     for chunk in batch_chunks(source, limits=LIMITS, chunk_bytes=chunk_bytes):
         seen.append(shown(chain.feed(chunk.table, WHERE)))
         seen.append(("batch", columns_of(chunk.table), chunk.table.crc_valid.tolist(), chunk.damage))
-        open_wrappers(chunk, limits=LIMITS)
         seen.append(chunk.table.sums)
         seen.append(shown(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**62)))
         everything = np.ones(len(chunk.table), bool)

@@ -19,10 +19,8 @@ from format.kernel.checks import check_crcs
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_groups import batch_groups
 from format.log.encode_batches import BatchHeader, encode_batch
-from format.log.legacy_messages import open_wrappers
-from format.log.read_records import group_tables, record_tables
+from format.log.read_records import batch_groups, group_tables, record_tables
 from format.log.walker import batch_chunks
 from tests.building import batch, wrapper
 from tests.faults.mutations import case
@@ -42,11 +40,12 @@ def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
         chunk = next(batch_chunks(BytesSource(log), check_crc=False))
         assert chunk.buffer is not None
         valid = np.full(len(chunk.table), 9, np.int8)
-        columns = memoryview(chunk.table.columns)
+        numbers = chunk.headers.columns.copy()
+        columns = memoryview(numbers)
         assert check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
         assert valid.tolist() == [1, 1, 1]
         assert check_crcs(chunk.buffer, 0, columns, 0, tables, memoryview(valid)) == 3
-        chunk.table.columns[:, BATCH_COLUMNS.index("crc")] ^= 1
+        numbers[:, BATCH_COLUMNS.index("crc")] ^= 1
         assert check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
         assert valid.tolist() == [0, 0, 0]
     assert (crc32c_of(b"123456789"), crc32_of(b"123456789")) == (0xE3069283, 0xCBF43926)
@@ -60,7 +59,6 @@ def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(records, "KERNEL_IS_COMPILED", quick)
         seen: list[Any] = []
         for chunk in batch_chunks(BytesSource(log), limits=LIMITS):
-            open_wrappers(chunk, limits=LIMITS)
             seen += shown(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**61))
             check = RecordCheck(WHERE, LIMITS)
             for table in record_tables(chunk, limits=LIMITS):
@@ -222,7 +220,8 @@ def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.Mon
 
 def test_limits_of_inner_messages_are_limits() -> None:
     log = wrapper(1, 0, 200)
-    (chunk,) = batch_chunks(BytesSource(log))
-    (table,) = record_tables(chunk, limits=Limits(max_decompressed_bytes=96 * 199))
+    limits = Limits(max_decompressed_bytes=96 * 199)
+    (chunk,) = batch_chunks(BytesSource(log), limits=limits)
+    (table,) = record_tables(chunk, limits=limits)
     assert [each.error.code for each in table.problems] == ["limit-exceeded"]
     assert isinstance(table.problems[0].error, KafkaLogError)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from format.log.batch_ranges import batch_ranges
+from format.log.batch_chunk import batch_ranges
 from format.log.walker import batch_chunks
 from tests.building import batch
 from tests.sources import BytesSource

@@ -9,18 +9,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_ranges import BatchRange
+from format.limits import MIB
+from format.log.batch_chunk import WHOLE_LOG, BatchChunk, BatchRange, Damage
 from format.log.batch_table import BATCH_COLUMN, BatchTable, TableSums, new_highest
 from format.log.encode_batches import encode_message
-from format.log.walker import batch_chunks
+from format.log.read_records import known_batches
+from format.log.walker import batch_chunks, header_chunks
 from tests.building import batch, batches
 from tests.sources import BytesSource
 
 
-def walk(log: bytes, **keywords: object) -> tuple[list[int], list[Damage], list[BatchChunk]]:
+def walk(
+    log: bytes, batch_range: BatchRange = WHOLE_LOG, *, with_bodies: bool = True, chunk_bytes: int = MIB
+) -> tuple[list[int], list[Damage], list[BatchChunk]]:
     """Base offsets, damage and chunks of a log."""
-    chunks = list(batch_chunks(BytesSource(log), **keywords))  # type: ignore[arg-type]
+    read = batch_chunks if with_bodies else header_chunks
+    chunks = [known_batches(each) for each in read(BytesSource(log), batch_range, chunk_bytes=chunk_bytes)]
     offsets = [int(offset) for chunk in chunks for offset in chunk.table.base_offset]
     return offsets, [chunk.damage for chunk in chunks if chunk.damage is not None], chunks
 
@@ -29,7 +33,7 @@ def walk(log: bytes, **keywords: object) -> tuple[list[int], list[Damage], list[
 @pytest.mark.parametrize("chunk_bytes", [64, 100, 1000, 1 << 20])
 def test_every_batch_is_found_whatever_the_chunk_size(with_bodies: bool, chunk_bytes: int) -> None:
     log = b"".join(batches(50))
-    offsets, damage, chunks = walk(log, with_bodies=with_bodies, check_crc=with_bodies, chunk_bytes=chunk_bytes)
+    offsets, damage, chunks = walk(log, with_bodies=with_bodies, chunk_bytes=chunk_bytes)
     assert offsets == list(range(0, 150, 3))
     assert not damage
     table = BatchTable.concatenated([chunk.table for chunk in chunks])
@@ -51,7 +55,7 @@ def test_every_truncation_is_reported_and_nothing_before_it_is_lost(with_bodies:
     log = b"".join(parts)
     edges = {0, len(parts[0]), len(parts[0] + parts[1]), len(log)}
     for length in range(len(log)):
-        offsets, damage, _ = walk(log[:length], with_bodies=with_bodies, check_crc=with_bodies)
+        offsets, damage, _ = walk(log[:length], with_bodies=with_bodies)
         whole = sum(length >= edge for edge in sorted(edges)[1:])
         assert offsets == [0, 3, 6][:whole], length
         if length in edges:
@@ -67,7 +71,7 @@ def test_every_truncation_is_reported_and_nothing_before_it_is_lost(with_bodies:
 @pytest.mark.parametrize("garbage", [b"\xff" * 40, b"\0" * 100, b"x", bytes(range(256))])
 def test_garbage_between_batches_is_located_to_the_byte(with_bodies: bool, garbage: bytes) -> None:
     first, second, third = batches(3)
-    offsets, damage, _ = walk(first + garbage + second + third, with_bodies=with_bodies, check_crc=with_bodies)
+    offsets, damage, _ = walk(first + garbage + second + third, with_bodies=with_bodies)
     assert offsets == [0, 3, 6]
     (only,) = damage
     assert (only.code, only.position, only.length) == ("log-framing-broken", len(first), len(garbage))
@@ -132,7 +136,7 @@ def test_start_and_end_bound_the_walk() -> None:
     parts = batches(4)
     start, end = len(parts[0]), len(b"".join(parts[:3]))
     log = b"".join(parts)
-    assert walk(log, batch_range=BatchRange(start, end))[0] == [3, 6]
+    assert walk(log, BatchRange(start, end))[0] == [3, 6]
     assert walk(log, batch_range=BatchRange(start))[0] == [3, 6, 9]
 
 
@@ -210,13 +214,12 @@ ODD = {
 
 
 def odd_table(picks: random.Random) -> BatchTable:
-    table = BatchTable(np.zeros((picks.randint(1, 6), len(BATCH_COLUMN)), np.int64))
+    columns = np.zeros((picks.randint(1, 6), len(BATCH_COLUMN)), np.int64)
     for name, values in ODD.items():
-        table.columns[:, BATCH_COLUMN[name]] = [picks.choice(values) for _ in range(len(table))]
+        columns[:, BATCH_COLUMN[name]] = [picks.choice(values) for _ in range(len(columns))]
     if picks.random() < 0.7:
-        table.base_offset[:] = np.arange(len(table)) * 2**31  # offsets that may rise
-    table.crc_valid[:] = [picks.choice([-1, 0, 1]) for _ in range(len(table))]
-    return table
+        columns[:, BATCH_COLUMN["base_offset"]] = np.arange(len(columns)) * 2**31  # offsets that may rise
+    return BatchTable(columns, np.array([picks.choice([-1, 0, 1]) for _ in range(len(columns))], np.int8))
 
 
 def test_the_sums_are_those_of_the_columns() -> None:
@@ -242,16 +245,16 @@ def test_a_table_without_rows_adds_up_to_nothing() -> None:
     assert (sums.magics, sums.record_count, sums.rises, sums.codec_counts) == (0, 0, 0, [0] * 8)
 
 
-def test_columns_cannot_change_once_they_were_added_up() -> None:
+def test_tables_cannot_change() -> None:
     table = BatchTable(np.zeros((2, len(BATCH_COLUMN)), np.int64))
-    table.crc_valid[:] = 1
-    assert table.sums.right_crcs == 2
     for column in (table.crc_valid, table.base_offset):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 0
-    table.forget_sums()
-    table.base_offset[0] = 5
-    assert table.sums.greatest_offset == 5
+    one = np.ones(1, np.int64)
+    other = table.with_contents(one, 3 * one, 5 * one, 2 * one)
+    assert (table.base_offset.tolist(), table.last_offset.tolist()) == ([0, 0], [0, 0])
+    assert (other.base_offset.tolist(), other.last_offset.tolist()) == ([0, 3], [0, 5])
+    assert other.record_count.tolist() == [0, 2]
 
 
 def test_a_table_is_the_same_after_pickling() -> None:

@@ -10,7 +10,7 @@ from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.limits import DEFAULT_LIMITS
 from format.log.control_records import ControlRecord, read_control_records
 from format.log.encode_batches import BatchHeader, encode_batch
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from tests.building import batch
 from tests.record_encoder import NewRecord, encode_record
 from tests.sources import BytesSource
@@ -39,14 +39,14 @@ def test_markers_are_decoded_wherever_a_read_ends(chunk_bytes: int) -> None:
             log.append(batch(offset))
     source = BytesSource(b"".join(log))
     found: dict[int, ControlRecord] = {}
-    for chunk in batch_chunks(source, with_bodies=False, chunk_bytes=chunk_bytes):
+    for chunk in header_chunks(source, chunk_bytes=chunk_bytes):
         controls = read_control_records(chunk, source, DEFAULT_LIMITS)
-        found |= {int(chunk.table.base_offset[row]): control for row, control in controls.items()}
+        found |= {int(chunk.headers.header_offset[row]): control for row, control in controls.items()}
     assert found == expected
 
 
 def test_a_control_batch_without_a_readable_record_is_left_out() -> None:
     header = BatchHeader(0, 0, 1, producer_id=7, attributes=TRANSACTIONAL_BIT | CONTROL_BIT)
     source = BytesSource(encode_batch(header, encode_record(NewRecord(0, 0, b"\0", b"", ()))))
-    (chunk,) = batch_chunks(source, with_bodies=False)
+    (chunk,) = header_chunks(source)
     assert read_control_records(chunk, source, DEFAULT_LIMITS) == {}

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from format.errors import UnsupportedError
 from format.log.encode_batches import BatchHeader, encode_batch, encode_records
-from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
@@ -21,7 +20,6 @@ from tests.sources import BytesSource
 def tables_of(*batches: bytes) -> list[RecordTable]:
     found = []
     for chunk in batch_chunks(BytesSource(b"".join(batches))):
-        open_wrappers(chunk)
         found += list(record_tables(chunk))
     assert found
     assert not any(each.problems for each in found)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from format.log.partitioner import murmur2, partition_for_key
+from format.log.record_table import murmur2, partition_for_key
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda raw: memoryview(b"ab" + raw + b"c")[2:-1]])

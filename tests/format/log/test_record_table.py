@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from format import layout
 from format.limits import Limits
 from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper, reseal, seal_batch
-from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
@@ -196,8 +197,10 @@ def test_a_problem_comes_once_and_with_the_records_around_it(monkeypatch: pytest
 
 def test_opening_wrappers_tells_their_first_offset_and_count() -> None:
     (chunk,) = batch_chunks(BytesSource(wrapper(1, 50, 4) + wrapper(0, 54, 2)))
-    assert chunk.table.record_count.tolist() == [-1, -1]
-    open_wrappers(chunk)
+    closed = chunk.headers.unopened()
+    assert (closed.base_offset.tolist(), closed.record_count.tolist()) == ([53, 55], [-1, -1])
+    assert chunk.headers.header_offset.tolist() == chunk.headers.last_offset.tolist() == [53, 55]
+    assert not {"base_offset", "record_count", "sums"} & set(dir(chunk.headers))
     assert chunk.table.base_offset.tolist() == [50, 54]
     assert chunk.table.last_offset.tolist() == [53, 55]
     assert chunk.table.record_count.tolist() == [4, 2]
@@ -209,8 +212,8 @@ def test_opened_wrappers_serve_callers_that_want_some_of_them(step: int, is_open
     bad = encode_wrapper(1, [], codec=1, last_offset=20)
     log = b"".join([wrapper(1, 0, 5), wrapper(0, 5, 5), wrapper(1, 10, 5), wrapper(1, 15, 5), bad, wrapper(0, 21, 4)])
     (chunk,) = batch_chunks(BytesSource(log))
-    if is_opened_before:
-        open_wrappers(chunk)
+    if not is_opened_before:
+        chunk = replace(chunk, table=chunk.headers.unopened(), opened={})
     some = np.arange(len(chunk.table)) % step == 0
     found = list(record_tables(chunk, which=some)) + list(record_tables(chunk, which=~some))
     offsets = sorted(offset for table in found for offset in table.offset.tolist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
 from tests.sources import BytesSource

@@ -18,8 +18,7 @@ from format.node.log_dir import Kind
 from format.node.partition import listed_files
 from format.node.target import Target, target_at, targets_at
 from format.verbs.ls.ls import ls
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import bytes_to_verify, verify
+from format.verbs.verify.verify import VerifyTerms, bytes_to_verify, verify
 from format.verbs.verify.walk import Level
 from tests.building import batches, write_segment
 
@@ -56,7 +55,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_verify_lists_each_directory_once_and_asks_for_the_lock_once(broker: Path, looked_at: Counter[str]) -> None:
-    target, terms = Target(broker), Verification(Level.RECORDS)
+    target, terms = Target(broker), VerifyTerms(Level.RECORDS)
     assert bytes_to_verify(target) > 0
     list(verify(target, terms))
     assert looked_at == dict.fromkeys(map(str, [broker, broker / ".lock", *target.log_dirs[0].partitions]), 1)
@@ -82,13 +81,13 @@ def test_brokers_named_as_partitions_are_log_directories(broker: Path, data_dir:
     target = Target(broker.parent)
     assert target.kind is Kind.LOG_DIR
     assert [each.path.name for each in target.log_dirs] == ["kafka-1", "kafka-2"]
-    together = Verification()
-    list(verify(target, together))
+    together = verify(target)
+    list(together)
     alone = []
     for each in target.log_dirs:
-        terms = Verification()
-        list(verify(each.path, terms))
-        alone.append(terms.coverage.segments)
+        verified = verify(each.path)
+        list(verified)
+        alone.append(verified.coverage.segments)
     assert together.coverage.segments == sum(alone) > 0
 
 
@@ -137,7 +136,7 @@ def test_a_partition_behind_a_link_is_there_and_not_read(broker: Path, tmp_path:
     assert link not in log_dir.partitions
     (found,) = log_dir.unread_findings()
     assert found.next_step.startswith("Pass the path that it points to as well")
-    reported = list(verify(Target(broker), Verification()))
+    reported = list(verify(Target(broker), VerifyTerms()))
     named = [each for each in reported if getattr(each, "code", "") == "checkpoint-stale-entry"]
     assert not [each for each in named if each.location.topic == "ledger"]
 

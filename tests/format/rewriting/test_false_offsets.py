@@ -15,9 +15,9 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.after_damage.longest_chain import Rival
-from format.log.after_damage.offset_range import OffsetRange
+from format.log.batch_chunk import OffsetRange
 from format.log.encode_batches import encode_message
+from format.log.longest_chain import Rival
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import SegmentScan, scan_segment
 from format.verbs.verify.verify import verify

@@ -8,7 +8,7 @@ import pytest
 
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.log.batch_ranges import WHOLE_LOG
+from format.log.batch_chunk import WHOLE_LOG
 from format.scan.protocol import Needs
 from tests.building import batch, batches, write_segment
 

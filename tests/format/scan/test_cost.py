@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from format.limits import MIB
-from format.scan.cost import is_worth_sharing, size_of
+from format.scan.drivers import is_worth_sharing, size_of
 from format.scan.protocol import Cost
 from tests.building import batch, batches, write_segment
 

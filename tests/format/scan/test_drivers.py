@@ -9,11 +9,9 @@ import pytest
 
 from format.errors import WorkerDied
 from format.findings import Finding
-from format.scan.drivers import open_driver, scan_logs
-from format.scan.forked import ForkedDriver
+from format.scan.drivers import ForkedDriver, SerialDriver, open_driver, scan_logs
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
-from format.scan.serial import SerialDriver
 from tests.format.scan.toy import Seen, Toy, log_of
 
 JOBS = (1, 2, 3)

@@ -12,7 +12,7 @@ from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Finding, Severity
 from format.layout import CLEAN_SHUTDOWN
 from format.verbs.grep.grep import Criteria, grep
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import Level, VerifyTerms, verify
 from tests.building import batch, batches, write_segment
 from tests.dumping import dump
 
@@ -21,8 +21,8 @@ RECOVERY_POINT = "recovery-point-offset-checkpoint"
 
 READERS: dict[str, Callable[[Path], Iterable[object]]] = {
     "verify": verify,
-    "verify by headers": lambda path: verify(path, Verification(Level.HEADERS)),
-    "verify in two processes": lambda path: verify(path, Verification(jobs=2)),
+    "verify by headers": lambda path: verify(path, VerifyTerms(Level.HEADERS)),
+    "verify in two processes": lambda path: verify(path, VerifyTerms(jobs=2)),
     "dump": dump,
     "grep": lambda path: grep(path, Criteria()),
 }

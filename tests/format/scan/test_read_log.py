@@ -8,7 +8,6 @@ import pytest
 
 from format import layout
 from format.io.source import FileSource
-from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
 from format.node.partition import location_of_file
 from format.scan.protocol import LogUnit
@@ -58,7 +57,6 @@ def test_what_a_wrong_crc_loses_does_not_depend_on_where_chunks_are_cut(
     found = []
     with FileSource(path) as source:
         for chunk in batch_chunks(source, chunk_bytes=chunk_bytes):
-            open_wrappers(chunk)
             found += list(crc_findings(chunk, LogUnit(path, location_of_file(path)), source))
     assert [each.code for each in found] == ["batch-crc-mismatch"] * len(expected)
     assert [each.lost_offsets for each in found] == expected

@@ -22,7 +22,7 @@ from format.verbs.grep.grep import Criteria, grep
 from format.verbs.producers import Producers, ProducerTerms
 from format.verbs.retention import Retention, RetentionTerms
 from format.verbs.txns.txns import Transactions, TransactionTerms
-from format.verbs.verify.verify import Level, Verification, verify
+from format.verbs.verify.verify import Level, VerifyTerms, verify
 from tests.building import batches, write_segment
 from tests.dumping import dump
 
@@ -68,7 +68,7 @@ def transactions(path: Path) -> Iterable[object]:
 
 
 def verified_by_headers(path: Path) -> Iterable[object]:
-    return verify(path, Verification(Level.HEADERS))
+    return verify(path, VerifyTerms(Level.HEADERS))
 
 
 def producers(path: Path) -> Iterable[object]:

@@ -11,12 +11,11 @@ from format.errors import InputError
 from format.findings import Finding
 from format.node.target import targets_at
 from format.rows.line_blocks import LineBlock
-from format.scan.forked import ForkedDriver
+from format.scan.drivers import ForkedDriver
 from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import opened_for, verify
+from format.verbs.verify.verify import VerifyTerms, verify_all
 from kafkalog_cli.line_style import line_style
 from tests.building import batches, write_segment
 
@@ -61,10 +60,8 @@ def grepped(paths: list[Path], jobs: int) -> list[object]:
 
 
 def verified(paths: list[Path], jobs: int) -> list[object]:
-    terms, targets = Verification(jobs=jobs), targets_at(paths)
-    with opened_for(targets, terms) as opened:
-        found: list[object] = [each for target in targets for each in verify(target, opened)]
-    return [*found, terms.coverage]
+    found = verify_all(targets_at(paths), VerifyTerms(jobs=jobs))
+    return [*found, found.coverage]
 
 
 @pytest.mark.parametrize("read", [dumped, grepped, verified])

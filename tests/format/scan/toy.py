@@ -47,9 +47,10 @@ class Toy:
 
     def parts(self, opened: OpenedRange) -> Iterator[Seen]:
         for number, chunk in enumerate(opened.chunks):
-            if self.dies_at is not None and self.dies_at in chunk.table.base_offset:
+            offsets = chunk.headers.header_offset
+            if self.dies_at is not None and self.dies_at in offsets:
                 os.kill(os.getpid(), signal.SIGKILL)
-            yield Seen(chunk.table.base_offset.copy(), os.getpid(), chunk.damage is not None, number)
+            yield Seen(offsets.copy(), os.getpid(), chunk.damage is not None, number)
 
     def fold(self, log: LogUnit, parts: LogParts[Seen]) -> Iterator[tuple[str, int]]:
         count = 0

@@ -94,7 +94,7 @@ def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_d
     """Each header that is read from the bundle is that of the log, whatever its format."""
     from format.io.bundles.unpacking import open_bundle
     from format.io.source import FileSource
-    from format.log.walker import batch_chunks
+    from format.log.walker import header_chunks
 
     for corpus in ("kafka-0.8-to-2.8", "kafka-4.3"):
         source, path = data_dir / corpus, tmp_path / f"{corpus}.tar.zst"
@@ -105,8 +105,9 @@ def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_d
         for log in source.rglob("*.log"):
             stored = bundle.open(str(log).lstrip("/"))
             with FileSource(log) as original:
-                for chunk in batch_chunks(original, with_bodies=False):
-                    for position, magic in zip(chunk.table.position.tolist(), chunk.table.magic.tolist(), strict=True):
+                for chunk in header_chunks(original):
+                    headers = chunk.headers
+                    for position, magic in zip(headers.position.tolist(), headers.magic.tolist(), strict=True):
                         size = sizes[magic]
                         assert stored.read(size, position)[0] == original.read_at(position, size)
                         count += 1

@@ -24,9 +24,9 @@ from format.layout import (
     RECORD_BATCH,
 )
 from format.location import Location
-from format.log.after_damage.recorded import recorded_damage
 from format.log.batch_header import header_tables
 from format.log.kafka_batch import BatchFacts, decode_facts, magic_of
+from format.log.walker import recorded_damage
 from format.verbs.boot.broker_files import opened
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1

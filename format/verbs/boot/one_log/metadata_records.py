@@ -19,7 +19,7 @@ from format.internal_topics.reader import Cursor, reader_for
 from format.internal_topics.record_check import odd_rows
 from format.internal_topics.schema import Message, RecordType
 from format.limits import Limits
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks

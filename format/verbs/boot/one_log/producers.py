@@ -14,7 +14,7 @@ from format.files import producer_snapshot
 from format.io.source import Source
 from format.layout import PRODUCER_SNAPSHOT_SUFFIX
 from format.limits import Limits
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.log.control_records import plain_marker
 from format.log.kafka_batch import BatchFacts
 from format.log.read_records import record_tables

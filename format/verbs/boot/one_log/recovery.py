@@ -13,7 +13,7 @@ import msgspec
 
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
-from format.log.batch_ranges import BatchRange
+from format.log.batch_chunk import BatchRange
 from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.broker_files import opened
 from format.verbs.boot.one_log.batches import (

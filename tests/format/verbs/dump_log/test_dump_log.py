@@ -15,10 +15,8 @@ from msgspec.structs import replace
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.kafka_batch import int64
-from format.scan.drivers import open_driver
-from format.scan.forked import ForkedDriver
+from format.scan.drivers import ForkedDriver, SerialDriver, open_driver
 from format.scan.protocol import LogUnit
-from format.scan.serial import SerialDriver
 from format.verbs.dump_log import log_lines
 from format.verbs.dump_log.contents import ParserOf39
 from format.verbs.dump_log.dump_log import DumpLogScan, dump_log

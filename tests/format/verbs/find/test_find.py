@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from format.errors import InputError
 from format.io.source import FileSource
 from format.log.encode_batches import encode_message
-from format.log.walker import batch_chunks
+from format.log.walker import header_chunks
 from format.timestamps import iso_time
 from format.verbs.find.find import partition_to_search
 from tests.building import BASE_TIMESTAMP, batch, wrapper
@@ -399,7 +399,7 @@ def test_control_records_are_found(data_dir: Path) -> None:
     """A transaction marker has an offset too."""
     partition = data_dir / "kafka-4.3-single" / "node-1" / "payments-0"
     with FileSource(partition / f"{0:020d}.log") as source:
-        table = next(iter(batch_chunks(source, with_bodies=False))).table
+        table = next(header_chunks(source)).headers.unopened()
         markers = table.base_offset[table.is_control].tolist()
     assert markers
     for offset in markers[:5]:

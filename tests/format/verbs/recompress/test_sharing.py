@@ -26,7 +26,7 @@ from format.rewriting.read_back import ReadBackMismatch
 from format.rewriting.rewriter import SegmentResult, WrittenSegment
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
-from format.scan.cost import is_worth_sharing
+from format.scan.drivers import is_worth_sharing
 from format.verbs.recompress import new_batches
 from format.verbs.recompress import recompress as recompress_module
 from format.verbs.recompress.new_batches import PlanTerms, Target

@@ -27,7 +27,7 @@ from format.rewriting.sources import read_write_sources
 from format.verbs.redact.batches import ContentDigest, payload_of, read_back, redact_chunk
 from format.verbs.redact.redact import LEFT_OUT_TOPICS, Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
-from format.verbs.verify.verify import Coverage, Level, Verification, verify
+from format.verbs.verify.verify import Level, VerifyTerms, verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.corpora import Corpus
 from tests.dumping import dump
@@ -110,7 +110,7 @@ def tree(path: Path) -> dict[str, bytes]:
 
 def levels_of(path: Path) -> set[str]:
     """The codes of what verify holds against a log directory."""
-    terms = Verification(Level.FULL, DEFAULT_LIMITS, Coverage())
+    terms = VerifyTerms(Level.FULL, DEFAULT_LIMITS)
     return {each.code for each in verify(path, terms) if each.severity >= Severity.WARNING}
 
 

@@ -12,7 +12,7 @@ from format.findings import Finding
 from format.node.target import Target
 from format.verbs.txns.txns import TransactionTerms, follow_transactions
 from tests.building import batch, write_segment
-from tests.format.scan.following.scripted import Step, shown_by
+from tests.format.scan.scripted import Step, shown_by
 from tests.format.verbs.txns.transaction_logs import NOW, coordinator_batch, data, marker
 
 

@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
+from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.scan.following import driver
-from format.verbs.verify.follow import follow_verify
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.walk import Level
+from format.scan import follow
+from format.verbs.verify.partition_checks import follow_verify
+from format.verbs.verify.verify import Coverage
+from format.verbs.verify.walk import Level, LogWalk
 from tests.building import batch, write_segment
-from tests.format.scan.following.scripted import Step, shown_by
+from tests.format.scan.scripted import Step, shown_by
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 
 
 @pytest.fixture(autouse=True)
 def patience_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(follow, "_PATIENCE_S", 0.1)
 
 
 def append(path: Path, content: bytes) -> Callable[[], None]:
@@ -33,8 +34,11 @@ def append(path: Path, content: bytes) -> Callable[[], None]:
     return do
 
 
-def found(root: Path, steps: list[Step], terms: Verification | None = None) -> list[tuple[str, Any]]:
-    items = shown_by(lambda follow: follow_verify([Target(root)], terms or Verification(), follow), steps)
+def found(
+    root: Path, steps: list[Step], level: Level = Level.FULL, coverage: Coverage | None = None
+) -> list[tuple[str, Any]]:
+    walk, counted = LogWalk(level, DEFAULT_LIMITS), coverage or Coverage()
+    items = shown_by(lambda follow: follow_verify([Target(root)], walk, follow, counted), steps)
     return [(each.code, each.location.offset) for each in items]
 
 
@@ -45,15 +49,14 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_sound_batches_give_nothing_and_are_counted(log: Path) -> None:
-    terms = Verification()
+    coverage = Coverage()
     steps: list[Step] = [
         (append(log, batch(6, base_sequence=6, **PRODUCER)), 0),
         (append(log.with_name("00000000000000000009.log"), batch(9, base_sequence=9, **PRODUCER)), 0),
         (append(log.with_name("00000000000000000012.log"), b"\x00"), 0),
         (append(log.with_name("00000000000000000009.log"), batch(12)[:0]), 0),
     ]
-    assert found(log.parent, steps, terms) == []
-    coverage = terms.coverage
+    assert found(log.parent, steps, coverage=coverage) == []
     assert (coverage.partitions, coverage.segments, coverage.batches, coverage.records) == (1, 2, 2, 6)
     assert coverage.bytes == 2 * len(batch(6, base_sequence=6, **PRODUCER))
 
@@ -69,14 +72,14 @@ def test_what_does_not_follow_what_was_there(log: Path) -> None:
 
 def test_lower_levels_look_at_less(log: Path) -> None:
     steps: list[Step] = [(append(log, batch(6, base_sequence=60, **PRODUCER)), 0), (append(log, batch(11)), 1)]
-    assert found(log.parent, steps, Verification(Level.HEADERS)) == [("offset-gap", 11)]
+    assert found(log.parent, steps, Level.HEADERS) == [("offset-gap", 11)]
 
 
 def test_a_wrong_crc(log: Path) -> None:
     bad = bytearray(batch(6))
     bad[-1] ^= 1
     assert found(log.parent, [(append(log, bytes(bad)), 1)]) == [("batch-crc-mismatch", 6)]
-    assert found(log.parent, [(append(log, bytes(bad) + batch(9)), 1)], Verification(Level.CRC))[0] == (
+    assert found(log.parent, [(append(log, bytes(bad) + batch(9)), 1)], Level.CRC)[0] == (
         "batch-crc-mismatch",
         6,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,12 @@ from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Finding, Severity
 from format.io import live_broker
 from format.io.live_broker import BrokerLock
+from format.scan.protocol import LogParts
 from format.verbs.ls import partition_listing
 from format.verbs.ls.ls import ls
 from format.verbs.verify import partition_checks
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import verify
+from format.verbs.verify.verify import Watch, verify
+from format.verbs.verify.walk import WalkedChunk
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.faults.test_transactions import ABORT, marker, sent
 
@@ -54,30 +55,29 @@ def append(path: Path, content: bytes) -> None:
 def change_before_log(change: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a change once, after the directory was listed and other files were read, and before its log is opened."""
     changes = [change]
-    verify_log_file = partition_checks.verify_log_file
+    folded = partition_checks.LogFold.folded
 
-    def changed(*arguments: object, **more: object) -> object:
+    def changed(fold: partition_checks.LogFold, parts: LogParts[WalkedChunk]) -> Iterator[None]:
         if changes:
             changes.pop()()
-        return verify_log_file(*arguments, **more)  # type: ignore[arg-type]
+        return folded(fold, parts)
 
-    monkeypatch.setattr(partition_checks, "verify_log_file", changed)
+    monkeypatch.setattr(partition_checks.LogFold, "folded", changed)
 
 
-def change_when_read(change: Callable[[], object]) -> Verification:
-    """The terms of a run during which a change is made once, after the log was opened and its end fixed."""
+def change_when_read(change: Callable[[], object]) -> Watch:
+    """Makes a change once, after the log was opened and its end fixed."""
     changes = [change]
 
     def watch(*_: object) -> None:
         if changes:
             changes.pop()()
 
-    return Verification(watch=watch)
+    return watch
 
 
-def accusations(log_dir: Path, terms: Verification | None = None) -> list[str]:
-    found = verify(log_dir, terms or Verification())
-    return [each.code for each in found if each.severity > Severity.INFO]
+def accusations(log_dir: Path, watch: Watch | None = None) -> list[str]:
+    return [each.code for each in verify(log_dir, watch=watch) if each.severity > Severity.INFO]
 
 
 # -- what a broker writes between two readings: for each pair of files -------------------------------------------------
@@ -214,15 +214,15 @@ def test_a_partition_that_is_deleted_meanwhile(partition: Path, monkeypatch: pyt
 
 def test_damage_beside_a_running_broker_is_reported_with_all_it_says(partition: Path) -> None:
     (partition / f"{NAME}.timeindex").write_bytes(time_index.write(([BASE_TIMESTAMP + 99], [17])))
-    terms = Verification()
-    found = [each for each in verify(partition.parent, terms) if each.severity > Severity.INFO]
+    verified = verify(partition.parent)
+    found = [each for each in verified if each.severity > Severity.INFO]
     assert [(each.code, each.severity) for each in found] == [("time-index-mismatch", Severity.ERROR)]
-    assert (terms.coverage.segments, terms.coverage.batches) == (1, 6)
+    assert (verified.coverage.segments, verified.coverage.batches) == (1, 6)
 
 
 def test_a_partition_that_is_read_once_where_nothing_is_wrong(partition: Path) -> None:
     reads: list[object] = []
-    assert accusations(partition.parent, Verification(watch=lambda *each: reads.append(each))) == []
+    assert accusations(partition.parent, lambda *each: reads.append(each)) == []
     assert len(reads) == 1
 
 
@@ -246,6 +246,6 @@ def test_files_that_never_agree_are_not_compared(partition: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time_index, "read", changing)
-        found = [each for each in verify(partition.parent, Verification()) if each.severity > Severity.INFO]
+        found = [each for each in verify(partition.parent) if each.severity > Severity.INFO]
     assert [each.code for each in found] == ["file-changed"]
     assert "cannot be compared (time-index-mismatch)" in found[0].message

@@ -15,7 +15,7 @@ from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
 from tests.dumping import dump
 from tests.oracle.boot_mutations.node import batch_positions, overwrite
@@ -40,9 +40,9 @@ def tiered(tmp_path: Path) -> Path:
 
 def remote_heads(path: Path) -> int:
     """The heads in remote storage that a verification did not check."""
-    terms = Verification()
-    assert "log-head-remote" not in codes(verify(path, terms))
-    return terms.coverage.remote_heads
+    verified = verify(path)
+    assert "log-head-remote" not in codes(verified)
+    return verified.coverage.remote_heads
 
 
 def test_a_remote_head_is_said_to_be_unread(tiered: Path) -> None:

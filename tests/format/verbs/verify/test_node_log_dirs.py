@@ -10,8 +10,7 @@ import pytest
 
 from format.findings import Finding, Severity
 from format.node.target import Target
-from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import opened_for, verify, verify_nodes
+from format.verbs.verify.verify import VerifyTerms, verify_all
 from tests.oracle.boot_mutations.node import Node, copied_node
 
 
@@ -22,11 +21,8 @@ def node(data_dir: Path, tmp_path: Path) -> Node:
 
 def found(node: Node) -> list[Finding]:
     """The findings from severity warning on, of all log directories together."""
-    targets = [Target(path) for path in node.log_dirs]
-    with opened_for(targets, Verification()) as terms:
-        findings = [each for target in targets for each in verify(target, terms)]
-    findings += verify_nodes(targets, terms)
-    return [each for each in findings if each.severity >= Severity.WARNING]
+    verified = verify_all([Target(path) for path in node.log_dirs], VerifyTerms())
+    return [each for each in verified if each.severity >= Severity.WARNING]
 
 
 def test_a_partition_that_was_moved_by_hand_is_not_missed(node: Node) -> None:

@@ -12,7 +12,7 @@ import pytest
 from format.findings import Finding, Severity
 from format.io import source
 from format.verbs.ls.ls import ls
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from tests.building import batch, write_segment
 
 
@@ -62,9 +62,9 @@ def test_a_log_that_cannot_be_read(
     for log in logs:
         log.with_suffix(".index").touch()
     (partition.parent / "replication-offset-checkpoint").write_text("0\n1\norders 0 90\n")
-    assert alarms([*verify(partition, Verification())]) == []
+    assert alarms([*verify(partition, VerifyTerms())]) == []
     make_unread(logs[number], monkeypatch)
-    found = [*verify(partition, Verification())]
+    found = [*verify(partition, VerifyTerms())]
     assert alarms(found) == ["file-unreadable"]
     [unread] = [each for each in found if each.code == "file-unreadable"]
     assert (unread.location.topic, unread.location.partition) == ("orders", 0)

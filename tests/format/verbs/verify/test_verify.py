@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import MOST_ALIKE, Finding, Severity
-from format.verbs.verify.verify import Level, Verification, bytes_to_verify, verify
+from format.verbs.verify.verify import Level, VerifyTerms, bytes_to_verify, verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
@@ -20,7 +20,7 @@ def codes(found: list[Finding], at_least: Severity = Severity.WARNING) -> list[s
 
 
 def run(path: Path, level: Level = Level.FULL) -> list[Finding]:
-    return list(verify(path, Verification(level)))
+    return list(verify(path, VerifyTerms(level)))
 
 
 def test_no_broker_left_anything_that_alarms(corpus: Corpus) -> None:
@@ -42,13 +42,13 @@ def test_a_killed_node_is_explained(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("level", Level)
 def test_every_level_goes_through_the_same_batches(data_dir: Path, level: Level) -> None:
-    terms = Verification(level)
-    assert codes(list(verify(data_dir / "kafka-4.3-single" / "node-1", terms))) == []
-    full = Verification(Level.FULL)
-    list(verify(data_dir / "kafka-4.3-single" / "node-1", full))
-    assert terms.coverage.partitions == full.coverage.partitions > 0
-    assert full.coverage.batches > terms.coverage.batches or level is Level.FULL
-    assert (terms.coverage.records > 0) == (level >= Level.RECORDS)
+    verified = verify(data_dir / "kafka-4.3-single" / "node-1", VerifyTerms(level))
+    assert codes(list(verified)) == []
+    full = verify(data_dir / "kafka-4.3-single" / "node-1")
+    list(full)
+    assert verified.coverage.partitions == full.coverage.partitions > 0
+    assert full.coverage.batches > verified.coverage.batches or level is Level.FULL
+    assert (verified.coverage.records > 0) == (level >= Level.RECORDS)
 
 
 @pytest.mark.parametrize("level", Level)
@@ -57,7 +57,7 @@ def test_progress_ends_where_the_logs_do(node: Path, level: Level) -> None:
     flip(damaged, 40_000)
     damaged.write_bytes(damaged.read_bytes()[:-7])
     reported: list[int] = []
-    terms = Verification(level, advance=reported.append)
+    terms = VerifyTerms(level, advance=reported.append)
     for _ in verify(node, terms):
         assert sum(reported) <= bytes_to_verify(node)
     assert sum(reported) == bytes_to_verify(node) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
@@ -68,7 +68,7 @@ def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     node = data_dir / "kafka-4.3-single" / "node-1"
     reported: list[int] = []
-    terms = Verification(jobs=2, advance=reported.append)
+    terms = VerifyTerms(jobs=2, advance=reported.append)
     assert [each.code for each in verify(node, terms)] == ["transaction-open"]
     assert sum(reported) == bytes_to_verify(node) > 0
 
@@ -207,8 +207,8 @@ def test_a_replica_fetched_from_a_compacted_leader_is_not_accused(tmp_path: Path
 def test_gaps_of_a_topic_that_is_configured_as_compacted(tmp_path: Path) -> None:
     partition = tmp_path / "t-0"
     write_segment(partition, 0, [batch(each, [b"v"]) for each in (0, 3, 9)])
-    named = Verification(Level.HEADERS, compacted_topics=frozenset({"t"}))
-    other = Verification(Level.HEADERS, compacted_topics=frozenset({"other"}))
+    named = VerifyTerms(Level.HEADERS, compacted_topics=frozenset({"t"}))
+    other = VerifyTerms(Level.HEADERS, compacted_topics=frozenset({"other"}))
     assert [each.code for each in verify(partition, named)] == []
     assert {each.code for each in verify(partition, other)} == {"offset-gap"}
 

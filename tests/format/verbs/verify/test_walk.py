@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from format.verbs.verify import walk
-from format.verbs.verify.verify import Verification, verify
+from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level, WalkedChunk
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
@@ -26,8 +26,8 @@ def small_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(path: Path, level: Level, jobs: int) -> tuple[list[object], object]:
-    terms = Verification(level, jobs=jobs)
-    return list(verify(path, terms)), terms.coverage
+    verified = verify(path, VerifyTerms(level, jobs=jobs))
+    return list(verified), verified.coverage
 
 
 def test_two_processes_find_what_one_finds(corpus: Corpus) -> None:
@@ -64,11 +64,13 @@ def test_a_pickled_chunk_has_its_findings_and_counts(tmp_path: Path) -> None:
     path = tmp_path / "t-0" / "00000000000000000000.log"
     path.parent.mkdir()
     path.write_bytes(batch(0, [b"a", b"b"]) + batch(2, [b"c"])[:-1] + b"?")
-    terms = Verification(Level.RECORDS)
+    walk_of_records = VerifyTerms(Level.RECORDS).walk
     from format.location import Location
+    from format.scan.drivers import SerialDriver
     from format.scan.protocol import LogUnit
 
-    kept = [pickle.loads(pickle.dumps(each)) for each in terms.parts(LogUnit(path, Location(str(path))))]
+    log = LogUnit(path, Location(str(path)))
+    kept = [pickle.loads(pickle.dumps(each)) for each in SerialDriver(walk_of_records).parts(log)]
     assert all(isinstance(each, WalkedChunk) for each in kept)
     assert sum(each.record_count for each in kept) == 2
     assert [each.code for chunk in kept for each in chunk.header_findings] == ["batch-crc-mismatch"]

@@ -132,7 +132,7 @@ def test_a_gap_that_an_index_of_the_source_proves_is_an_error(tmp_path: Path) ->
     source = shutil.copytree(DATA_DIR / "kafka-4.3-single" / "node-1" / "orders-0", tmp_path / "orders-0")
     log = source / f"{0:020d}.log"
     with FileSource(log) as file:
-        table = next(header_tables(file, 0, log.stat().st_size))
+        table = next(header_tables(file, 0, log.stat().st_size)).unopened()
     first, until = int(table.base_offset[4]), int(table.base_offset[5])
     content = log.read_bytes()
     log.write_bytes(content[: int(table.position[4])] + content[int(table.position[5]) :])

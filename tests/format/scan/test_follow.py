@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from format.findings import Finding
 from format.limits import MIB
 from format.node.target import Target
-from format.scan.following import changes, driver
-from format.scan.following.changes import Stopping
-from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
+from format.scan import follow as following
+from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown, Stopping
 from format.scan.selection import Selection
 from tests.building import batch, write_segment
 from tests.format.scan.toy import Toy
@@ -28,8 +27,8 @@ _MOST_S = 120
 
 @pytest.fixture(autouse=True)
 def looks_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "POLL_S", 0.005)
-    monkeypatch.setattr(driver, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(following, "POLL_S", 0.005)
+    monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
 
 
 @pytest.fixture(params=[True, False], ids=["inotify", "polling"])
@@ -284,7 +283,7 @@ def test_a_topic_that_is_deleted_and_made_again(partition: Path, terms: FollowTe
 def test_a_named_partition_that_goes_and_comes_back(
     partition: Path, terms: FollowTerms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "_LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(following, "_LOOK_AGAIN_S", 0.05)
     steps: list[Step] = [
         (lambda: shutil.rmtree(partition), ["followed-log-gone"]),
         (lambda: write_segment(partition, 5, [batch(5)]), [5]),

@@ -1,4 +1,4 @@
-"""One followed partition: the place where reading continues, and finding it again after the files have changed."""
+"""One followed partition: the ends of its logs, where reading goes on, and finding that place after files changed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,100 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
-from format.io.source import FileSource
-from format.log.batch_header import HEADER_BYTES, headers_in
-from format.log.batch_table import BatchTable
+from format.io.source import FileSource, Source
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_chunk import BatchRange
+from format.log.batch_header import HEADER_BYTES, has_right_crc, header_tables, headers_in
+from format.log.batch_table import HeaderTable
+from format.log.walker import header_chunks
 from format.node.partition import Partition, Segment, read_partition
-from format.scan.following.log_ends import LogEnd, end_of_segment, place_of_offset
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.wording import offset_range, offsets_are
+
+_LAST_OFFSET = 2**63 - 2
+_ZEROS_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """A position between batches of a segment, the offset there, and some batches before it."""
+
+    position: int
+    next_offset: int
+    last_batches: HeaderTable | None = field(default=None, compare=False, repr=False)
+
+
+def end_of_table(table: HeaderTable) -> LogEnd:
+    """The end of the last batch of a table."""
+    return LogEnd(int(table.end_position[-1]), table.last_offset_of(len(table) - 1) + 1, table)
+
+
+def whole_batches(source: Source, start: int, most_bytes: int) -> HeaderTable | None:
+    """The whole batches from a position on, up to ``most_bytes`` but at least one; None if there is none.
+
+    The last batch in the file counts only if its CRC is right: in a preallocated file its header may be written first.
+    """
+    tables: list[HeaderTable] = []
+    for table in header_tables(source, start, source.size_bytes):
+        count = int(np.searchsorted(table.end_position, start + most_bytes, "right"))
+        if count < len(table):
+            tables.append(table.rows(slice(0, max(count, 0 if tables else 1))))
+            break
+        tables.append(table)
+    else:
+        if tables and not _is_settled(source, tables[-1]):
+            tables[-1] = tables[-1].rows(slice(0, -1))
+    found = HeaderTable.concatenated(tables) if tables else None
+    return found if found is not None and len(found) else None
+
+
+def _is_settled(source: Source, table: HeaderTable) -> bool:
+    position, size_bytes, magic = (int(column[-1]) for column in (table.position, table.size_bytes, table.magic))
+    return has_right_crc(source, position, size_bytes, magic)
+
+
+def end_of_segment(segment: Segment, source: Source) -> LogEnd:
+    """The end of a segment's log, found from the last entry of its index on."""
+    start = start_position(segment, source, Selection(from_offset=_LAST_OFFSET))
+    for position in (start, 0) if start else (0,):
+        end = LogEnd(position, -1)
+        for table in header_tables(source, position, source.size_bytes):
+            end = end_of_table(table)
+        if end.next_offset >= 0:
+            return end
+    return LogEnd(0, segment.base_offset)
+
+
+def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | None:
+    """The start of the batch that contains an offset, or of the next one; None if the log ends before the offset."""
+    start = start_position(segment, source, Selection(from_offset=offset))
+    for table in header_tables(source, start, source.size_bytes):
+        row = int(np.searchsorted(table.last_offset, offset))
+        if row < len(table):
+            return LogEnd(int(table.position[row]), int(table.header_offset[row]))
+    return None
+
+
+def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMITS) -> LogEnd | None:
+    """The end of the last intact batch after damage at ``start``; None if there is none.
+
+    Zeros at ``start`` are not damage but a preallocated file, for which the result is None.
+    """
+    if not any(source.read_at(start, _ZEROS_BYTES)):
+        return None
+    end = None
+    for chunk in header_chunks(source, BatchRange(start), limits=limits):
+        if len(chunk.headers):
+            end = end_of_table(chunk.headers)
+    return end
+
 
 #: The number of the last batches that are remembered, to determine how far a log was truncated.
 _MOST_MARKS = 128
@@ -172,12 +253,12 @@ class FollowedPartition:
         self.next_offset = max(self.next_offset, end.next_offset)
         self._remember(end.last_batches)
 
-    def _remember(self, table: BatchTable | None) -> None:
+    def _remember(self, table: HeaderTable | None) -> None:
         """Remember the last batches of a table, which end at the place."""
         if table is None or self.place is None:
             return
         last = table.rows(slice(-_MOST_MARKS, None))
-        columns = (last.position, last.end_position, last.base_offset, last.last_offset, last.crc)
+        columns = (last.position, last.end_position, last.header_offset, last.last_offset, last.crc)
         for row in zip(*(column.tolist() for column in columns), strict=True):
             self.marks.append(Mark(self.place.segment_base_offset, *row))
 
@@ -337,7 +418,7 @@ def _is_there(mark: Mark, source: FileSource) -> bool:
         return False
     if not len(header) or int(header.end_position[0]) != mark.end_position or mark.end_position > source.size_bytes:
         return False
-    return (int(header.base_offset[0]), int(header.crc[0])) == (mark.base_offset, mark.crc)
+    return (int(header.header_offset[0]), int(header.crc[0])) == (mark.base_offset, mark.crc)
 
 
 def logs_before(partition: FollowedPartition) -> Iterator[LogUnit]:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
-from format.scan.processes.outbox import Outbox, SharedBytes
-from format.scan.processes.room import SLOT_BYTES
-from format.scan.processes.workers import Workers
+from format.scan.processes import Outbox, SharedBytes, Workers
+from format.scan.protocol import SLOT_BYTES
 
 
 def _task(task: int, outbox: Outbox) -> None:

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from format.scan.following.changes import Stopping
-from format.scan.following.driver import CaughtUp, FollowTerms
+from format.scan.follow import CaughtUp, FollowTerms, Stopping
 
 #: What is done to the files, and how many items are shown after that.
 Step = tuple[Callable[[], object], int]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.log.after_damage.longest_chain import longest_chain
+from format.log.longest_chain import longest_chain
 
 ITEMS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4), st.integers(1, 5), st.booleans()), max_size=10)
 

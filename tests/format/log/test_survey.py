@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from format.limits import DEFAULT_LIMITS
-from format.log.after_damage import survey as survey_module
-from format.log.after_damage.candidates import CandidateSearch
-from format.log.after_damage.offset_range import OffsetRange, possible_offsets
-from format.log.after_damage.survey import Survey
+from format.log import after_damage as survey_module
+from format.log.after_damage import Survey
+from format.log.batch_chunk import OffsetRange, possible_offsets
+from format.log.damaged_batches import CandidateSearch
 from tests.building import batch, batches
 from tests.sources import BytesSource
 

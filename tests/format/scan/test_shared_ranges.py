@@ -9,8 +9,8 @@ import pytest
 
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS
-from format.log.batch_ranges import BatchRange
-from format.scan.processes.shared_ranges import RangeTask, Unsound, sound_chunks
+from format.log.batch_chunk import BatchRange
+from format.scan.processes import RangeTask, Unsound, sound_chunks
 from tests.building import batch, write_segment
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from format.scan.following import changes
-from format.scan.following.changes import Changes, Stopping, is_silent
+from format.scan import follow
+from format.scan.follow import Changes, Stopping, is_silent
 
 
 def look_at(path: Path) -> tuple[int, int]:
@@ -50,8 +50,8 @@ def test_inotify_is_used_where_it_is_there(file: Path) -> None:
 def test_a_directory_of_which_inotify_tells_nothing_is_polled(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from inotify_simple import flags
 
-    monkeypatch.setattr(changes, "_mask", lambda: int(flags.UNMOUNT | flags.ATTRIB))
-    monkeypatch.setattr(changes, "SWEEP_S", 0.01)
+    monkeypatch.setattr(follow, "_mask", lambda: int(flags.UNMOUNT | flags.ATTRIB))
+    monkeypatch.setattr(follow, "SWEEP_S", 0.01)
     with Changes() as found:
         found.add(file.parent, lambda: look_at(file))
         for size in (2, 3):
@@ -64,7 +64,7 @@ def test_a_directory_of_which_inotify_tells_nothing_is_polled(file: Path, monkey
 
 
 def test_no_more_watches(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_mask", lambda: 0)  # which inotify refuses, as it does when there are too many
+    monkeypatch.setattr(follow, "_mask", lambda: 0)  # which inotify refuses, as it does when there are too many
     with Changes() as found:
         found.add(file.parent, lambda: look_at(file))
         assert found.polled_count() == 1
@@ -125,12 +125,12 @@ def test_file_systems_of_other_hosts_are_polled(tmp_path: Path, monkeypatch: pyt
         "31 20 0:6 / /fuse rw - fuse.sshfs host: rw\n"
         "32 30 8:2 / /net\\040data/local rw - xfs /dev/sdb rw\n"
     )
-    monkeypatch.setattr(changes, "_MOUNTS", mounts)
+    monkeypatch.setattr(follow, "_MOUNTS", mounts)
     assert is_silent(Path("/net data/kafka"))
     assert is_silent(Path("/fuse"))
     assert not is_silent(Path("/net data/local/kafka"))
     assert not is_silent(Path("/var/kafka"))
-    monkeypatch.setattr(changes, "_MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(follow, "_MOUNTS", tmp_path / "none")
     assert not is_silent(Path("/net data/kafka"))
 
 

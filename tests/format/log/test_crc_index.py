@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from format.codecs.checksums import crc32_of, crc32c_of
-from format.log.after_damage.crc_index import CrcIndex
+from format.log.damaged_batches import CrcIndex
 from tests.sources import BytesSource
 
 CONTENT = Random(5).randbytes(700_001)
