@@ -54,11 +54,11 @@ needs_both = pytest.mark.skipif(
 SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", "utf8")
 #: Modules that use a function which nothing imported above uses.
 for user in (
-    "checks.key_placement",
+    "checks.records",
     "internal_topics.record_check",
     "rewriting.read_back",
-    "state.group_records",
-    "state.totals",
+    "state.groups",
+    "verbs.ls.log_totals",
     "verbs.dump_log.log_lines",
     "verbs.grep.record_search",
 ):
