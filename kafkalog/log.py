@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
     from format.columns import RowSchema
 
+#: So many findings are kept of one pass; all of them are counted.
+MOST_FINDINGS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -124,10 +127,6 @@ def public_finding(found: _Finding) -> Finding:
 def public_match(found: _Match | None) -> Match | None:
     """A match as the API gives it."""
     return None if found is None else Match(*found.row())
-
-
-#: So many findings are kept of one pass; all of them are counted.
-MOST_FINDINGS = 1000
 
 
 class Rows:

@@ -59,6 +59,33 @@ ENTRY_LAYOUTS: dict[Kind, Layout] = {
     Kind.TIME_INDEX: layout.TIME_INDEX_ENTRY,
     Kind.TRANSACTION_INDEX: layout.ABORTED_TXN,
 }
+#: The most bytes of a batch or file that are shown.
+MOST_BYTES = 256 * 1024
+_MOST_RECORDS = 100
+_MOST_ROWS = 200
+_BINARY_KINDS = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
+#: The meanings of fields without a fixed place, in v2 records and in messages; the others are in format.layout.
+_VARIABLE_FIELDS = {
+    "length": "varint: the bytes of the record after this field",
+    "attributes": "of a record; no version uses it",
+    "timestampDelta": "varint, ms: the record's timestamp minus the batch's base timestamp",
+    "offsetDelta": "varint: the record's offset minus the batch's base offset",
+    "keyLength": "varint: bytes of the key, -1 for null",
+    "key": "the record's key, any bytes",
+    "valueLength": "varint: bytes of the value, -1 for null, which in a compacted topic deletes the key",
+    "value": "the record's value, any bytes",
+    "headerCount": "varint: headers that follow",
+    "headerKeyLength": "varint: bytes of a header's name",
+    "headerKey": "a header's name, UTF-8",
+    "headerValueLength": "varint: bytes of a header's value, -1 for null",
+    "headerValue": "a header's value, any bytes",
+    "key length": "bytes of the key, -1 for null",
+    "value length": "bytes of the value, -1 for null",
+    "records": "the records, compressed as one block",
+    "line": "a line of text",
+    "damage": "bytes that belong to no batch",
+    "": "bytes that are not decoded here",
+}
 
 
 class PlaceKind(StrEnum):
@@ -311,35 +338,6 @@ def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) ->
     if structure is layout.TIME_INDEX_ENTRY:
         return f"{iso_time(named['timestamp'])} → offset {base_offset + named['relative_offset']}"
     return f"producer {named['producer_id']}: {named['first_offset']}–{named['last_offset']}"
-
-
-#: The most bytes of a batch or file that are shown.
-MOST_BYTES = 256 * 1024
-_MOST_RECORDS = 100
-_MOST_ROWS = 200
-_BINARY_KINDS = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
-#: The meanings of fields without a fixed place, in v2 records and in messages; the others are in format.layout.
-_VARIABLE_FIELDS = {
-    "length": "varint: the bytes of the record after this field",
-    "attributes": "of a record; no version uses it",
-    "timestampDelta": "varint, ms: the record's timestamp minus the batch's base timestamp",
-    "offsetDelta": "varint: the record's offset minus the batch's base offset",
-    "keyLength": "varint: bytes of the key, -1 for null",
-    "key": "the record's key, any bytes",
-    "valueLength": "varint: bytes of the value, -1 for null, which in a compacted topic deletes the key",
-    "value": "the record's value, any bytes",
-    "headerCount": "varint: headers that follow",
-    "headerKeyLength": "varint: bytes of a header's name",
-    "headerKey": "a header's name, UTF-8",
-    "headerValueLength": "varint: bytes of a header's value, -1 for null",
-    "headerValue": "a header's value, any bytes",
-    "key length": "bytes of the key, -1 for null",
-    "value length": "bytes of the value, -1 for null",
-    "records": "the records, compressed as one block",
-    "line": "a line of text",
-    "damage": "bytes that belong to no batch",
-    "": "bytes that are not decoded here",
-}
 
 
 class ByteView(msgspec.Struct, frozen=True):

@@ -32,6 +32,16 @@ from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.timestamps import iso_time
 from format.wording import counted
 
+#: Instead of a time: the segment is never deleted by time.
+_NEVER = None
+_LAST_TIME = 2**63 - 1
+_SNAPSHOTS = "snapshots"
+#: The configs whose sources are shown.
+_DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
+#: Seconds for each batch and byte. They are too small to measure on 300 MB: for most segments only the last entry of
+#: the time index and one batch are read.
+_COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
+
 
 class SegmentTimes(msgspec.Struct, frozen=True):
     """The times of a segment; ``largest_timestamp`` is -1 where no record has one, and then ``modified_ms`` counts.
@@ -196,11 +206,6 @@ class ConfiguredLogScan(WholeUnits[ConfiguredLog | Finding, ResultT | Finding]):
             yield from self.judged(unit, advance)
 
 
-#: Instead of a time: the segment is never deleted by time.
-_NEVER = None
-_LAST_TIME = 2**63 - 1
-
-
 class SegmentFacts(msgspec.Struct, frozen=True):
     """A segment: ``counted_ms`` is its largest timestamp, or the file's modification time where it has none.
 
@@ -326,14 +331,6 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
     if at is not None and at <= now_ms:
         return None, at
     return "future_timestamp" if segment.counted_ms > now_ms else "time", at
-
-
-_SNAPSHOTS = "snapshots"
-#: The configs whose sources are shown.
-_DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
-#: Seconds for each batch and byte. They are too small to measure on 300 MB: for most segments only the last entry of
-#: the time index and one batch are read.
-_COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 
 
 class RetentionTerms(msgspec.Struct, frozen=True):

@@ -30,6 +30,33 @@ from format.wording import counted_plainly
 from kafkalog_cli.render.text import printable
 from kafkalog_cli.screens.panes import FieldTable, HexView, PlaceTree, cell, say, words_of
 
+KEYS = (
+    ("arrows", "move; left and right move a long line"),
+    ("Enter, space", "open and close; Enter on “more …” reads the next page"),
+    ("Tab, Shift-Tab", "from the tree to the bytes, to the fields, and back"),
+    ("o", "go to an offset of the partition, or the next record after it"),
+    ("t", "go to the first record at or after a time"),
+    ("p", "go to the batch that a byte position of the log belongs to"),
+    ("/", "search in keys, values and headers; /REGEX/ is a regular expression"),
+    ("n", "the next match"),
+    ("f, F", "the next and the previous finding"),
+    ("i", "from an index entry to its batch, and back"),
+    ("b", "back to the place before the last jump"),
+    ("Escape", "end a search or a check; take a message away"),
+    ("?", "these keys; any of ?, Escape, Enter and q goes back"),
+    ("q", "quit"),
+    ("mouse", "a click on a byte chooses its field"),
+)
+_QUESTIONS = {
+    "offset": "Offset in this partition",
+    "time": "Time: 2026-11-08T08:43, -2h, epoch milliseconds",
+    "position": "Byte position in this log file, such as 4711 or 0x1267",
+    "search": "Text in keys, values and headers; /REGEX/ for a regular expression",
+}
+#: Places that have a file with byte positions.
+_IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
+_HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
+
 
 class WhereLine(Widget):
     """A path and what follows it. On a narrow screen the path loses its start, as its end tells more."""
@@ -72,25 +99,6 @@ def _end_of(text: str, width: int) -> str:
     while kept and cell_len(kept) > width:
         kept = kept[max(cell_len(kept) - width + 1, 2) // 2 :]
     return f"…{kept}"
-
-
-KEYS = (
-    ("arrows", "move; left and right move a long line"),
-    ("Enter, space", "open and close; Enter on “more …” reads the next page"),
-    ("Tab, Shift-Tab", "from the tree to the bytes, to the fields, and back"),
-    ("o", "go to an offset of the partition, or the next record after it"),
-    ("t", "go to the first record at or after a time"),
-    ("p", "go to the batch that a byte position of the log belongs to"),
-    ("/", "search in keys, values and headers; /REGEX/ is a regular expression"),
-    ("n", "the next match"),
-    ("f, F", "the next and the previous finding"),
-    ("i", "from an index entry to its batch, and back"),
-    ("b", "back to the place before the last jump"),
-    ("Escape", "end a search or a check; take a message away"),
-    ("?", "these keys; any of ?, Escape, Enter and q goes back"),
-    ("q", "quit"),
-    ("mouse", "a click on a byte chooses its field"),
-)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -155,17 +163,6 @@ class CheckedPartitions:
     def was_shown(self, scope: Target, number: int, place: Place) -> None:
         """Note the place at which a finding was shown."""
         self._shown = scope.path, number, place
-
-
-_QUESTIONS = {
-    "offset": "Offset in this partition",
-    "time": "Time: 2026-11-08T08:43, -2h, epoch milliseconds",
-    "position": "Byte position in this log file, such as 4711 or 0x1267",
-    "search": "Text in keys, values and headers; /REGEX/ for a regular expression",
-}
-#: Places that have a file with byte positions.
-_IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
-_HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
 
 
 class _Cancelled(Exception):

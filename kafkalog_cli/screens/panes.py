@@ -29,6 +29,12 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red")
 _PLAIN = Style()
 _DIM = Style(dim=True)
 _POSITION_WIDTH = 10
+_MOST_CELL = 300
+#: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others
+#: are made when the table is used.
+_PORTION = 100
+Node = TreeNode[Place]
+_STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PARTITION: "bold"}
 
 
 class HexView(ScrollView, can_focus=True):
@@ -121,12 +127,6 @@ class HexView(ScrollView, can_focus=True):
             self.post_message(self.Picked(self._owners[index]))
 
 
-_MOST_CELL = 300
-#: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others
-#: are made when the table is used.
-_PORTION = 100
-
-
 class FieldTable(DataTable[Text]):
     """A row for each region of the bytes, then one for each decoded value."""
 
@@ -192,11 +192,6 @@ def cell(value: Any) -> Text:
     else:
         text = CELL_WRITERS["any"](value)
     return Text(printable(text if len(text) <= _MOST_CELL else f"{text[:_MOST_CELL]}…"))
-
-
-Node = TreeNode[Place]
-
-_STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PARTITION: "bold"}
 
 
 def say(app: App[None], words: str, *, is_error: bool = False) -> None:

@@ -37,6 +37,8 @@ from format.verbs.diff.replica_log import ReplicaLog, Replicas, Window
 
 #: The most missing records that wait for a later one of their key at a time, about 100 bytes each.
 MOST_WAITING = 500_000
+#: The kinds of differences, the gravest first.
+KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 
 class MissingRecords:
@@ -363,10 +365,6 @@ def _compare_records(
     is_lone[at[common]] = False
     if is_lone.any():
         take_lone(1, right_side.rows(np.flatnonzero(is_lone)))
-
-
-#: The kinds of differences, the gravest first.
-KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 
 class PairDifference(msgspec.Struct):

@@ -29,6 +29,14 @@ from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDiff
 from format.verbs.diff.replica_log import Matching, ReplicaLog, Replicas, matched
 from format.wording import are, counted, counted_plainly, listed, offset_range
 
+#: Seconds for each byte, measured with replicas of equal bytes.
+_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
+#: The most partitions that get a sentence; the rows have all.
+MOST_SENTENCES = 10
+NOTHING_TO_COMPARE = (
+    "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
+)
+
 
 class ReplicaEpochs(msgspec.Struct, frozen=True):
     """The leader epochs of a log with their start offsets, both rising, and the offsets that bound the log."""
@@ -115,10 +123,6 @@ def replica_epochs(
     if entries and entries[0].start_offset < log_start_offset < log_end_offset:
         entries[0] = EpochEntry(entries[0].leader_epoch, log_start_offset)
     return ReplicaEpochs(tuple(entries), log_start_offset, log_end_offset, high_watermark)
-
-
-#: Seconds for each byte, measured with replicas of equal bytes.
-_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 
 
 class ReplicaResult(msgspec.Struct, frozen=True):
@@ -442,13 +446,6 @@ def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], li
         log_end_offset=log.log_end_offset,
         high_watermark=replica.offsets.high_watermark,
     )
-
-
-#: The most partitions that get a sentence; the rows have all.
-MOST_SENTENCES = 10
-NOTHING_TO_COMPARE = (
-    "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
-)
 
 
 def sentence(result: PartitionResult) -> str:

@@ -36,6 +36,10 @@ from format.scan.read_log import LogChunk, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import Assignment
 
+_MAX_OFFSET = 2**63 - 1
+#: The most ranges and findings of damage that are kept for one replica.
+MOST_DAMAGED = 1000
+
 
 class Replica(msgspec.Struct, frozen=True):
     """One copy of a partition, with the facts from the files beside its log."""
@@ -216,11 +220,6 @@ def _replica(
     if layout.CLEANER_OFFSET_CHECKPOINT in checkpoints.by_name:
         was_cleaned = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key) is not None
     return Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned)
-
-
-_MAX_OFFSET = 2**63 - 1
-#: The most ranges and findings of damage that are kept for one replica.
-MOST_DAMAGED = 1000
 
 
 class Window(msgspec.Struct, frozen=True):

@@ -142,12 +142,7 @@ def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedL
     lookup = Lookup(findings=list(_not_searched(partition)))
     bounds, findings = read_bounds(partition, limits)
     lookup.report(findings)
-    live = partition.segments
-    next_base_offsets = [*(segment.base_offset for segment in live), None][1:]
-    segments = [
-        LookupSegment(lookup, partition, segment, next_base_offset, limits)
-        for segment, next_base_offset in zip(live, next_base_offsets, strict=True)
-    ]
+    segments = [LookupSegment(lookup, partition, segment, limits) for segment in partition.segments]
     try:
         search(_SearchedLog(partition, segments, bounds, lookup))
     except KafkaLogError as error:

@@ -41,6 +41,10 @@ _SHORT_READS = 32
 _LARGE_BATCH_BYTES = 16 * 1024
 _MAX_ORDER_FINDINGS = 20
 NO_NEXT_OFFSET = 2**63 - 1
+#: How much of a log's end is read at once for the headers of its last batches.
+END_READ_BYTES = 512
+_TORN = ("tail-torn", "tail-zeros")
+_NOT_TORN = 2**63
 
 
 def is_in_order(first_offset: int, offsets: tuple[int, int], next_base_offset: int) -> bool:
@@ -257,12 +261,6 @@ def _from_header(table: BatchTable, bundled: HeadersOnly, by_time: bool) -> tupl
     return list(range(first, last + 1)), [timestamp if is_known else layout.NO_TIMESTAMP] * count
 
 
-#: How much of a log's end is read at once for the headers of its last batches.
-END_READ_BYTES = 512
-_TORN = ("tail-torn", "tail-zeros")
-_NOT_TORN = 2**63
-
-
 class OffsetFloor(msgspec.Struct, frozen=True):
     """Where a scan for an offset starts: a batch boundary, the index entry it comes from, and a description."""
 
@@ -283,13 +281,11 @@ class SearchedBatch(msgspec.Struct):
 class LookupSegment:
     """A live segment's files, opened when they are needed; ``bytes_read`` counts what was read from all of them."""
 
-    def __init__(
-        self, lookup: Lookup, partition: Partition, segment: Segment, next_base_offset: int | None, limits: Limits
-    ) -> None:
+    def __init__(self, lookup: Lookup, partition: Partition, segment: Segment, limits: Limits) -> None:
         self.lookup = lookup
         self.segment = segment
         self.base_offset = segment.base_offset
-        self.next_base_offset = next_base_offset
+        self.next_base_offset = partition.next_base_offset(segment)
         self.location = partition.location(segment.log, segment.base_offset)
         self.limits = limits
         self._sources: dict[str, FileSource] = {}

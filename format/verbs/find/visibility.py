@@ -28,6 +28,8 @@ from format.state.producers import Transaction, TransactionState, newest_sound_s
 from format.verbs.find.lookup import Match, MatchedBatch, Visibility
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
+#: Headers are read in windows of this size; the rest of larger batches is skipped.
+_WINDOW_BYTES = 256 * 1024
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -81,10 +83,6 @@ def read_bounds(partition: Partition, limits: Limits) -> tuple[Bounds, list[Find
         offsets = replace(offsets, high_watermark=None)
     high_watermark = None if offsets.high_watermark is None else replicated_end
     return Bounds(log_start_offset, log_start_source, high_watermark, replicated_end, offsets), findings
-
-
-#: Headers are read in windows of this size; the rest of larger batches is skipped.
-_WINDOW_BYTES = 256 * 1024
 
 
 class Stability(msgspec.Struct, frozen=True):
