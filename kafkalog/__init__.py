@@ -14,9 +14,7 @@ from format.errors import (
     UnsupportedError,
 )
 from format.version import VERSION
-from kafkalog.log import Log, open
-from kafkalog.results import DamageFound, Finding, Lookup, Match
-from kafkalog.rows import Rows
+from kafkalog.log import DamageFound, Finding, Log, Lookup, Match, Rows, open
 
 __all__ = [
     "CorruptDataError",

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from format.columns import BATCH, RECORD
-from format.errors import InputError
+from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
-from format.io.remote_path import is_remote, path_of
+from format.findings import Severity
+from format.io.session import is_remote, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
+from format.rows.finding_rows import finding_row
 from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
@@ -29,12 +32,182 @@ from format.verbs.find.find import (
     find_timestamp,
     partition_to_search,
 )
-from format.verbs.find.trace import Match as _Match
-from format.verbs.find.trace import NotFound
+from format.verbs.find.lookup import Match as _Match
 from format.verbs.verify.verify import Level, Verification
 from format.verbs.verify.verify import verify as verified
-from kafkalog.results import Finding, Lookup, public_finding, public_match
-from kafkalog.rows import Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from format.columns import RowSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check saw. The attributes are the columns of the row ``finding`` in docs/output.md."""
+
+    code: str
+    severity: str
+    certainty: str
+    path: str
+    topic: str | None
+    partition: int | None
+    segment_base_offset: int | None
+    position: int | None
+    length: int | None
+    offset: int | None
+    message: str
+    expected: Any
+    actual: Any
+    next_step: str
+    lost_offsets: list[int] | None
+    caused_by: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return f"{self.severity} {self.code}: {self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The record that a look-up found. The attributes are the columns of the row ``match`` in docs/output.md."""
+
+    topic: str | None
+    partition: int | None
+    offset: int
+    timestamp: int | None
+    segment_base_offset: int | None
+    position: int | None
+    leader_epoch: int | None
+    visibility: str | None
+    is_control: bool | None
+    is_transactional: bool | None
+    transaction_state: str | None
+    producer_id: int | None
+    producer_epoch: int | None
+    batch_base_offset: int | None
+    crc_valid: bool | None
+    is_leader: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The outcome of a look-up.
+
+    ``match`` is the record, None where there is none; ``reason`` then says why. ``answer`` says of an offset that was
+    not found what is known all the same, such as its visibility. ``findings`` are what was wrong on the way,
+    ``bytes_read`` is how much was read, and ``not_checked`` is what could not be decided.
+    """
+
+    match: Match | None
+    reason: str
+    answer: Match | None
+    findings: tuple[Finding, ...]
+    bytes_read: int
+    not_checked: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.match is not None
+
+
+class DamageFound(CorruptDataError):
+    """Damage was met by a reader that was asked to raise it; ``finding`` is what it is."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding), code=finding.code)
+        self.finding = finding
+
+
+def public_finding(found: _Finding) -> Finding:
+    """A finding as the API gives it."""
+    return Finding(*finding_row(found))
+
+
+def public_match(found: _Match | None) -> Match | None:
+    """A match as the API gives it."""
+    return None if found is None else Match(*found.row())
+
+
+#: So many findings are kept of one pass; all of them are counted.
+MOST_FINDINGS = 1000
+
+
+class Rows:
+    """Batches or records of a log as Arrow. Nothing is read before it is asked for; each pass reads the log anew.
+
+    Iterating gives ``pyarrow.RecordBatch`` objects of at most about 16 MiB of keys and values. The object has
+    ``__arrow_c_stream__``, so that libraries that know Arrow's C stream take it as it is.
+
+    ``findings`` are those of the last pass, at most 1,000 of ``finding_count``. ``is_complete`` says whether the last
+    pass came to the end and missed nothing.
+    """
+
+    def __init__(
+        self,
+        schema: RowSchema,
+        blocks: Callable[[], Iterator[RowBlock | _Finding]],
+        columns: Sequence[str] | None,
+        raises: bool,
+    ) -> None:
+        _require_arrow()
+        from format.rows.arrow_columns import schema_with_times
+
+        try:
+            self.schema: pa.Schema = schema_with_times(schema, columns)
+        except KeyError as error:
+            raise ValueError(f"{error} is not a column of {schema.type}; there are {', '.join(schema.names)}") from None
+        self.findings: list[Finding] = []
+        self.finding_count = 0
+        self.is_complete = False
+        self._blocks = blocks
+        self._raises = raises
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """One pass over the rows. Raises DamageFound where that was asked for."""
+        from format.rows.arrow_columns import batch_table_batch, batch_with_times, record_batches_of
+
+        self.findings, self.finding_count, self.is_complete = [], 0, False
+        is_whole = True
+        for block in self._blocks():
+            if isinstance(block, _Finding):
+                is_whole = is_whole and block.severity < Severity.ERROR and not block.is_incomplete
+                self._note(block)
+            elif block.records is not None and block.location is not None:
+                for batch in record_batches_of(block.records, block.location, self.schema.names):
+                    yield batch_with_times(batch, self.schema)
+            elif block.batches is not None and block.location is not None:
+                batch = batch_table_batch(block.batches, block.location).select(self.schema.names)
+                yield batch_with_times(batch, self.schema)
+        self.is_complete = is_whole
+
+    def reader(self) -> pa.RecordBatchReader:
+        """One pass as a ``pyarrow.RecordBatchReader``, for DuckDB and others."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def table(self) -> pa.Table:
+        """All rows as one ``pyarrow.Table``, in memory."""
+        return self.reader().read_all()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """One pass as a stream of Arrow's C data interface."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def _note(self, found: _Finding) -> None:
+        finding = public_finding(found)
+        self.finding_count += 1
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(finding)
+        if self._raises and found.severity >= Severity.ERROR:
+            raise DamageFound(finding)
+
+
+def _require_arrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"rows as Arrow need pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
+
 
 #: A time: epoch milliseconds, or a datetime with a time zone.
 Time = int | datetime
@@ -68,12 +241,8 @@ class Log:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
-        self._is_remote = is_remote(os.fspath(path))
-        if self._is_remote:
-            from format.io import remote_files
-
-            remote_files.know([os.fspath(path)])
         self.path = path_of(path)
+        self._is_remote = is_remote(self.path)
         try:
             self._kind = None if kind is None else Kind(kind)
         except ValueError:
@@ -135,21 +304,19 @@ class Log:
         partition = partition_to_search(self.path)
         if offset is not None:
             limit = REMOTE_VISIBILITY_BYTES if self._is_remote else None
-            steps = find_offset(partition, offset, visibility_limit=limit)
+            found = find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
-            steps = find_timestamp(partition, _milliseconds(timestamp))
+            found = find_timestamp(partition, _milliseconds(timestamp))
         else:
-            steps = find_max_timestamp(partition)
-        findings: list[Finding] = []
-        for step in steps:
-            if isinstance(step, _Finding):
-                findings.append(public_finding(step))
-            elif isinstance(step, _Match):
-                return Lookup(public_match(step), step.note, None, tuple(findings), step.bytes_read)
-            elif isinstance(step, NotFound):
-                answer = public_match(step.answer or step.nearest)
-                return Lookup(None, step.reason, answer, tuple(findings), step.bytes_read)
-        raise AssertionError("a look-up ends with a result")
+            found = find_max_timestamp(partition)
+        if found.error is not None:
+            raise found.error
+        match, findings = found.match, tuple(map(public_finding, found.findings))
+        if match is not None:
+            unknown = tuple(found.not_checked)
+            return Lookup(public_match(match), match.note, None, findings, found.bytes_read, unknown)
+        answer = public_match(found.answer or found.nearest)
+        return Lookup(None, found.reason, answer, findings, found.bytes_read)
 
     def verify(self, level: str = "full", *, jobs: int = 1) -> Iterator[Finding]:
         """The findings of ``kafkalog verify``, in its order, as they come; none means that all is sound.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from format.rows.row_text import LineStyle
-from kafkalog_cli.render.escape import UNSAFE_RANGES
-from kafkalog_cli.render.values import json_string, text_string
+from kafkalog_cli.render.text import UNSAFE_RANGES, json_string, text_string
 
 
 def line_style(format_name: str) -> LineStyle:

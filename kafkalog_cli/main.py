@@ -6,6 +6,7 @@ Nothing here imports numpy, rich, a codec or pyspark; a command's module is impo
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,29 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from kafkalog_cli.command_table import COMMANDS
+from format.kernel.compiled import COMPILED_MODULES, plain_modules
+from format.version import VERSION
+from kafkalog_cli.command_table import COMMANDS, CONTEXT_SETTINGS, LazyGroup
 from kafkalog_cli.exit_codes import ExitCode
-from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, LazyGroup
+
+__all__ = ["VERSION", "kernel_kind", "version_text"]
+
+
+def kernel_kind() -> str:
+    """Which kernel runs: ``compiled``, ``plain Python``, or which of its modules are not compiled."""
+    plain = plain_modules()
+    if not plain:
+        return "compiled"
+    if len(plain) == len(COMPILED_MODULES):
+        return "plain Python"
+    return f"compiled, but plain Python for {', '.join(plain)}"
+
+
+def version_text() -> str:
+    """The lines of ``--version``."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"kafkalog {VERSION}\nkernel: {kernel_kind()}\npython: {python}"
+
 
 PROGRAM = "kafkalog"
 _COMPLETION = "_KAFKALOG_COMPLETE"  # the variable by which the shell asks for completions
@@ -40,8 +61,6 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from kafkalog_cli.version import version_text
-
         typer.echo(version_text())
         raise typer.Exit()
 
@@ -81,18 +100,12 @@ def _run(arguments: Sequence[str] | None) -> int:
     command: Any = get_command(app)
     words = sys.argv[1:] if arguments is None else list(arguments)
     if not words and not os.environ.get(_COMPLETION):
-        from kafkalog_cli.messages import say
+        from kafkalog_cli.failures import say
 
         say(command.get_help(command.make_context(PROGRAM, [], resilient_parsing=True)))
         return ExitCode.USAGE
-    try:
-        with _completion_without_rich():
-            result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
-    finally:
-        if "format.io.remote_files" in sys.modules:
-            sys.modules["format.io.remote_files"].forget()
-        if "kafkalog_cli.options.bundles" in sys.modules:
-            sys.modules["kafkalog_cli.options.bundles"].forget()
+    with _completion_without_rich():
+        result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
     return result if isinstance(result, int) else ExitCode.CLEAN
 
 
@@ -112,8 +125,7 @@ def _code_of(error: BaseException) -> int:
 
 
 def _usage_error(error: Any) -> int:
-    from kafkalog_cli.failures import words_and_hint
-    from kafkalog_cli.messages import say, say_traceback
+    from kafkalog_cli.failures import say, say_traceback, words_and_hint
 
     words, hint = words_and_hint(error)
     say(f"kafkalog: {words or _usage_words(error)}")

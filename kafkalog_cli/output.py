@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Protocol
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.location import Location
 
 _BUFFER_BYTES = 128 * 1024
@@ -118,7 +118,7 @@ class FileOutput(OutputStream):
 
     def publish(self) -> None:
         """Flush to the disk, rename, flush the directory; OutputError if one of them fails."""
-        from format.io.directory_sync import sync_directory
+        from format.io.file_writer import sync_directory
 
         self.flush()
         try:

@@ -4,26 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import typer
 
 from format.columns import FINDING, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
-from format.io.remote_path import reads_addresses
 from format.rows.finding_rows import finding_row
-from kafkalog_cli.exit_codes import Condition, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, report
-from kafkalog_cli.messages import say
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import Output
+from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
+from kafkalog_cli.failures import UsageError, condition_of, report, say
+from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
-from kafkalog_cli.render import open_renderer
-from kafkalog_cli.summary import Summary
-from kafkalog_cli.tables import tables_of
+from kafkalog_cli.render.formats import open_renderer
+
+if TYPE_CHECKING:
+    from format.rewriting.publishing.publication import Publication
+    from format.rewriting.written_segments import WrittenSegment
+
+
+class TableWriter(Protocol):
+    """Takes the rows of a run, and publishes them at its end."""
+
+    def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None: ...
+
+    def finish(self, summary: Summary) -> None:
+        """Publish; raises OutputError."""
+        ...
+
+    def discard(self) -> None:
+        """Remove what was not published."""
+        ...
+
+
+#: Opens the tables of a command about some paths.
+OpenTables = Callable[[str, Sequence[str]], TableWriter]
+
+_open: ContextVar[OpenTables | None] = ContextVar("tables", default=None)
+
+
+@contextmanager
+def writing_tables(open_tables: OpenTables | None) -> Iterator[None]:
+    """The context in which runs also write tables. With None they write none."""
+    token = _open.set(open_tables)
+    try:
+        yield
+    finally:
+        _open.reset(token)
+
+
+def tables_of(command: str, paths: Sequence[str]) -> TableWriter | None:
+    """The tables of a new run, None where it writes none. Raises OutputInsideSource and OutputError."""
+    open_tables = _open.get()
+    return None if open_tables is None else open_tables(command, paths)
+
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 _SILENT = (
@@ -59,6 +96,7 @@ class Run:
         text and tables is written with the rows.
         """
         self.summary = Summary(command)
+        self._session = output.session
         self._fail_on = judging.fail_on
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
@@ -261,13 +299,8 @@ class Run:
 
     def _count_traffic(self) -> None:
         """Count the bytes that this process read from stores. What a cluster's tasks read is not counted."""
-        if not reads_addresses():
-            return
-        from format.io.remote_files import fetched
-        from format.scan.cluster import current_cluster
-
-        if current_cluster() is None:
-            self.count("fetched_bytes", fetched.size_bytes)
+        if self._session.reads_addresses and self._session.cluster is None:
+            self.count("fetched_bytes", self._session.fetched_bytes)
 
     def _make_room(self) -> None:
         if self._output.is_terminal:
@@ -276,3 +309,62 @@ class Run:
     def _say_aside(self, line: str) -> None:
         self._progress.hide()
         say(line)
+
+
+#: The columns of a table of written segments.
+SEGMENT_TABLE_COLUMNS = (
+    "path",
+    "source_bytes",
+    "size_bytes",
+    "batch_count",
+    "copied_count",
+    "recompressed_count",
+    "rebuilt_count",
+    "lost_bytes",
+)
+
+
+def writing_run(
+    command: str, output: Output, judging: Judging, *, table_columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
+) -> Run:
+    """The Run of a command whose rows are written segments; its summary is a result."""
+    from format.columns import WRITTEN_SEGMENT
+
+    columns = {WRITTEN_SEGMENT.type: table_columns}
+    return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, table_columns=columns, shows_summary=True)
+
+
+def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
+    """Write a row for each segment and finding as it arrives, and add up the counts of the summary.
+
+    ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
+    """
+    from format.columns import WRITTEN_SEGMENT
+
+    for item in items:
+        if isinstance(item, Finding):
+            run.finding(item)
+            continue
+        run.write(WRITTEN_SEGMENT, (item.row(),))
+        run.count("batches", item.batch_count)
+        run.count("source_bytes", item.source_bytes)
+        if counts_written:
+            run.count("written_bytes", item.size_bytes)
+        if item.lost_bytes:
+            run.count("lost_bytes", item.lost_bytes)
+
+
+def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
+    """With --resume, count the finished files that are reused, and print a line if there is no run to continue."""
+    if not resume:
+        return
+    run.count("resumed_files", len(publication.files))
+    if not publication.is_resumed:
+        run.say_now("--resume: there is no unfinished run of the same command beside the output: starting a new one")
+
+
+def say_published(run: Run, target: object) -> None:
+    """Print the path of the result on standard error, after all rows."""
+    from kafkalog_cli.render.text import printable
+
+    run.say_at_end(f"published: {printable(str(target))}")

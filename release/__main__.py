@@ -13,11 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from release.bill_of_materials import bill_of_materials
-from release.environment import Workplace
-from release.packages import source_distribution, wheel
-from release.site import site
-from release.standalone import standalone
+from release.artifacts import Workplace, bill_of_materials, site, source_distribution, standalone, wheel
 from tests.corpora import REPOSITORY
 
 SUMS = "SHA256SUMS"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from format.errors import KafkaLogError
-from format.io.remote_path import path_of
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
 from spark_jobs.session import parallelism_of
@@ -18,16 +17,18 @@ from spark_jobs.work.planning import Item, Plan, plan
 from spark_jobs.work.tasks import rows_frame
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.spark_cluster import SparkCluster
 
 
-def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
+def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, broker_id: int | None) -> None:
     """Write the table ``batches`` below ``output``, in place of the batches of the same brokers there."""
     session = cluster.session
     made = plan(
-        [path_of(path) for path in paths],
+        paths,
         parallelism=parallelism_of(session),
         range_bytes=cluster.range_bytes,
     )

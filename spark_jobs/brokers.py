@@ -9,9 +9,9 @@ from pathlib import Path
 from format import layout
 from format.errors import KafkaLogError
 from format.files import meta_properties
-from format.io.remote_path import path_of
 from format.node.log_dir import Kind
 from format.node.target import Target
+from spark_jobs.work.workers import path_of
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Brokers:
     given: int | None = None
 
     @classmethod
-    def of(cls, paths: Iterable[str], given: int | None) -> Brokers:
+    def of(cls, paths: Iterable[str | Path], given: int | None) -> Brokers:
         """The brokers of some paths, by ``given`` or from ``meta.properties``."""
         found: dict[str, int | None] = {}
         for path in paths if given is None else ():

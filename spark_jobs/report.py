@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from format import layout
 from format.columns import FINDING, RowSchema
 from format.errors import KafkaLogError, OutputError, OutputExists, OutputInsideSource
-from format.io.remote_path import entries_of, is_remote, path_of
+from format.io.session import RemotePath, entries_of, is_remote
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.arrow_columns import rows_batch
@@ -39,7 +39,7 @@ UNFINISHED = "the tables were not all written: run the command again"
 class Report:
     """The tables of one run. ``finish`` moves them into place."""
 
-    def __init__(self, output: str, command: str, brokers: Brokers, place: Path) -> None:
+    def __init__(self, output: Path, command: str, brokers: Brokers, place: Path) -> None:
         self._output = output
         self._command = command
         self._brokers = brokers
@@ -77,7 +77,7 @@ class Report:
             self._put_all(has_batches=has_batches)
         except (OSError, pa.ArrowException) as error:
             words = os_reason(error) if isinstance(error, OSError) else str(error)
-            raise OutputError(f"cannot write the tables: {words}", Location(self._output)) from error
+            raise OutputError(f"cannot write the tables: {words}", Location(str(self._output))) from error
         finally:
             self.discard()
 
@@ -127,10 +127,8 @@ class Report:
 
     def _put(self, made: Path, name: str, broker_id: int | None) -> None:
         target = f"{name}/{directory_of(broker_id)}/{self._command}.parquet"
-        if is_remote(self._output):
-            from format.io.remote_files import upload
-
-            upload(made, f"{self._output}/{target}")
+        if isinstance(self._output, RemotePath):
+            self._output.session.stores.upload(made, f"{self._output}/{target}")
             return
         store, root = store_of_tables(self._output)
         store.create_dir(f"{root}/{name}/{directory_of(broker_id)}", recursive=True)
@@ -141,7 +139,7 @@ class Report:
         shutil.rmtree(self._place, ignore_errors=True)
         if not is_remote(self._output):
             with suppress(OSError):
-                os.rmdir(path_of(self._output))  # fails unless it is empty
+                os.rmdir(self._output)  # fails unless it is empty
 
 
 class _Table:
@@ -187,24 +185,24 @@ def _plain(schema: RowSchema, row: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:
+def open_report(output: Path, command: str, paths: Sequence[Path], broker_id: int | None = None) -> Report:
     """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
-    check_output(output, [path_of(path) for path in paths])
+    check_output(output, paths)
     check_set(output)
     try:
         if is_remote(output):
             place = Path(tempfile.mkdtemp(prefix="kafkalog-report-"))
         else:
-            os.makedirs(path_of(output), exist_ok=True)
-            place = Path(tempfile.mkdtemp(prefix=".kafkalog-", dir=path_of(output)))
+            os.makedirs(output, exist_ok=True)
+            place = Path(tempfile.mkdtemp(prefix=".kafkalog-", dir=output))
     except OSError as error:
-        raise OutputError(f"cannot create: {os_reason(error)}", Location(output)) from error
+        raise OutputError(f"cannot create: {os_reason(error)}", Location(str(output))) from error
     return Report(output, command, Brokers.of(paths, broker_id), place)
 
 
-def check_set(output: str) -> None:
+def check_set(output: Path) -> None:
     """Raise OutputExists where the output directory holds anything else than a report set."""
-    place = path_of(output)
+    place = output
     try:
         with entries_of(place) as entries:
             names = [each.name for each in entries if not each.name.startswith(".")]
@@ -213,29 +211,36 @@ def check_set(output: str) -> None:
     if names and not is_table_set(place):
         raise OutputExists(
             f"the directory holds {names[0]} and no tables of earlier runs: give a new directory, or a report set",
-            Location(output),
+            Location(str(output)),
         )
 
 
-def check_output(output: str, sources: Sequence[Path]) -> None:
+def check_output(output: Path, sources: Sequence[Path]) -> None:
     """Raise OutputInsideSource where the output is, is inside, or contains one of the sources."""
     if is_remote(output):
-        place = path_of(output)
+        place = output
         for source in filter(is_remote, sources):
             if _key(place) == _key(source) or _key(place) in _around(source) or _key(source) in _around(place):
                 raise OutputInsideSource(
-                    f"the report would lie in or around the source {source}, where nothing is written", Location(output)
+                    f"the report would lie in or around the source {source}, where nothing is written",
+                    Location(str(output)),
                 )
         return
-    real = Path(os.path.realpath(path_of(output)))
+    real = Path(os.path.realpath(output))
     for source in (Path(os.path.realpath(each)) for each in sources if not is_remote(each)):
         if real == source or source in real.parents or real in source.parents:
             raise OutputInsideSource(
-                f"the report would lie in or around the source {source}, where nothing is written", Location(output)
+                f"the report would lie in or around the source {source}, where nothing is written",
+                Location(str(output)),
             )
     for ancestor in (real, *real.parents):
         if os.path.lexists(ancestor / layout.META_PROPERTIES):
-            raise OutputInsideSource(f"the report would lie inside the log directory {ancestor}", Location(output))
+            raise OutputInsideSource(f"the report would lie inside the log directory {ancestor}", Location(str(output)))
+
+
+def _inside(source: Path, output: Path) -> OutputInsideSource:
+    message = f"the report would lie in or around the source {source}, where nothing is written"
+    return OutputInsideSource(message, Location(str(output)))
 
 
 def _key(path: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import MIB
-from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
 from spark_jobs.executors import check_executors
@@ -150,11 +150,10 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, boun
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
 
     def work(item: Item) -> Iterator[Result]:
-        with scanned_by(None):
-            if isinstance(item, LogPart):
-                yield from results_of_part(item, _walk_of(scan))
-            else:
-                yield from _finished(item.number, _results_of_unit(scan, item))
+        if isinstance(item, LogPart):
+            yield from results_of_part(item, _walk_of(scan))
+        else:
+            yield from _finished(item.number, _results_of_unit(scan, item))
 
     if not made.split:
         return results_frame(session, made.tasks, made.surroundings, work, bound)
@@ -162,9 +161,8 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, boun
 
     def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
         unit = unpacked(shared.value[number])
-        with scanned_by(None):
-            driver = ReplayedParts(_walk_of(scan), unit, rows)
-            yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
+        driver = ReplayedParts(_walk_of(scan), unit, rows)
+        yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
     results = results_frame(session, made.tasks, made.surroundings, work)
     return merged_frame(session, results, frozenset(made.split), made.surroundings, merge, _merger_count(made), bound)

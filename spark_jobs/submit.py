@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from format.io.remote_path import path_of
-from format.scan.cluster import scanned_by
 from spark_jobs.masters import is_connect, is_elsewhere
 from spark_jobs.requests import Ending, Where
 from spark_jobs.session import require_spark
+from spark_jobs.work.workers import PROCESS, path_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from format.io.session import Session
     from spark_jobs.report import Report
     from spark_jobs.spark_cluster import SparkCluster
 
@@ -23,26 +25,32 @@ __all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "pack_e
 
 
 @contextmanager
-def on_spark(where: Where) -> Iterator[SparkCluster]:
-    """The context in which scans run on Spark. The session starts when the first scan has something to read.
+def on_spark(where: Where, session: Session) -> Iterator[SparkCluster]:
+    """The context in which scans of a session run on Spark, which starts when the first scan has something to read.
 
     Raises SparkMissing where Spark cannot start.
     """
     require_spark(is_connect=is_connect(where.master))  # the rest needs pyarrow as soon as it is imported
     from spark_jobs.spark_cluster import SparkCluster
 
-    with SparkCluster(where) as cluster, scanned_by(cluster):
-        yield cluster
+    PROCESS.session = session
+    session.makes_absolute = is_elsewhere(where.master)
+    with SparkCluster(where) as cluster:
+        session.cluster = cluster
+        try:
+            yield cluster
+        finally:
+            session.cluster = None
 
 
-def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:
+def open_report(output: Path, command: str, paths: Sequence[Path], broker_id: int | None = None) -> Report:
     """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
     from spark_jobs.report import open_report as open_tables
 
     return open_tables(output, command, paths, broker_id)
 
 
-def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
+def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, broker_id: int | None) -> None:
     """Write the table of all batches into a report."""
     from spark_jobs.batches_table import write_batches as write_table
 

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import settings
 
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
-from kafkalog_cli.version import kernel_kind
+from kafkalog_cli.main import kernel_kind
 from tests.corpora import DATA_DIR, REPOSITORY, SHARED_CORPUS, Corpus, corpora
 from tests.oracle.kafka_lab import KafkaLab
 from tests.running import Run, Word, run_in_process_of_its_own, run_many

@@ -46,6 +46,7 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
+        "format/columns",
         "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
@@ -53,7 +54,7 @@ FOLDERS = frozenset(
         *(
             "format/log/after_damage",
             "format/io/bundles",
-            "format/io/stores",
+            "format/state/tiered",
             "format/scan/processes",
         ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),

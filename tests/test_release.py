@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from release import standalone
+from release import artifacts
 from release.__main__ import STEPS
-from release.archives import unpack, write_archive
-from release.environment import Workplace
-from release.standalone import needed_glibc
+from release.artifacts import Workplace, needed_glibc, unpack, write_archive
 from tests.corpora import REPOSITORY
 
 
@@ -80,21 +78,21 @@ def test_libraries_of_the_compiler_that_alone_need_a_newer_glibc_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = {"libstdc++.so.6": (2, 36), "libgcc_s.so.1": (2, 17), "libpython3.11.so.1.0": (2, 17)}
-    monkeypatch.setattr(standalone, "_glibc_of", lambda path: needed.get(path.name, (0, 0)))
+    monkeypatch.setattr(artifacts, "_glibc_of", lambda path: needed.get(path.name, (0, 0)))
     inside = tmp_path / "_internal"
     inside.mkdir()
     for name in needed:
         (inside / name).touch()
-    assert standalone.leave_newer_libraries_out(tmp_path) == ["libstdc++.so.6"]
+    assert artifacts.leave_newer_libraries_out(tmp_path) == ["libstdc++.so.6"]
     assert sorted(each.name for each in inside.iterdir()) == ["libgcc_s.so.1", "libpython3.11.so.1.0"]
     assert needed_glibc(tmp_path) == "2.17"
 
 
 def test_the_standalone_build_has_its_extras_and_the_script_of_charts() -> None:
     recipe = (REPOSITORY / "release/standalone.spec").read_text()
-    looked_for = (REPOSITORY / "kafkalog_cli/page/chart_library.py").read_text()
-    assert f'SHIPPED = Path(__file__).with_name("{standalone.CHARTS}")' in looked_for
+    looked_for = (REPOSITORY / "kafkalog_cli/page/charts.py").read_text()
+    assert f'SHIPPED = Path(__file__).with_name("{artifacts.CHARTS}")' in looked_for
     assert '(os.environ["CHART_LIBRARY"], "kafkalog_cli/page")' in recipe
     installing = (REPOSITORY / "docs/installing.md").read_text(encoding="utf-8")
     section = installing.partition("## A host without Python")[2].partition("\n## ")[0]
-    assert [name for name in standalone.EXTRAS if f"`{name}`" not in section] == []
+    assert [name for name in artifacts.EXTRAS if f"`{name}`" not in section] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from format.verbs.explore.places import root_place
+from format.verbs.explore import root_place
 from kafkalog_cli.screens.explorer import Explorer
 from tests.corpora import DATA_DIR
 

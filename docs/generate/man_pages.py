@@ -15,7 +15,7 @@ from typer._click.formatting import HelpFormatter
 from typer.main import get_command
 
 from format.version import VERSION
-from kafkalog_cli.command_table import COMMANDS, SCANS
+from kafkalog_cli.command_table import COMMANDS, COMMON_PAGE, SCANS, write_common_options
 from kafkalog_cli.main import PROGRAM, app
 from tests.corpora import REPOSITORY
 
@@ -28,7 +28,10 @@ _LIKE_A_REQUEST = re.compile(r"^([.'])", re.MULTILINE)  # roff reads such a line
 def man_pages() -> dict[str, str]:
     """The text of every manual page by its file name."""
     names = [(), *((entry.name,) for entry in COMMANDS), *(("scan", verb.name) for verb in SCANS)]
-    return {f"{'-'.join((PROGRAM, *words))}.1": _page(words) for words in names}
+    pages = {f"{'-'.join((PROGRAM, *words))}.1": _page(words) for words in names}
+    formatter = ManFormatter(f"{PROGRAM}-{COMMON_PAGE}", "options that many commands share")
+    write_common_options(formatter)
+    return pages | {f"{PROGRAM}-{COMMON_PAGE}.1": formatter.page([PROGRAM])}
 
 
 def _page(words: tuple[str, ...]) -> str:
@@ -49,7 +52,11 @@ def _related(words: tuple[str, ...]) -> list[str]:
         return [f"{PROGRAM}-{entry.name}" for entry in COMMANDS]
     if words == ("scan",):
         return [PROGRAM, *(f"{PROGRAM}-scan-{verb.name}" for verb in SCANS)]
-    return [PROGRAM] if len(words) == 1 else [PROGRAM, f"{PROGRAM}-scan", f"{PROGRAM}-{words[-1]}"]
+    return (
+        [PROGRAM, f"{PROGRAM}-{COMMON_PAGE}"]
+        if len(words) == 1
+        else [PROGRAM, f"{PROGRAM}-scan", f"{PROGRAM}-{words[-1]}"]
+    )
 
 
 class ManFormatter(HelpFormatter):

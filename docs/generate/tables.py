@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import fields
 
-from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS
+from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column
 from format.findings import FINDING_CODES, FindingCode, Severity
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
@@ -59,20 +60,42 @@ def layout_table(name: str) -> str:
 # -- rows ------------------------------------------------------------------------------------------------------
 
 
-def schema_tables() -> str:
-    """A section for each row type, with its columns in order."""
-    return "\n\n".join(
-        f"### {schema.type}\n\n"
-        + table(("column", "type", "meaning"), [(f"`{each.name}`", each.type, each.meaning) for each in schema.columns])
-        + ("" if schema is not RECORD else f"\n\nOn request:\n\n{_on_request()}")
-        for schema in SCHEMAS
-    )
+#: A column that at least this many row types have, with the same meaning, is described once.
+_COMMON = 3
+
+
+def schema_lists() -> str:
+    """The columns that many row types share, then a section for each row type, with its columns in order."""
+    common: dict[str, tuple[str, str, str]] = {}  # by name: of two meanings, the one of more row types
+    for column, count in Counter(map(_described, _columns())).most_common():
+        if count >= _COMMON:
+            common.setdefault(column[0], column)
+    parts = ["### Columns of many row types", "\n".join(map(_item, common.values()))]
+    for schema in SCHEMAS:
+        columns = map(_described, schema.columns)
+        items = [f"- `{each[0]}`" if common.get(each[0]) == each else _item(each) for each in columns]
+        parts += [f"### {schema.type}", "\n".join(items)]
+        if schema is RECORD:
+            parts += ["On request:", _on_request()]
+    return "\n\n".join(parts)
+
+
+def _columns() -> list[Column]:
+    return [column for schema in SCHEMAS for column in schema.columns]
+
+
+def _described(column: Column) -> tuple[str, str, str]:
+    return column.name, column.type, column.meaning
+
+
+def _item(column: tuple[str, str, str]) -> str:
+    name, kind, meaning = column
+    return f"- `{name}` {kind}: {meaning}"
 
 
 def _on_request() -> str:
     options = [*((each, f"--with {each.name}") for each in EXTRA_RECORD_COLUMNS), (IS_MATCH, "grep -A, -B and -C")]
-    rows = [(f"`{column.name}`", column.type, f"`{option}`: {column.meaning}") for column, option in options]
-    return table(("column", "type", "meaning"), rows)
+    return "\n".join(f"- `{each.name}` {each.type}, `{option}`: {each.meaning}" for each, option in options)
 
 
 def spark_records_table() -> str:
@@ -119,14 +142,14 @@ def finding_code_tables() -> str:
 def _finding_section(entry: FindingCode) -> str:
     if entry.level not in _LEVELS:
         raise ValueError(f"{entry.code}: level {entry.level!r} is none of {', '.join(_LEVELS)}")
-    seen_at = "at every level" if entry.level == "any" else f"from level `{entry.level}` on"
-    kind = "; says that something was **not checked**" if entry.incomplete else ""
+    seen_at = "any level" if entry.level == "any" else f"from level `{entry.level}`"
+    kind = "; **not checked**" if entry.incomplete else ""
     return (
         f"## {entry.code}\n\n"
-        f"{sentence(entry.meaning)}\n\n"
-        f"- Severity: **{entry.severity.label}**, seen {seen_at}{kind}.\n"
-        f"- What a broker does: {entry.broker}\n"
-        f"- What to do next: {entry.next_step}"
+        f"{sentence(entry.meaning)}\n"
+        f"**{entry.severity.label}**, {seen_at}{kind}.\n"
+        f"Broker: {entry.broker}\n"
+        f"Next: {entry.next_step}"
     )
 
 

@@ -15,16 +15,14 @@ from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties, quorum_state
 from format.files.side_file import Problem, problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.remote_path import is_remote, is_there
+from format.io.session import is_remote, is_there
 from format.limits import Limits
 from format.location import Location
 from format.log.control_records import ControlRecord
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import LogDir
+from format.node.log_dir import Checkpoints, LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
-from format.node.partition import Partition, parse_partition_dir
+from format.node.partition import Partition, missing_indexes, parse_partition_dir, segment_file_name
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-from format.node.segment import missing_indexes, segment_file_name
 from format.state.cluster_context import topic_id_in
 from format.wording import offsets_are
 

@@ -25,7 +25,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable, batch_location
 from format.node.offsets import PartitionOffsets
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.offset_ranges import Range
 from format.sorted_values import are_among
 from format.state.producers import (

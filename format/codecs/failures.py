@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 from format.errors import DecompressionFailed, LimitExceeded
+from format.limits import MIB
 
 _LONGEST_REASON = 160
 
@@ -29,3 +32,25 @@ def output_over_limit(codec_name: str, limit_bytes: int, declared_bytes: int | N
 def too_many_parts(codec_name: str, part_name: str) -> LimitExceeded:
     """A LimitExceeded for a payload with more than MAX_PARTS parts."""
     return LimitExceeded(f"{codec_name}: more than {MAX_PARTS} {part_name} in one payload")
+
+
+#: Larger results get memory of their own.
+LARGEST_ROOM_BYTES = 16 * MIB
+_SMALLEST_ROOM_BYTES = MIB // 4
+
+
+class _Room(threading.local):
+    view = memoryview(bytearray())
+
+
+_room = _Room()
+
+
+def thread_room(size_bytes: int) -> memoryview:
+    """This thread's room, of at least ``size_bytes``; its content is kept when it grows."""
+    view = _room.view
+    if len(view) < size_bytes:
+        larger = memoryview(bytearray(max(size_bytes, 2 * len(view), _SMALLEST_ROOM_BYTES)))
+        larger[: len(view)] = view
+        _room.view = view = larger
+    return view

@@ -13,8 +13,7 @@ from functools import cache
 import lz4.block
 import lz4.frame
 
-from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
-from format.codecs.thread_room import LARGEST_ROOM_BYTES, thread_room
+from format.codecs.failures import LARGEST_ROOM_BYTES, MAX_PARTS, failed, output_over_limit, thread_room, too_many_parts
 from format.limits import MIB, Limits
 
 _NAME = "lz4"

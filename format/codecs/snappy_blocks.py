@@ -14,8 +14,7 @@ from collections.abc import Iterator
 import cramjam
 import snappy
 
-from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
-from format.codecs.thread_room import LARGEST_ROOM_BYTES, thread_room
+from format.codecs.failures import LARGEST_ROOM_BYTES, MAX_PARTS, failed, output_over_limit, thread_room, too_many_parts
 from format.limits import MIB, Limits
 
 _NAME = "snappy"

@@ -11,8 +11,7 @@ import json
 import msgspec
 
 from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
-from format.files.json_object import decode_json_object
-from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, opened
+from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, decode_json_object, opened
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from format.errors import InvalidIndex
 from format.files.side_file import INT64_RANGE, MAX_PROBLEMS, Problem, check_size
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.io.source import Source
 from format.layout import Layout
 from format.limits import Limits

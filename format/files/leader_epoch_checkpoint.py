@@ -10,8 +10,16 @@ from collections.abc import Iterable
 
 import msgspec
 
-from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
-from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
+from format.files.side_file import (
+    CURRENT_VERSION,
+    INT32_RANGE,
+    INT64_RANGE,
+    CheckpointReader,
+    PathOrSource,
+    Problem,
+    opened,
+    write_checkpoint,
+)
 from format.limits import DEFAULT_LIMITS, Limits
 
 

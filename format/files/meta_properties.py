@@ -13,13 +13,15 @@ from pathlib import Path
 import msgspec
 
 from format.errors import InvalidCheckpoint, KafkaLogError, UnknownVersion
-from format.files.java_properties import JavaProperties, decode_properties, encode_property
 from format.files.side_file import (
     INT32_RANGE,
     MAX_PROBLEMS,
+    JavaProperties,
     PathOrSource,
     Problem,
     decode_integer,
+    decode_properties,
+    encode_property,
     invalid_line,
     opened,
     shown,

@@ -12,8 +12,17 @@ from collections.abc import Iterable
 
 import msgspec
 
-from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
-from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened, shown
+from format.files.side_file import (
+    CURRENT_VERSION,
+    INT32_RANGE,
+    INT64_RANGE,
+    CheckpointReader,
+    PathOrSource,
+    Problem,
+    opened,
+    shown,
+    write_checkpoint,
+)
 from format.limits import DEFAULT_LIMITS, Limits
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")

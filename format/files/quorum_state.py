@@ -12,8 +12,17 @@ from typing import Any
 import msgspec
 
 from format.errors import InvalidCheckpoint, UnknownVersion
-from format.files.json_object import JsonObject, decode_json_object
-from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, lines, opened, shown
+from format.files.side_file import (
+    INT32_RANGE,
+    INT64_RANGE,
+    JsonObject,
+    PathOrSource,
+    Problem,
+    decode_json_object,
+    lines,
+    opened,
+    shown,
+)
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location

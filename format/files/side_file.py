@@ -5,20 +5,22 @@ A side file is a file of a log directory other than a log: an index, snapshot, c
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from format.errors import InvalidCheckpoint, LimitExceeded
+from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
 from format.findings import Finding, Severity, finding
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.wording import counted_plainly
 
 PathOrSource = str | os.PathLike[str] | Source
 
@@ -155,3 +157,279 @@ def problem_findings(
         place = location.at(position=problem.position, length=problem.length)
         found = finding(problem.code, place, problem.message)
         yield found if severity is None else replace(found, severity=min(found.severity, severity))
+
+
+CURRENT_VERSION = 0
+
+
+class CheckpointHead(msgspec.Struct, frozen=True):
+    """The first two lines. ``version`` is None for an empty file, and ``entry_count`` without a second line."""
+
+    version: int | None
+    entry_count: int | None
+
+
+class CheckpointReader:
+    """Reads the head when it is made, then the entry lines, and compares the count with their number.
+
+    An empty file has no entries: brokers create it at start and fill it later. A file that ends after its version also
+    has no entries for a broker, but gets a problem. All methods raise InvalidCheckpoint (with the number of the line
+    in the message and its position in the location), UnknownVersion and LimitExceeded.
+    """
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source = source
+        self._lines = lines(source, limits)
+        self._problems: list[Problem] = []
+        self._problem_count = 0
+        self._last_problem_line = Line(0, 0, b"")
+        version_line = next(self._lines, None)
+        version = self._integer(version_line, f"the version, {CURRENT_VERSION}", INT32_RANGE[0])
+        if version is not None and version != CURRENT_VERSION:
+            raise UnknownVersion(f"line 1: version {version}, only {CURRENT_VERSION} is known", Location(source.path))
+        self._count_line = next(self._lines, None)
+        count = self._integer(self._count_line, "the number of entries", 0)
+        if version_line is not None and count is None:
+            self.add_problem(version_line, "the file ends after the version; a broker reads it as one without entries")
+        self.head = CheckpointHead(version, count)
+
+    def _integer(self, line: Line | None, expected: str, least: int) -> int | None:
+        if line is None:
+            return None
+        value = decode_integer(decode_text(self._source, line), least, INT32_RANGE[1])
+        if value is None:
+            raise invalid_line(self._source, line, expected)
+        return value
+
+    def entries(self, word_count: int, expected: str) -> Iterator[tuple[Line, list[str]]]:
+        """The entry lines and their words; ``expected`` describes the words, for the error if the count is wrong."""
+        number = 0
+        for number, line in enumerate(self._lines, start=1):
+            if number > (self.head.entry_count or 0):
+                count = counted_plainly(self.head.entry_count or 0, "entry")
+                raise invalid_line(self._source, line, f"the end of the file after {count}, as line 2 says")
+            # A broker accepts white space between words and after them, but not before them.
+            # bytes.split() splits at ASCII white space only, as Java's \s does.
+            text = decode_text(self._source, line)
+            words = [word.decode("utf-8") for word in line.content.split()]
+            if len(words) != word_count or not text.startswith(words[0]):
+                raise invalid_line(self._source, line, expected)
+            yield line, words
+        if self._count_line is not None and number != self.head.entry_count:
+            raise InvalidCheckpoint(
+                f"line 2: expected the number of entries, which is {number}, found {self.head.entry_count}",
+                Location(self._source.path, position=self._count_line.position, length=len(self._count_line.content)),
+            )
+
+    def integer(self, line: Line, word: str, expected: str, most: int) -> int:
+        """Decode a word of an entry as an integer from 0 to ``most``."""
+        value = decode_integer(word, 0, most)
+        if value is None:
+            raise invalid_line(self._source, line, expected)
+        return value
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems so far: the first hundred, and one that counts the others."""
+        more, line = self._problem_count - MAX_PROBLEMS, self._last_problem_line
+        if more <= 0:
+            return tuple(self._problems)
+        text = f"{counted_plainly(more, 'more problem')}, the last on line {line.number}"
+        return (*self._problems, Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
+
+    def add_problem(self, line: Line, message: str) -> None:
+        """Add a problem of a line that can be read nevertheless."""
+        self._problem_count += 1
+        self._last_problem_line = line
+        if self._problem_count <= MAX_PROBLEMS:
+            text = f"line {line.number}: {message}"
+            self._problems.append(Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
+
+
+def write_checkpoint(version: int | None, entry_lines: Iterable[str]) -> bytes:
+    """Encode a checkpoint; a version of None without entries makes an empty file."""
+    all_lines = list(entry_lines)
+    if version is None and not all_lines:
+        return b""
+    return "".join(f"{line}\n" for line in [str(version or 0), str(len(all_lines)), *all_lines]).encode("utf-8")
+
+
+_WHITE_SPACE = " \t\f"
+_ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.DOTALL)
+_UNICODE_ESCAPE = re.compile(r"u[0-9a-fA-F]{4}")
+_LETTER_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_NEEDS_BACKSLASH = {letter: f"\\{name}" for name, letter in _LETTER_ESCAPES.items()}
+_NEEDS_BACKSLASH |= {character: f"\\{character}" for character in "\\=:#!"}
+
+
+class Property(msgspec.Struct, frozen=True):
+    """A name and a value, and the line where they start."""
+
+    name: str
+    value: str
+    line: Line
+
+
+class JavaProperties(msgspec.Struct, frozen=True):
+    """All properties in the order of the file, including repeated names, and the comments with their marks."""
+
+    comments: tuple[str, ...]
+    properties: tuple[Property, ...]
+
+    def last(self, name: str) -> Property | None:
+        """The property with a name; the last one if there are several, as for Java."""
+        return next((each for each in reversed(self.properties) if each.name == name), None)
+
+
+def decode_properties(source: Source, limits: Limits) -> JavaProperties:
+    r"""Decode the properties of a file. Raises LimitExceeded, and InvalidCheckpoint for a malformed \u escape."""
+    comments: list[str] = []
+    properties: list[Property] = []
+    started: Line | None = None  # the first line of the current logical line
+    logical = ""
+    for line in lines(source, limits):
+        text = line.content.decode("latin-1").lstrip(_WHITE_SPACE)
+        if not logical:
+            if not text:
+                # Java joins an empty line to an empty continued line; the result is empty either way.
+                continue
+            if text[0] in "#!":
+                comments.append(text)
+                continue
+            started = line
+        is_continued = (len(text) - len(text.rstrip("\\"))) % 2 == 1
+        logical += text[:-1] if is_continued else text
+        if len(logical) > limits.max_line_bytes:
+            raise LimitExceeded(
+                f"line {line.number}, with the lines that it continues, has more than {limits.max_line_bytes} bytes",
+                Location(source.path, position=line.position),
+            )
+        if not is_continued and started is not None:
+            properties.append(_property(source, started, logical))
+            logical = ""
+    if started is not None and logical:  # the last line ends with a backslash, which Java ignores
+        properties.append(_property(source, started, logical))
+    return JavaProperties(tuple(comments), tuple(properties))
+
+
+def _property(source: Source, line: Line, logical: str) -> Property:
+    end = _name_end(logical)
+    rest = logical[end:].lstrip(_WHITE_SPACE)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_WHITE_SPACE)
+    return Property(_unescaped(source, line, logical[:end]), _unescaped(source, line, rest), line)
+
+
+def _name_end(logical: str) -> int:
+    is_escaped = False
+    for at, character in enumerate(logical):
+        if not is_escaped and character in "=: \t\f":
+            return at
+        is_escaped = character == "\\" and not is_escaped
+    return len(logical)
+
+
+def _unescaped(source: Source, line: Line, text: str) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        escape = match[1]
+        if not escape.startswith("u"):
+            return _LETTER_ESCAPES.get(escape, escape)
+        if _UNICODE_ESCAPE.fullmatch(escape) is None:
+            raise invalid_line(source, line, "four hexadecimal digits after \\u", ascii(match[0]))
+        return chr(int(escape[1:], 16))
+
+    unescaped = _ESCAPE.sub(replacement, text)
+    # Two escapes may be a surrogate pair.
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def encode_property(name: str, value: str) -> str:
+    r"""``name=value`` as Properties.store writes it to a byte stream: ASCII, with \uXXXX for other characters."""
+    return f"{_escaped(name, every_space=True)}={_escaped(value, every_space=False)}"
+
+
+def _escaped(text: str, *, every_space: bool) -> str:
+    parts = []
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(encoded), 2):
+        unit = int.from_bytes(encoded[at : at + 2], "big")
+        character = chr(unit)
+        if character == " ":
+            parts.append("\\ " if every_space or at == 0 else " ")
+        elif character in _NEEDS_BACKSLASH:
+            parts.append(_NEEDS_BACKSLASH[character])
+        elif 0x20 <= unit <= 0x7E:
+            parts.append(character)
+        else:
+            parts.append(f"\\u{unit:04X}")
+    return "".join(parts)
+
+
+class JsonObject(msgspec.Struct, frozen=True):
+    """The fields of an object, and its line. ``repeated`` are the names that occur twice, of which the last counts."""
+
+    source: Source
+    line: Line
+    fields: dict[str, Any]
+    repeated: tuple[str, ...] = ()
+
+    def integer(self, name: str, least: int, most: int) -> int:
+        """A field that must be an integer from ``least`` to ``most``; raises InvalidCheckpoint."""
+        value = self.fields.get(name)
+        if type(value) is not int or not least <= value <= most:
+            raise self.invalid(name, f"an integer from {least} to {most}")
+        return value
+
+    def text(self, name: str) -> str:
+        """A field that must be a string; raises InvalidCheckpoint."""
+        value = self.fields.get(name)
+        if not isinstance(value, str):
+            raise self.invalid(name, "a string")
+        return value
+
+    def objects(self, name: str) -> list[JsonObject] | None:
+        """A field that must be a list of objects or null (None); raises InvalidCheckpoint."""
+        value = self.fields.get(name)
+        if value is None and name in self.fields:
+            return None
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise self.invalid(name, "a list of objects")
+        return [JsonObject(self.source, self.line, each) for each in value]
+
+    def invalid(self, name: str, expected: str) -> InvalidCheckpoint:
+        """The error for a field that is not as expected."""
+        actual = _shown_value(self.fields[name]) if name in self.fields else "no such field"
+        return invalid_line(self.source, self.line, f"{name} to be {expected}", actual)
+
+
+def _shown_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return shown(value) if isinstance(value, str) else shown(str(value)).strip("'")
+
+
+def decode_json_object(source: Source, line: Line) -> JsonObject:
+    """Decode the object on a line. Raises InvalidCheckpoint for a line that is not one."""
+    repeated: list[str] = []
+
+    def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in fields:
+                repeated.append(name)
+            fields[name] = value
+        return fields
+
+    try:
+        value = json.loads(decode_text(source, line), object_pairs_hook=object_of, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # includes deep nesting, and integers of thousands of digits
+        raise invalid_line(source, line, "JSON") from error
+    if not isinstance(value, dict):
+        raise invalid_line(source, line, "a JSON object")
+    return JsonObject(source, line, value, tuple(sorted(set(repeated))))
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,12 +1,12 @@
-"""The read policy of a process beside a running broker: a bounded rate, and no eviction of data from the page cache."""
+"""How files are read beside a running broker: a bounded rate, and no eviction of data from the page cache."""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+from format.limits import MIB
 
 _SLICE_BYTES = 128 * 1024
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -14,30 +14,41 @@ _SLICES_PER_S = 16  # reads per second that a rate is spread over
 #: Up to this much time without reads is made up for. Otherwise time spent on processing would lower the rate.
 _CREDIT_S = 1.0
 _NOT_AT_ONCE = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+_LARGEST_KEPT_BYTES = 16 * MIB
 
 
 class ReadPolicy:
-    """The policy for all reads of a process.
+    """The policy for all reads of a session.
 
     ``max_bytes_per_s`` bounds their rate over any few seconds. With ``spares_cache`` pages that were cached before stay
     cached, and all others are dropped after reading, so the page cache is left as other processes filled it.
     """
 
     def __init__(self, max_bytes_per_s: int | None = None, *, spares_cache: bool = False) -> None:
-        self.max_bytes_per_s = max_bytes_per_s
-        self._spares_cache = spares_cache and hasattr(os, "posix_fadvise") and hasattr(os, "preadv")
         self._free_at = time.monotonic()  # when the rate allows the next read
+        self.set(max_bytes_per_s, spares_cache=spares_cache)
+
+    def set(self, max_bytes_per_s: int | None, *, spares_cache: bool) -> None:
+        """Read this way from now on."""
+        self.max_bytes_per_s = max_bytes_per_s
+        self.spares_cache = spares_cache and hasattr(os, "posix_fadvise") and hasattr(os, "preadv")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether files are read as the system does it."""
+        return self.max_bytes_per_s is None and not self.spares_cache
 
     def prepare(self, fd: int) -> None:
         """Prepare a file that was opened and not read yet."""
-        if self._spares_cache:
+        if self.spares_cache:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: those pages would stay cached
 
     def read(self, fd: int, length: int, position: int) -> bytes:
         """Read like ``os.pread``, but possibly fewer bytes; raises OSError."""
         if self.max_bytes_per_s is not None:
             length = min(length, max(_PAGE_BYTES, self.max_bytes_per_s // _SLICES_PER_S))
-        got = self._read_sparing(fd, length, position) if self._spares_cache else os.pread(fd, length, position)
+        got = self._read_sparing(fd, length, position) if self.spares_cache else os.pread(fd, length, position)
         self.pace(len(got))
         return got
 
@@ -74,17 +85,16 @@ def _read_cached(fd: int, length: int, position: int) -> bytes:
     return bytes(memoryview(buffer)[:count])
 
 
-#: The policy of this process. Callers read the attribute of the module, since ``reading_by`` replaces it.
-current: ReadPolicy | None = None
+def keep_freed_memory() -> None:
+    """Make the allocator of this process keep freed blocks of up to 16 MiB each, 32 MiB in total.
 
+    To get the memory of every chunk from the system again, page by page, costs about as much as reading the chunk.
+    """
+    import ctypes
 
-@contextmanager
-def reading_by(policy: ReadPolicy | None) -> Iterator[None]:
-    """Read all files by this policy while the context lasts; None is the behaviour of the system."""
-    global current
-    before = current
-    current = policy
     try:
-        yield
-    finally:
-        current = before
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # not glibc
+    mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT_BYTES)

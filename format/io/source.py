@@ -8,16 +8,31 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from format.errors import FileChanged, LimitExceeded, UnreadableFile
-from format.io import read_policy
-from format.io.bundles import opened
-from format.io.bundles.opened import BundledFile, OpenedBundle, StoredFile
-from format.io.file_state import FileState
-from format.io.remote_path import is_remote
+from format.io.session import StoredPath, is_on_disk, path_of, session_of
 from format.location import Location
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from format.io.read_policy import ReadPolicy
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """The size, modification time and identity of an opened file. Remote and bundled files have made-up inodes."""
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
+
 
 _O_NOATIME = getattr(os, "O_NOATIME", 0)  # Linux only
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
@@ -48,13 +63,57 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+class StoredFile(Protocol):
+    """A remote or bundled file, read by ranges.
+
+    ``read`` returns the bytes, and how many bytes were fetched for them. ``headers_only`` is the file itself if it is a
+    log of which only the batch headers are there.
+    """
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
+
+    @property
+    def headers_only(self) -> HeadersOnly | None: ...
+    def read(self, length: int, position: int) -> tuple[bytes, int]: ...
+    def current_size_bytes(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class HeadersOnly(Protocol):
+    """A log of batch headers, with zeros between them, and with what was known of the whole log.
+
+    ``damage`` are the places, by position, where no batch was found in the whole log. ``outline`` returns the offsets
+    and timestamps of the records of a batch, if they are known: for a batch with a wrong CRC whose records can be read.
+    ``stored_bytes`` is how many bytes of the batch at a position are there. ``crc_valid`` returns for batches at some
+    positions 1 for a valid CRC, 0 for a wrong one, -1 for unknown, and ``has_bad_records`` whether the CRC is right and
+    the records could not be read. ``inner_offsets`` returns the first offset and the number of the records in
+    compressed v0/v1 messages, -1 for unknown.
+    """
+
+    @property
+    def damage(self) -> Mapping[int, Any]: ...
+    def outline(self, position: int) -> tuple[list[int], list[int]] | None: ...
+    def outlined_offset(self, timestamp: int) -> int | None: ...
+    def inner_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def next_header(self, position: int) -> int: ...
+    def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]: ...
+    def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]: ...
+    def stored_bytes(self, position: int) -> int: ...
+
+
 class FileSource:
     """A regular file, opened read-only and not through a symbolic link; local, remote, or in a bundle.
 
-    ``bundled`` is the file in a bundle, None for other files.
+    ``place`` is its path, which knows its session. ``headers_only`` is the log of which only the batch headers are
+    there, None for a file with all its bytes.
     """
 
-    __slots__ = ("_fd", "_stored", "bundled", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
+    __slots__ = (
+        *("_fd", "_policy", "_stored", "bytes_read", "device_inode", "headers_only", "mtime_ns", "path", "place"),
+        "size_bytes",
+    )
     size_bytes: int
     mtime_ns: int
     device_inode: tuple[int, int]
@@ -65,17 +124,21 @@ class FileSource:
         ``state`` comes from another source of this file, whose fixed size is taken over. Raises FileChanged if the file
         was replaced or truncated since.
         """
-        self.path = os.fspath(path)
+        self.place = path_of(path)
+        self.path = str(self.place) if isinstance(self.place, StoredPath) else os.fspath(path)
         self.bytes_read = 0
         self._fd = -1
+        self._policy: ReadPolicy | None = None
         self._stored: StoredFile | None = None
-        self.bundled: BundledFile | None = None
-        if "://" in self.path and is_remote(self.path):
-            self._open_remote()
-        elif opened.are_opened() and (found := opened.bundle_of(self.path)) is not None:
-            self._open_bundled(found[1], found[2])
-        else:
-            self._open_local()
+        self.headers_only: HeadersOnly | None = None
+        try:
+            if isinstance(self.place, StoredPath):
+                self._open_stored(self.place)
+            else:
+                self._open_local()
+        except FileNotFoundError as error:
+            message = "cannot open: the file does not exist, or no longer exists"
+            raise FileChanged(message, Location(self.path)) from error
         if state is not None:
             if state.device_inode != self.device_inode:
                 self.close()
@@ -89,10 +152,8 @@ class FileSource:
     def _open_local(self) -> None:
         try:
             self._fd = _open_to_read(self.path)
-        except FileNotFoundError as error:
-            raise FileChanged(
-                "cannot open: the file does not exist, or no longer exists", Location(self.path)
-            ) from error
+        except FileNotFoundError:
+            raise
         except OSError as error:
             reason = "is a symbolic link, which is not followed" if error.errno == errno.ELOOP else os_reason(error)
             raise UnreadableFile(f"cannot open: {reason}", Location(self.path)) from error
@@ -104,27 +165,16 @@ class FileSource:
         self.size_bytes = status.st_size
         self.mtime_ns = status.st_mtime_ns
         self.device_inode = (status.st_dev, status.st_ino)
-        if read_policy.current is not None:
-            read_policy.current.prepare(self._fd)
+        session = session_of(self.place)
+        if session is not None and not session.policy.is_plain:
+            self._policy = session.policy
+            self._policy.prepare(self._fd)
 
-    def _open_remote(self) -> None:
-        from format.io.remote_file import RemoteFile
-
-        self._take(RemoteFile(self.path))
-
-    def _open_bundled(self, bundle: OpenedBundle, inner: str) -> None:
-        try:
-            self.bundled = bundle.open(inner)
-        except FileNotFoundError as error:
-            raise FileChanged(
-                "cannot open: the file does not exist, or no longer exists", Location(self.path)
-            ) from error
-        self._take(self.bundled)
-
-    def _take(self, stored: StoredFile) -> None:
+    def _open_stored(self, place: StoredPath) -> None:
+        stored: StoredFile = place.open_stored()
         self._stored = stored
-        self.size_bytes = stored.size_bytes
-        self.mtime_ns = stored.mtime_ns
+        self.headers_only = stored.headers_only
+        self.size_bytes, self.mtime_ns = stored.size_bytes, stored.mtime_ns
         self.device_inode = stored.device_inode
 
     @property
@@ -158,11 +208,10 @@ class FileSource:
             self.bytes_read += fetched_bytes
             return got
         try:
-            policy = read_policy.current
-            if policy is None:
+            if self._policy is None:
                 got = os.pread(self._fd, length, position)
             else:
-                got = policy.read(self._fd, length, position)
+                got = self._policy.read(self._fd, length, position)
         except OSError as error:
             raise UnreadableFile(
                 f"read failed: {os_reason(error)}", Location(self.path, position=position, length=length)
@@ -221,7 +270,7 @@ def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Lo
     A file that grew is the same file. Remote paths and paths in bundles are not checked: stores never change an object
     in place, and bundles do not change.
     """
-    if is_remote(path) or opened.bundle_of(os.fspath(path)) is not None:
+    if not is_on_disk(path):
         return
     try:
         status = os.lstat(path)
@@ -251,3 +300,87 @@ def read_whole(path: str | os.PathLike[str], max_bytes: int) -> bytes:
                 f"the file has {source.size_bytes} bytes, over the limit of {max_bytes}", Location(source.path)
             )
         return source.read_at(0, source.size_bytes)
+
+
+_BLOCK_BYTES = 4096
+_MOST_PATCHED = 8
+
+
+class PatchedSource:
+    """A Source over a file, with zeros for unreadable blocks of 4 KiB; ``unreadable`` has the position of each.
+
+    The zeros do not match the CRC of the batch they are in, so that batch counts as damaged, and reading resumes after
+    it. ``patch`` puts a few bytes in the place of those in the file, which itself is not changed.
+    """
+
+    def __init__(self, file: FileSource) -> None:
+        self._file = file
+        self.path = file.path
+        self.size_bytes = file.size_bytes
+        self.mtime_ns = file.mtime_ns
+        self.bytes_read = 0
+        self.unreadable: set[int] = set()
+        self._patches: dict[int, bytes] = {}
+        self._patched_at: list[int] = []  # their positions, sorted
+
+    def patch(self, position: int, content: bytes) -> None:
+        """Show ``content``, at most 8 bytes, in the place of the bytes at a position."""
+        if position not in self._patches:
+            insort(self._patched_at, position)
+        self._patches[position] = content
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Read like FileSource, but without UnreadableFile for I/O errors; raises FileChanged."""
+        length = min(length, self.size_bytes - position)
+        if length <= 0:
+            return b""
+        content = self._stored(position, length)
+        first = bisect_right(self._patched_at, position - _MOST_PATCHED)
+        last = bisect_left(self._patched_at, position + length)
+        return content if first >= last else self._patched(content, position, self._patched_at[first:last])
+
+    def _patched(self, content: bytes, position: int, patched_at: list[int]) -> bytes:
+        """The bytes at a position with the patches at these positions."""
+        changed = bytearray(content)
+        for at in patched_at:
+            patch = self._patches[at]
+            start, end = max(at, position), min(at + len(patch), position + len(content))
+            if start < end:
+                changed[start - position : end - position] = patch[start - at : end - at]
+        return bytes(changed)
+
+    def _stored(self, position: int, length: int) -> bytes:
+        """The bytes of the file, with zeros for unreadable blocks."""
+        self.bytes_read += length
+        if not self._touches_unreadable(position, length):
+            try:
+                return self._file.read_at(position, length)
+            except UnreadableFile as error:
+                if error.code != UnreadableFile.code:
+                    raise
+        return b"".join(self._block(at, position, length) for at in range(*_blocks(position, length)))
+
+    def data_range(self, position: int) -> tuple[int, int]:
+        """The same as for the FileSource."""
+        return self._file.data_range(position)
+
+    def _touches_unreadable(self, position: int, length: int) -> bool:
+        return bool(self.unreadable) and any(at in self.unreadable for at in range(*_blocks(position, length)))
+
+    def _block(self, block_start: int, position: int, length: int) -> bytes:
+        start, end = max(block_start, position), min(block_start + _BLOCK_BYTES, position + length)
+        if block_start not in self.unreadable:
+            try:
+                return self._file.read_at(start, end - start)
+            except UnreadableFile as error:
+                if error.code != UnreadableFile.code:
+                    raise
+                self.unreadable.add(block_start)
+        return bytes(end - start)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _blocks(position: int, length: int) -> tuple[int, int, int]:
+    return position - position % _BLOCK_BYTES, position + length, _BLOCK_BYTES

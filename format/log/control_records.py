@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, InvalidRecord, NotInBundle
-from format.io.bundles.members import MOST_CONTROL_BYTES
+from format.io.bundles.schemas import MOST_CONTROL_BYTES
 from format.io.source import Source
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk

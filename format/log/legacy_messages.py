@@ -17,7 +17,7 @@ from format import layout
 from format.codecs import decompress
 from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
-from format.io.bundles.opened import BundledFile
+from format.io.source import HeadersOnly
 from format.kernel.records import RECORD_ERRORS, index_messages
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -121,7 +121,7 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
             chunk.opened[int(opened.rows[0])] = opened
 
 
-def open_bundled_wrappers(table: BatchTable, bundled: BundledFile) -> None:
+def open_bundled_wrappers(table: BatchTable, bundled: HeadersOnly) -> None:
     """The same for headers of a log in a bundle, which has the first offset and the number of the records inside."""
     rows = np.flatnonzero(table.is_wrapper)
     if not len(rows):

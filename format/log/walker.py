@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.io.bundles.opened import BundledFile
-from format.io.freed_memory import before_read
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, HeadersOnly, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.after_damage.offset_range import OffsetRange, offset_before, possible_offsets
@@ -65,15 +63,14 @@ def batch_chunks(
     read_from = start if batch_range.read_from is None else batch_range.read_from
     repeated = RepeatedBatches(source, read_from, after_offset)
     end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    is_recorded = bundled is not None and bundled.has_only_headers
+    bundled = source.headers_only if isinstance(source, FileSource) else None
+    is_recorded = bundled is not None
     walker = (_RecordedWalker if is_recorded else _Walker)(source, end, limits, offsets, repeated)
     walker.bundled = bundled
     walker.last_offset = after_offset
     if read_from == 0 and after_offset is None:
         walker.before_first = offset_before(source.path)
     if with_bodies:
-        before_read(end - start)
         return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
     return walker.headers(start, chunk_bytes or HEADER_CHUNK_BYTES)
 
@@ -89,7 +86,7 @@ class _Walker:
         self.limits = limits
         self.last_offset: int | None = None
         self.before_first: int | None = None  # the offset before the base offset in the file's name
-        self.bundled: BundledFile | None = None
+        self.bundled: HeadersOnly | None = None
         self._repeated = repeated
         self._lost_to = -1  # the last offset that was reported as lost
         self._offsets = offsets

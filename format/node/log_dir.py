@@ -3,24 +3,90 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from format import layout
-from format.errors import FileChanged, UnreadableFile
-from format.findings import Finding
-from format.io import broker_lock
-from format.io.broker_lock import BrokerLock
-from format.io.remote_path import absolute, entries_of, is_remote, is_there, path_of
+from format.errors import FileChanged, KafkaLogError, UnreadableFile
+from format.files import offset_checkpoint
+from format.files.side_file import problem_findings
+from format.findings import Finding, Judgement, finding, finding_of
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
+from format.io.session import absolute, entries_of, is_remote, is_there, path_of
 from format.io.source import os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints, TopicPartition, read_checkpoints
-from format.node.partition import DIRECTORY_GONE, Partition, is_temporary, parse_partition_dir, read_partition
+from format.node.partition import (
+    DIRECTORY_GONE,
+    Partition,
+    is_partition_file,
+    is_temporary,
+    parse_partition_dir,
+    read_partition,
+)
 from format.node.partition_surroundings import unread_finding
+
+TopicPartition = tuple[str, int]
+
+
+class Checkpoints(msgspec.Struct, frozen=True):
+    """The checkpoints and other state of one log directory.
+
+    ``by_name`` maps the name of a checkpoint file to its offsets; missing and unreadable files are not in it.
+    ``is_clean_shutdown`` is None without a log directory. ``has_remote_storage`` is whether a broker keeps indexes of
+    remote segments here. ``findings`` report the problems of the checkpoint files.
+    """
+
+    by_name: Mapping[str, Mapping[TopicPartition, int]] = msgspec.field(default_factory=dict)
+    is_clean_shutdown: bool | None = None
+    has_remote_storage: bool = False
+    lock: BrokerLock | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_lock_held(self) -> bool | None:
+        """Whether a broker runs on the directory; None if unknown."""
+        return None if self.lock is None else self.lock.is_held
+
+    def offset(self, name: str, key: TopicPartition | None) -> int | None:
+        """The offset of a partition in the checkpoint file ``name``, None if it has none."""
+        return None if key is None else self.by_name.get(name, {}).get(key)
+
+    def of_partition(self, key: TopicPartition | None) -> Checkpoints:
+        """The checkpoints of one partition only, which are small enough for another process; without findings."""
+        only = {
+            name: {key: offsets[key]} for name, offsets in self.by_name.items() if key is not None and key in offsets
+        }
+        return Checkpoints(only, self.is_clean_shutdown, self.has_remote_storage, self.lock)
+
+
+def read_checkpoints(
+    paths: Mapping[str, Path],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    is_clean_shutdown: bool | None = None,
+    has_remote_storage: bool = False,
+    lock: BrokerLock | None = None,
+) -> Checkpoints:
+    """Read the checkpoint files at ``paths`` (by file name); errors become findings."""
+    by_name: dict[str, Mapping[TopicPartition, int]] = {}
+    findings: list[Finding] = []
+    for name, path in sorted(paths.items()):
+        location = Location(str(path))
+        try:
+            checkpoint = offset_checkpoint.read(path, limits)
+        except KafkaLogError as error:
+            findings.append(finding_of(error, location))
+            continue
+        findings.extend(problem_findings(checkpoint.problems, location))
+        by_name[name] = checkpoint.by_partition()
+    return Checkpoints(by_name, is_clean_shutdown, has_remote_storage, lock, tuple(findings))
 
 
 class Kind(Enum):
@@ -150,7 +216,7 @@ class LogDir:
     def broker_lock(self) -> BrokerLock:
         """Whether a broker runs on the directory, probed once."""
         if self._broker_lock is None:
-            self._broker_lock = broker_lock.probe(self.path / layout.LOCK)
+            self._broker_lock = live_broker.probe(self.path / layout.LOCK)
         return self._broker_lock
 
     @property
@@ -246,3 +312,89 @@ def log_dir_around(partition: Path) -> LogDir | None:
         return read_log_dir(directory_around(partition))
     except UnreadableFile:
         return None
+
+
+#: The levels of directories that are searched, and the most directories that are listed.
+_DEPTH = 3
+_MOST_LISTED = 2000
+
+Names = list[tuple[str, bool]]
+
+
+class LogDirSearch:
+    """One search, with findings for the directories that it could not list or follow.
+
+    A directory named like a partition, such as ``kafka-1``, is a log directory if it contains the files of a log
+    directory, or partitions.
+    """
+
+    def __init__(self) -> None:
+        self._listed_count = 0
+        self._unlistable: list[Finding] = []
+        self._passed: list[Path] = []  # entries, not followed, of directories above log directories
+
+    def below(self, path: Path, names: Names) -> tuple[LogDir, ...]:
+        """The log directory at a path that has these names, or the log directories below it; empty if there is none."""
+        self._listed_count = 0
+        self._unlistable, self._passed = [], []
+        return tuple(self._below(path, names, _DEPTH))
+
+    def link_findings(self) -> Iterator[Finding]:
+        """Findings for directories that were not searched: links, and directories that cannot be listed."""
+        yield from self._unlistable
+        for path in self._passed:
+            if path.is_symlink() and path.is_dir():
+                message = "is a symbolic link to a directory, which is not followed"
+                judgement = Judgement(next_step="Pass the path that it points to as well, if it is a log directory.")
+                yield finding("file-unreadable", Location(str(path)), message, judgement=judgement)
+
+    def _below(self, path: Path, names: Names, depth: int) -> Iterator[LogDir]:
+        if has_own_files(names):
+            yield log_dir_of(path, names)
+            return
+        if any(layout.SEGMENT_FILE.match(name) for name, _ in names):
+            return
+        children: dict[str, Names] = {}
+        if self._holds_partitions(path, names, children):
+            # Partitions that cannot be listed are reported when they are read.
+            partitions = {str(path / name) for name in children}
+            self._unlistable = [each for each in self._unlistable if each.location.path not in partitions]
+            yield log_dir_of(path, names)
+            return
+        found = False
+        for name, is_dir in names if depth else ():
+            if not is_dir:
+                continue
+            known = children.get(name) or self._list(path / name)
+            for log_dir in self._below(path / name, known, depth - 1) if known else ():
+                found = True
+                yield log_dir
+        if found:
+            self._passed += [path / name for name, is_dir in names if not is_dir]
+
+    def _holds_partitions(self, path: Path, names: Names, children: dict[str, Names]) -> bool:
+        """Whether directories named like partitions are partitions: the first that shows it by its content decides."""
+        named = [name for name, is_dir in names if is_dir and parse_partition_dir(name) is not None]
+        for name in named:
+            listed = children[name] = self._list(path / name)
+            if any(is_partition_file(each) for each, _ in listed):
+                return True
+            if has_own_files(listed) or any(is_dir and parse_partition_dir(each) for each, is_dir in listed):
+                return False
+        # A name alone proves nothing: /etc/dbus-1 is not a partition. An empty directory may be a new partition.
+        return any(not children[name] for name in named) and self._listed_count < _MOST_LISTED
+
+    def _list(self, path: Path) -> Names:
+        if self._listed_count >= _MOST_LISTED:
+            return []
+        self._listed_count += 1
+        try:
+            return list_directory(path)
+        except UnreadableFile as error:
+            self._unlistable.append(finding_of(error))
+            return []
+
+
+def has_own_files(names: Names) -> bool:
+    """Whether one of these names is a file of a log directory itself."""
+    return any(name in layout.LOG_DIR_FILES and not is_dir for name, is_dir in names)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from format import layout
 from format.findings import Finding, finding
 from format.location import Location
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.partition import Partition
 from format.wording import counted, offsets_are
 

@@ -3,26 +3,312 @@
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
+from msgspec.structs import replace
 
 from format import layout
-from format.errors import FileChanged, UnreadableFile
+from format.errors import FileChanged, KafkaLogError, UnreadableFile
 from format.files import leader_epoch_checkpoint, partition_metadata
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import absolute, entries_of, is_on_disk, path_of
-from format.io.source import os_reason
+from format.findings import Finding, finding
+from format.io.session import absolute, entries_of, is_on_disk, is_there, path_of, session_of
+from format.io.source import FileSource, os_reason
+from format.kernel.directories import group_files
+from format.kernel.tables import (
+    F_BASE_OFFSET,
+    F_LOG_BYTES,
+    F_SUFFIXES,
+    OTHER_COLUMNS,
+    SEGMENT_COLUMNS,
+    SEGMENT_SUFFIXES,
+)
 from format.limits import Limits
 from format.location import Location
-from format.node import remote_tier
-from format.node.directory_sizes import DirectorySizes, is_live_log
-from format.node.live_files import LiveFiles, listed_files
-from format.node.segment import NamedFiles, Segment, segment_file_name
+
+
+class NamedFiles(Mapping[str, Path]):
+    """Files of one directory by suffix. Paths are made on access, since a listing of many files needs few of them."""
+
+    __slots__ = ("_directory", "_names", "_paths")
+
+    def __init__(self, directory: Path, names: dict[str, str]) -> None:
+        self._directory = directory
+        self._names = names
+        self._paths: dict[str, Path] = {}
+
+    def __reduce__(self) -> tuple[type[NamedFiles], tuple[Path, dict[str, str]]]:
+        """Pickled without the paths, which are made again."""
+        return NamedFiles, (self._directory, self._names)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names of the files by suffix."""
+        return self._names
+
+    def __getitem__(self, suffix: str) -> Path:
+        path = self._paths.get(suffix)
+        if path is None:
+            path = self._paths[suffix] = self._directory / self._names[suffix]
+        return path
+
+    def __contains__(self, suffix: object) -> bool:
+        return suffix in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """The files with the same base offset (and the same leftover mark, if any).
+
+    ``files`` maps the suffixes ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` to the existing
+    files. ``leftover`` is ``deleted``, ``cleaned`` or ``swap`` (storage LogFileUtils), None for a live segment.
+    """
+
+    directory: Path
+    base_offset: int
+    leftover: str | None = None
+    files: Mapping[str, Path] = msgspec.field(default_factory=dict)
+    is_remote: bool = False  # in the remote storage of a tiered log
+
+    @property
+    def log(self) -> Path | None:
+        return self.files.get(layout.LOG_SUFFIX)
+
+    @property
+    def offset_index(self) -> Path | None:
+        return self.files.get(layout.OFFSET_INDEX_SUFFIX)
+
+    @property
+    def time_index(self) -> Path | None:
+        return self.files.get(layout.TIME_INDEX_SUFFIX)
+
+    @property
+    def transaction_index(self) -> Path | None:
+        return self.files.get(layout.TRANSACTION_INDEX_SUFFIX)
+
+    @property
+    def producer_snapshot(self) -> Path | None:
+        return self.files.get(layout.PRODUCER_SNAPSHOT_SUFFIX)
+
+
+#: The message about a file that should be a segment's log.
+NOT_A_SEGMENT_NAME = "the name of a segment is its base offset in 20 digits and .log; this file has another name"
+
+
+def missing_indexes(segment: Segment) -> list[str]:
+    """The suffixes of the indexes that a segment needs and lacks.
+
+    A segment whose log is empty needs none: a broker makes them at the first append (storage LazyIndex).
+    """
+    missing = [each for each in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX) if each not in segment.files]
+    if layout.OFFSET_INDEX_SUFFIX in missing and _is_empty(segment.log):
+        missing.remove(layout.OFFSET_INDEX_SUFFIX)
+    if layout.TIME_INDEX_SUFFIX in missing and not needs_time_index(segment):
+        missing.remove(layout.TIME_INDEX_SUFFIX)
+    return missing
+
+
+def _is_empty(log: Path | None) -> bool:
+    try:
+        return log is not None and log.stat(follow_symlinks=False).st_size == 0
+    except OSError:
+        return False
+
+
+def needs_time_index(segment: Segment) -> bool:
+    """Whether a segment needs a time index: not if its log is empty, or has messages of format 0, without timestamps.
+
+    Brokers before 0.10.1 write no time indexes. A log that cannot be read needs a time index.
+    """
+    if segment.log is None:
+        return True
+    try:
+        with FileSource(segment.log) as source:
+            if source.size_bytes < layout.MESSAGE_V0.size_bytes:
+                return source.size_bytes > 0
+            fields = layout.MESSAGE_V0.struct.unpack(source.read_at(0, layout.MESSAGE_V0.size_bytes))
+    except KafkaLogError:
+        return True
+    message = dict(zip(layout.MESSAGE_V0.names, fields, strict=True))
+    return bool(message["length"] <= 0 or message["magic"] != 0)
+
+
+def segment_file_name(base_offset: int, suffix: str) -> str:
+    """The name of a segment's file: the base offset in 20 digits, and the suffix (storage LogFileUtils)."""
+    return f"{base_offset:020d}{suffix}"
+
+
+class DirectorySizes(msgspec.Struct):
+    """Bytes of the regular files right in a directory, bytes and number of the live ``.log`` files among them."""
+
+    size_bytes: int = 0
+    log_size_bytes: int = 0
+    segment_count: int = 0
+
+    def add_files(self, directory: Path, names: Iterable[str]) -> None:
+        """Add files of a local directory; files that no longer exist count as 0."""
+        try:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return  # a live broker deleted it
+        try:
+            for name in names:
+                with suppress(OSError):
+                    self.add(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+        finally:
+            os.close(fd)
+
+    def add(self, name: str, status: os.stat_result) -> None:
+        """Add a file by its status."""
+        if S_ISREG(status.st_mode):
+            self.size_bytes += status.st_size
+            if is_live_log(name):
+                self.log_size_bytes += status.st_size
+                self.segment_count += 1
+
+
+def is_live_log(name: str) -> bool:
+    """Whether this is the name of a live log, also of one whose offset is too large."""
+    return name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name) is not None
+
+
+def size_of_files(paths: Iterable[Path]) -> int:
+    """The bytes of the regular files among these paths; a file that does not exist counts as 0."""
+    size_bytes = 0
+    for path in paths:
+        try:
+            status = path.lstat()
+        except OSError:
+            continue
+        size_bytes += status.st_size if S_ISREG(status.st_mode) else 0
+    return size_bytes
+
+
+def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
+    """The size of one file; yields a finding and returns None if it has none."""
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        yield finding("file-changed", location, "the file vanished after its directory was listed")
+    except OSError as error:
+        yield finding("file-unreadable", location, f"cannot access: {os_reason(error)}")
+    return None
+
+
+_WIDTH = len(SEGMENT_COLUMNS)
+_LOG_BIT = 1 << SEGMENT_SUFFIXES.index(".log")
+_PLAIN_BITS = _LOG_BIT | 1 << SEGMENT_SUFFIXES.index(".index") | 1 << SEGMENT_SUFFIXES.index(".timeindex")
+_SNAPSHOT_BIT = 1 << SEGMENT_SUFFIXES.index(".snapshot")
+
+
+class LiveFiles(msgspec.Struct, frozen=True):
+    """Rows of SEGMENT_COLUMNS by base offset, one after the other: segments that have a log."""
+
+    columns: array[int]
+    have_indexes: bool = True  # whether each has an offset index and a time index
+
+    def __len__(self) -> int:
+        return len(self.columns) // _WIDTH
+
+    @property
+    def table(self) -> memoryview:
+        """The rows as the kernel reads them; there must be one."""
+        return memoryview(self.columns).cast("B").cast("q", (len(self), _WIDTH))
+
+    def log_size_bytes(self, start: int = 0, end: int | None = None) -> int:
+        """The bytes of all logs together, or of those from ``start`` to before ``end``."""
+        return sum(self.columns[F_LOG_BYTES::_WIDTH][start:end])
+
+    def base_offset(self, number: int) -> int:
+        """The base offset of a segment."""
+        return self.columns[_WIDTH * number + F_BASE_OFFSET]
+
+    def log_bytes(self, number: int) -> int:
+        """The size of a segment's log."""
+        return self.columns[_WIDTH * number + F_LOG_BYTES]
+
+    def segment(self, directory: Path, number: int) -> Segment:
+        """A segment as an object."""
+        return _segment(directory, self.base_offset(number), self.columns[_WIDTH * number + F_SUFFIXES])
+
+    def segments(self, directory: Path) -> list[Segment]:
+        """All segments as objects."""
+        return [self.segment(directory, number) for number in range(len(self))]
+
+
+class ListedFiles(msgspec.Struct, frozen=True):
+    """What a directory holds: the segments, files without a log by their base offset, and other names with sizes.
+
+    ``snapshots`` are the base offsets of all producer snapshots. The size of what is no regular file is -1.
+    """
+
+    live: LiveFiles
+    without_log: tuple[Segment, ...]
+    snapshots: tuple[int, ...]
+    others: tuple[tuple[str, int], ...]
+    size_bytes: int
+
+
+def listed_files(directory: Path, directory_fd: int, names: list[str]) -> ListedFiles | None:
+    """The files of these names, which are sorted, in an open directory; None if the size of one cannot be read."""
+    if not names:
+        return ListedFiles(LiveFiles(array("q")), (), (), (), 0)
+    count = len(names)
+    room = array("q", bytes(8 * (_WIDTH + len(OTHER_COLUMNS)) * count))
+    split_at = _WIDTH * count
+    segments = memoryview(room)[:split_at].cast("B").cast("q", (count, _WIDTH))
+    others = memoryview(room)[split_at:].cast("B").cast("q", (count, len(OTHER_COLUMNS)))
+    counts = array("q", bytes(8 * 4))
+    found = group_files(directory_fd, os.fsencode("\0".join(names) + "\0"), segments, others, memoryview(counts))
+    if found < 0:
+        return None
+    other_count, size_bytes, any_bits, common_bits = counts
+    live = LiveFiles(room[: _WIDTH * found], common_bits & _PLAIN_BITS == _PLAIN_BITS)
+    pairs = room[split_at : split_at + 2 * other_count].tolist()
+    other_names = tuple((names[number], size) for number, size in zip(pairs[::2], pairs[1::2], strict=True))
+    if common_bits & _LOG_BIT and not any_bits & _SNAPSHOT_BIT:
+        return ListedFiles(live, (), (), other_names, size_bytes)
+    kept = array("q")
+    without_log: list[Segment] = []
+    snapshots: list[int] = []
+    for base_offset, suffixes, log_bytes in _rows(live):
+        if suffixes & _SNAPSHOT_BIT:
+            snapshots.append(base_offset)
+        if suffixes & _LOG_BIT:
+            kept.extend((base_offset, suffixes, log_bytes))
+        elif suffixes != _SNAPSHOT_BIT:
+            without_log.append(_segment(directory, base_offset, suffixes))
+    have_indexes = all(bits & _PLAIN_BITS == _PLAIN_BITS for bits in kept[F_SUFFIXES::_WIDTH])
+    return ListedFiles(LiveFiles(kept, have_indexes), tuple(without_log), tuple(snapshots), other_names, size_bytes)
+
+
+def _rows(live: LiveFiles) -> Iterator[tuple[int, ...]]:
+    return zip(*(live.columns[column::_WIDTH] for column in range(_WIDTH)), strict=True)
+
+
+def _segment(directory: Path, base_offset: int, suffixes: int) -> Segment:
+    names = {
+        suffix: segment_file_name(base_offset, suffix)
+        for bit, suffix in enumerate(SEGMENT_SUFFIXES)
+        if suffixes >> bit & 1
+    }
+    return Segment(directory, base_offset, None, NamedFiles(directory, names))
+
 
 #: The suffix and the mark that follow the base offset in the name of a segment's file.
 _ENDINGS = {
@@ -102,7 +388,7 @@ class Partition:
 
     def with_segments(self, segments: list[Segment]) -> Partition:
         """The same with other segments."""
-        return replace(self, _segments=segments, live_files=None)
+        return replace_fields(self, _segments=segments, live_files=None)
 
     @property
     def segment_count(self) -> int:
@@ -223,8 +509,9 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
 
 
 def _with_remote_segments(partition: Partition) -> Partition:
-    if remote_tier.current is not None and partition.mark is None:
-        partition.segments = remote_tier.current.joined(partition.key, partition.segments)
+    session = session_of(partition.path)
+    if session is not None and session.tier is not None and partition.mark is None:
+        partition.segments = session.tier.joined(partition.key, partition.segments)
     return partition
 
 
@@ -332,3 +619,37 @@ def is_partition_file(name: str) -> bool:
         layout.LEADER_EPOCH_CHECKPOINT,
         layout.QUORUM_STATE,
     )
+
+
+def location_of_directory(path: Path) -> Location:
+    """The location of a partition directory, with the topic and partition in its name."""
+    parsed = parse_partition_dir(path.name if path.name not in ("", "..") else absolute(path).name)
+    return Location(str(path)) if parsed is None else Location(str(path), parsed[0], parsed[1])
+
+
+def location_of_file(path: str | os.PathLike[str]) -> Location:
+    """The location of a file, with the topic, partition and segment in the names of its directory and itself.
+
+    A file of the log directory itself has none of these, even if that directory is called ``node-1``.
+    """
+    place = path_of(path)
+    parent = place.parent if place.parent.name not in ("", "..") else absolute(place.parent)
+    parsed = parse_partition_dir(parent.name)
+    match = layout.SEGMENT_FILE.match(place.name)
+    location = Location(str(place))
+    if parsed is not None and place.name.removesuffix(layout.TEMPORARY_SUFFIX) not in layout.LOG_DIR_FILES:
+        location = replace(location, topic=parsed[0], partition=parsed[1])
+    if match is not None and is_offset(int(match["base_offset"])):
+        location = replace(location, base_offset=int(match["base_offset"]))
+    return location
+
+
+def proven_topic_of_file(path: str | os.PathLike[str]) -> str | None:
+    """The topic of a file in a partition directory that has a partition.metadata file, None for other files.
+
+    The name of the directory alone proves nothing: a file may have been copied to ``case-42``.
+    """
+    place = path_of(path)
+    if not is_there(place.parent / layout.PARTITION_METADATA):
+        return None
+    return location_of_file(place).topic

@@ -11,13 +11,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format import layout
+from format.errors import InputError
 from format.findings import Finding, Judgement, Severity, finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
+from format.io.source import FileSource
 from format.layout import MANIFEST
+from format.limits import Limits
 from format.location import Location
-from format.node.partition import Partition, is_offset, parse_partition_dir
-from format.node.segment import Segment
-from format.wording import counted_plainly
+from format.log.walker import batch_chunks
+from format.node.partition import Partition, Segment, is_offset, parse_partition_dir
+from format.wording import counted_plainly, offsets_are
 
 #: The largest base offset of a segment; the 20 digits of a file name can be larger.
 MAX_BASE_OFFSET = 2**63 - 1
@@ -151,3 +154,45 @@ def _type_words(mode: int) -> str:
         (stat.S_ISCHR, "a device"),
     )
     return next((words for is_kind, words in kinds if is_kind(mode)), "a file")
+
+
+def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, list[Finding]]:
+    """The partition with its swaps completed, and findings that report it; the same partition if there are none."""
+    ends = {each.base_offset: (each, _end_offset(each, limits)) for each in _swaps(partition)}
+    swaps = [each for each, end in ends.values() if end > each.base_offset]
+    if not swaps:
+        return partition, []
+    first = min(each.base_offset for each in swaps)
+    end = max(end for _, end in ends.values())
+    replaced = [each for each in partition.segments if first <= each.base_offset < end]
+    kept = [each for each in partition.segments if each not in replaced]
+    new = [replace(each, leftover=None) for each in swaps]
+    segments = sorted([*kept, *new], key=lambda each: each.base_offset)
+    found = finding(
+        "segment-leftover",
+        partition.location(swaps[0].log, first),
+        f"{offsets_are(first, end - 1)} taken from .swap files in place of "
+        f"{counted_plainly(len(replaced), 'segment')}: a broker also completes the swap when it starts",
+    )
+    return partition.with_segments(segments), [found]
+
+
+def _swaps(partition: Partition) -> Iterator[Segment]:
+    """The ``.swap`` segments that replace others, in order."""
+    cleaned = [each.base_offset for each in partition.leftovers if each.leftover == "cleaned"]
+    for each in partition.leftovers:
+        if each.leftover == "swap" and each.log is not None and each.base_offset < min(cleaned, default=2**63):
+            yield each
+
+
+def _end_offset(segment: Segment, limits: Limits) -> int:
+    """The offset after the last batch of a segment, as far as its headers can be read."""
+    end = segment.base_offset
+    try:
+        with FileSource(segment.log or Path()) as source:
+            for chunk in batch_chunks(source, with_bodies=False, limits=limits):
+                if len(chunk.table):
+                    end = max(end, chunk.table.last_offset_of(len(chunk.table) - 1) + 1)
+    except InputError:
+        pass  # the segment is read again later, and the error is reported then
+    return end

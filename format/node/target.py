@@ -3,33 +3,218 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
-from format.io.addresses import has_listings
-from format.io.remote_path import absolute, is_there, path_of
-from format.io.source import os_reason
-from format.io.stores.store import WrongAddress
+from format.io.session import RemotePath, absolute, entries_of, is_remote, is_there, path_of
+from format.io.source import FileSource, os_reason
+from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
-from format.node.foreign_files import absent_words, foreign_segments, refuse_foreign_file
 from format.node.log_dir import (
+    Checkpoints,
     Kind,
     LogDir,
+    LogDirSearch,
     directory_around,
     kind_of_file,
     list_directory,
     log_dir_around,
     log_dir_of,
 )
-from format.node.log_dir_search import LogDirSearch
-from format.node.partition import Partition, is_partition_file, parse_partition_dir, read_partition
+from format.node.partition import (
+    Partition,
+    is_partition_file,
+    location_of_directory,
+    parse_partition_dir,
+    read_partition,
+)
+from format.wording import did_you_mean, listed
+
+_LOOKED_AT_BYTES = 1024
+_TAR_MARK = (257, b"ustar")
+#: The first bytes of compressed files, the name of the format, and the command that unpacks them.
+_PACKED = (
+    (b"\x1f\x8b\x08", "gzip", "gzip -dk"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"BZh", "bzip2", "bzip2 -dk"),
+    (b"\xfd7zXZ\x00", "xz", "xz -dk"),
+    (b"PK\x03\x04", "zip", "unzip"),
+)
+_PACKED_NAMES = (".gz", ".zst", ".lz4", ".bz2", ".xz")
+_TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in _PACKED_NAMES))
+#: The control characters that are usual in texts. A batch has its magic, 0 to 2, at byte 16, so it is never a text.
+_TEXT_CONTROLS = b"\t\n\r\f\x1b"
+_NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
+_MOST_NAMED = 8
+#: The directories above a missing address that are looked up for a message: each takes a request.
+_MOST_ABOVE = 3
+#: The size of the header of a batch of Redpanda, and the names of its segments: base offset, term and version.
+_REDPANDA_HEADER_BYTES = 61
+_REDPANDA_SEGMENT = re.compile(r"\d+-\d+-v\d+\.log")
+_OTHER_FORMAT = "whose format is not Kafka's: use the offline log viewer of Redpanda"
+#: A path that looks like an address with one slash or none after the scheme, or like the name of an object in AWS.
+_NEARLY_ADDRESS = re.compile(r"(?:(s3[an]?|gs|abfss?|hdfs|https?):/?|arn:aws[a-z-]*:s3:::)([^/].*)", re.IGNORECASE)
+
+
+def refuse_foreign_file(path: Path) -> None:
+    """Raise InputError for a directory, a compressed file, an archive or a text; an unreadable file is accepted."""
+    if is_remote(path):
+        return
+    if path.is_dir():
+        raise InputError("a directory, not a log: give one of its files", Location(str(path)))
+    try:
+        source = FileSource(path)
+    except KafkaLogError:
+        return
+    try:
+        start = source.read_at(0, _LOOKED_AT_BYTES)
+    except KafkaLogError:
+        return
+    finally:
+        source.close()
+    words = _foreign_words(path, start)
+    if words:
+        raise InputError(words, Location(str(path)))
+
+
+def _foreign_words(path: Path, start: bytes) -> str:
+    import shlex  # only for a message
+
+    if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
+        return f"a tar archive: unpack it first, with: tar xf {shlex.quote(str(path))}"
+    for mark, name, program in _PACKED:
+        if start.startswith(mark):
+            unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
+            return f"compressed with {name}: unpack it first, with: {unpack} {shlex.quote(str(path))}"
+    if _is_redpanda_batch(start):
+        return f"a segment of Redpanda, {_OTHER_FORMAT}"
+    if _is_text(start):
+        return "a text file, not a Kafka log; segments of logs have names such as 00000000000000000000.log"
+    return ""
+
+
+def _is_redpanda_batch(start: bytes) -> bool:
+    """Whether a batch of Redpanda starts here: little-endian, and the CRC of its header is its first field."""
+    if len(start) < _REDPANDA_HEADER_BYTES:
+        return False
+    from format.codecs.checksums import crc32c_of  # only for a file without the name of a segment
+
+    return crc32c_of(memoryview(start)[4:_REDPANDA_HEADER_BYTES]) == int.from_bytes(start[:4], "little")
+
+
+def _is_text(start: bytes) -> bool:
+    if not start or start.translate(None, _NO_TEXT) != start:
+        return False
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"  # the last character is not whole in the bytes that were read
+    return True
+
+
+def foreign_segments(names: Iterable[str]) -> str:
+    """The message about a directory whose segment files are compressed, or Redpanda's; empty if there are none."""
+    for name in names:
+        if _REDPANDA_SEGMENT.fullmatch(name):
+            return f"its segments, such as {name}, are those of Redpanda, {_OTHER_FORMAT}"
+        for ending in _PACKED_NAMES:
+            if name.endswith(ending) and layout.SEGMENT_FILE.match(name.removesuffix(ending)):
+                return f"its segments are compressed as files, such as {name}: unpack them first"
+    return ""
+
+
+def absent_words(path: Path) -> str:
+    """The message about a path that does not exist; it names the partitions of the topic, or similar names."""
+    words = "there is no such file or directory"
+    if isinstance(path, RemotePath):
+        said = path.session.stores.why_absent(str(path))
+        if said or not has_listings(path):
+            return f"{words}; {said}" if said else words
+    meant = _meant_address(str(path))
+    if meant:
+        return f"{words}. An address has two slashes after its scheme: {meant}"
+    names = _names_beside(path)
+    if names is None:
+        return f"{words}{_existing_words(path)}"
+    partitions = _partitions_beside(path, path.name, names)
+    if partitions:
+        is_one = len(partitions) == 1
+        these = "that directory" if is_one else "one of these directories"
+        return (
+            f"{words}; {path.name} is a topic, and its partition{' is' if is_one else 's are'} "
+            f"{_partition_names(path.name, partitions)}: give {these}"
+        )
+    parsed = parse_partition_dir(path.name)
+    if parsed is not None:
+        partitions = _partitions_beside(path, parsed[0], names)
+        if partitions:
+            is_one = len(partitions) == 1
+            return (
+                f"{words}; the partition{' of' if is_one else 's of'} {parsed[0]} here "
+                f"{'is' if is_one else 'are'} {_partition_names(parsed[0], partitions)}"
+            )
+    suggested = did_you_mean(path.name, names, "" if str(path.parent) == "." else f"{path.parent}/")
+    return f"{words}.{suggested}" if suggested else words
+
+
+def _meant_address(path: str) -> str:
+    """The address that was meant by a path such as ``s3:/bucket/a`` or an ARN; empty for any other path."""
+    found = _NEARLY_ADDRESS.fullmatch(path)
+    return "" if found is None else f"{(found[1] or 's3').lower()}://{found[2]}"
+
+
+def _existing_words(path: Path) -> str:
+    """Which part of a path exists, whose parent does not; the names there that are similar to the next part."""
+    missing = path.parent
+    for _ in range(_MOST_ABOVE if is_remote(path) else len(path.parts)):
+        above = missing.parent
+        names = _names_beside(missing)
+        if names is not None or (not is_remote(path) and above.exists()):
+            suggested = did_you_mean(missing.name, names or (), "" if str(above) == "." else f"{above}/")
+            there = f": of this path, only {above} exists"
+            return f"{there}.{suggested}" if suggested else there
+        if above == missing:
+            break
+        missing = above
+    return ""
+
+
+def _names_beside(path: Path) -> list[str] | None:
+    """The names in the directory of a path, in order; None where it cannot be listed."""
+    try:
+        with entries_of(path.parent) as entries:
+            return sorted(entry.name for entry in entries)
+    except OSError:
+        return None
+
+
+def _partitions_beside(path: Path, topic: str, names: Collection[str]) -> list[int]:
+    """The partitions of a topic beside a path, in order; none where ``node-1`` and ``node-2`` are log directories."""
+    partitions = sorted(_partitions_of_topic(topic, names))
+    if not partitions or layout.META_PROPERTIES in names:  # in a log directory all are partitions
+        return partitions
+    is_log_dir = is_there(path.parent / f"{topic}-{partitions[0]}" / layout.META_PROPERTIES)
+    return [] if is_log_dir else partitions
+
+
+def _partitions_of_topic(topic: str, names: Iterable[str]) -> Iterator[int]:
+    for name in names:
+        parsed = parse_partition_dir(name)
+        if parsed is not None and parsed[0] == topic and parsed[2] is None:
+            yield parsed[1]
+
+
+def _partition_names(topic: str, partitions: Sequence[int]) -> str:
+    names = [f"{topic}-{number}" for number in partitions[:_MOST_NAMED]]
+    more = len(partitions) - len(names)
+    return listed([*names, f"{more} more"] if more else names)
 
 
 class Surroundings:

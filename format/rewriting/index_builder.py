@@ -20,13 +20,12 @@ from format import layout
 from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index, time_index, transaction_index
 from format.files.producer_snapshot import read as read_producer_snapshot
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.state.producers import ProducerState, TransactionEnded
 
 DEFAULT_INTERVAL_BYTES = 4096

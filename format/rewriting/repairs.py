@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import PatchedSource
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
 from format.log.after_damage.candidates import CandidateSearch

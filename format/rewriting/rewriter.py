@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from format.errors import KafkaLogError, Refused, UnreadableFile
 from format.findings import Finding
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location

@@ -11,8 +11,7 @@ from format.files.meta_properties import KnownIds
 from format.findings import Finding
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment, segment_file_name
+from format.node.partition import Partition, Segment, segment_file_name
 from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.rewriting.index_builder import TransactionIndexBuilder
 from format.rewriting.publishing.publication import Publication

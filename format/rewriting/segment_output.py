@@ -11,7 +11,7 @@ import numpy as np
 
 from format import layout
 from format.log.batch_table import BatchTable, whole_batches
-from format.node.segment import segment_file_name
+from format.node.partition import segment_file_name
 from format.rewriting.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.log.batch_chunk import BatchChunk
 from format.log.control_records import first_control_records
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.rewriting.index_builder import IndexedOffsets, TransactionIndexBuilder
 from format.rewriting.intact_batches import KeptBatches, ProducerBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile

@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from format.errors import UnreadableFile
-from format.io.file_state import FileState
-from format.io.source import FileSource
+from format.io.source import FileSource, FileState
 from format.rewriting.read_back import Became
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_chunks

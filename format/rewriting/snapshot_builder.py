@@ -19,8 +19,7 @@ from format.io.source import FileSource
 from format.limits import Limits
 from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import segment_file_name
+from format.node.partition import Partition, segment_file_name
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.written_segments import WrittenSegment
 from format.state.producers import ProducerState

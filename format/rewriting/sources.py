@@ -14,15 +14,19 @@ from format import layout
 from format.errors import FileChanged, InputError, UnreadableFile
 from format.files.side_file import INT32_RANGE
 from format.findings import Finding, finding, finding_of
-from format.io.remote_path import absolute
+from format.io.session import absolute
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
-from format.node.interrupted_swaps import completed_swaps
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, read_partition
-from format.node.partition_surroundings import unexpected_finding
-from format.node.segment import NOT_A_SEGMENT_NAME, Segment
+from format.node.partition import (
+    NOT_A_SEGMENT_NAME,
+    Partition,
+    Segment,
+    location_of_directory,
+    location_of_file,
+    read_partition,
+)
+from format.node.partition_surroundings import completed_swaps, unexpected_finding
 from format.node.target import Target, nothing_to_read
 from format.scan.cost import size_of
 

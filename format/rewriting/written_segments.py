@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from format import layout
 from format.columns import WRITTEN_SEGMENT
 from format.findings import Finding
-from format.node.segment import segment_file_name
+from format.node.partition import segment_file_name
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
 

@@ -34,11 +34,11 @@ from format.files import (
 )
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, finding_of
-from format.io import broker_lock
+from format.io import live_broker
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_file
 from format.rows.record_rows import Row, RowBlock
 
 
@@ -146,7 +146,7 @@ def _clean_shutdown(path: Path, location: Location, limits: Limits) -> _Read:
 
 
 def _lock(path: Path, location: Location, limits: Limits) -> _Read:
-    probe = broker_lock.probe(path)
+    probe = live_broker.probe(path)
     pairs: list[tuple[str, Any]] = [("is_held", probe.is_held), ("pid", probe.pid)]
     if probe.reason:
         pairs.append(("reason", probe.reason))

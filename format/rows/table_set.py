@@ -15,7 +15,7 @@ import msgspec
 
 from format.columns import RUN, Column, RowSchema
 from format.errors import KafkaLogError, UnreadableFile
-from format.io.remote_path import entries_of, is_remote, path_of
+from format.io.session import RemotePath, entries_of, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.record_rows import Row
@@ -44,15 +44,14 @@ def directory_of(broker_id: int | None) -> str:
     return f"{_BROKER}{_NO_BROKER if broker_id is None else broker_id}"
 
 
-def store_of_tables(place: str) -> tuple[Any, str]:
+def store_of_tables(place: str | Path) -> tuple[Any, str]:
     """pyarrow's file system of a path or an address, and the path in it. Raises OSError and InputError."""
     from pyarrow import fs
 
-    from format.io.remote_files import writable_store
-
-    if is_remote(place):
-        return writable_store(place)
-    return fs.LocalFileSystem(), str(path_of(place))
+    path = path_of(place)
+    if isinstance(path, RemotePath):
+        return path.session.stores.writable_store(str(path))
+    return fs.LocalFileSystem(), str(path)
 
 
 def files_below(store: Any, root: str) -> list[str]:
@@ -84,7 +83,7 @@ class TableFile(msgspec.Struct, frozen=True):
 class TableSet(msgspec.Struct):
     """The tables of a report set. All methods raise UnreadableFile."""
 
-    place: str
+    place: str | Path
     files: list[TableFile] = msgspec.field(default_factory=list)
     _store: Any = None
 
@@ -93,7 +92,7 @@ class TableSet(msgspec.Struct):
             self._store, root = store_of_tables(self.place)
             paths = files_below(self._store, root)
         except OSError as error:
-            raise UnreadableFile(f"cannot be read: {os_reason(error)}", Location(self.place)) from error
+            raise UnreadableFile(f"cannot be read: {os_reason(error)}", Location(str(self.place))) from error
         for path in paths:
             table, directory, name = ("", "", *path[len(root) :].strip("/").split("/"))[-3:]
             broker = directory.removeprefix(_BROKER)

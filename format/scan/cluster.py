@@ -1,18 +1,17 @@
 """Scans on a cluster: the protocol of scans over units, and the cluster that runs them instead of this process.
 
 A unit is the input of one fold: a log, or all logs of a partition. Units are independent, so each can be folded where
-its data is. While a cluster is set (``scanned_by``), verbs pass their units to it, and receive the results of all units
-in order. A verb needs nothing else to run on a cluster.
+its data is. If the session that the paths of the units belong to has a cluster, verbs pass their units to it, and
+receive the results of all units in order. A verb needs nothing else to run on a cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from format.io.session import session_of
 from format.scan.progress import Advance
 from format.scan.protocol import Driver, LogUnit, Walk
 
@@ -51,19 +50,8 @@ class Cluster(Protocol):
         ...
 
 
-_cluster: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
-
-
-def current_cluster() -> Cluster | None:
-    """The cluster on which scans run; None for this process and its worker processes."""
-    return _cluster.get()
-
-
-@contextmanager
-def scanned_by(cluster: Cluster | None) -> Iterator[None]:
-    """Run scans on a cluster while the context lasts; with None, in this process."""
-    token = _cluster.set(cluster)
-    try:
-        yield
-    finally:
-        _cluster.reset(token)
+def cluster_of(path: Path) -> Cluster | None:
+    """The cluster of the session that a path belongs to; None for this process and its worker processes."""
+    session = session_of(path)
+    found: Cluster | None = None if session is None else session.cluster
+    return found

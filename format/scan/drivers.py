@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
@@ -10,7 +11,7 @@ import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.cost import is_worth_sharing
 from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
@@ -31,25 +32,31 @@ def scan_logs(
 ) -> Iterator[ResultT | Finding]:
     """The results for some logs, in order, and a finding for each log that cannot be read to its end.
 
-    Findings among the logs, for what could not be listed, are yielded in their place. With several jobs all logs are
-    listed first, otherwise each is listed when it is read or passed to a cluster. With ``may_stop`` the caller may need
-    only the first results, so no cluster makes all of them. Raises WorkerDied, and the errors of iterating over
+    Findings among the logs, for what could not be listed, are yielded in their place. The cluster of the session of the
+    first log reads them, if there is one. With several jobs all logs are listed first, otherwise each is listed when it
+    is read or passed to the cluster. With ``may_stop`` the caller may need only the first results, so no cluster makes
+    all of them. Raises WorkerDied, and the errors of iterating over
     ``logs``, after the results of the logs before them.
     """
-    cluster = None if may_stop else current_cluster()
+    listing = _Listing(logs)
+    rest = iter(listing)
+    ahead: list[LogUnit | Finding] = []  # up to the first log
+    for each in rest:
+        ahead.append(each)
+        if isinstance(each, LogUnit):
+            break
+    first = ahead[-1] if ahead else None
+    cluster = None if may_stop or not isinstance(first, LogUnit) else cluster_of(first.path)
     if cluster is not None:
-        listing = _Listing(logs)
-        yield from cluster.results(LogByLog(scan), listing, advance)
-        listing.raise_error()
+        yield from cluster.results(LogByLog(scan), chain(ahead, rest), advance)
     elif jobs > 1 and may_be_shared(scan):
-        listing = _Listing(logs)
-        listed = list(listing)
+        listed = [*ahead, *rest]
         with open_driver(scan, [log for log in listed if isinstance(log, LogUnit)], jobs, advance) as driver:
             yield from _results(scan, listed, driver)
-        listing.raise_error()
     else:
         with SerialDriver(scan, advance) as serial:
-            yield from _results(scan, logs, serial)
+            yield from _results(scan, chain(ahead, rest), serial)
+    listing.raise_error()
 
 
 def _results(

@@ -19,14 +19,13 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from format.io.file_state import FileState
-from format.io.source import FileSource
+from format.io.source import FileSource, FileState
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
 
 PartT = TypeVar("PartT")

@@ -12,7 +12,6 @@ from format import layout
 from format.errors import KafkaLogError, NotInBundle
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import comes_true
-from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
@@ -80,8 +79,8 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
 
     Raises NotInBundle if the bundle does not contain the result for a CRC.
     """
-    bundled = source.bundled
-    if bundled is None or not bundled.has_only_headers:
+    bundled = source.headers_only
+    if bundled is None:
         yield from batch_chunks(source, batch_range, limits=limits)
         return
     for chunk in batch_chunks(source, batch_range, with_bodies=False, limits=limits):
@@ -191,13 +190,13 @@ def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding
         changed.extend(_change_findings(source, damage, found.location))
         return bool(changed)
 
-    return changed[0] if comes_true(has_changed, path_of(source.path).absolute().parent) else found
+    return changed[0] if comes_true(has_changed, source.place.absolute().parent) else found
 
 
 def _change_findings(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
     """A finding if the present state of the file shows that its end was being written."""
     try:
-        with FileSource(source.path) as again:
+        with FileSource(source.place) as again:
             if again.size_bytes < source.size_bytes:
                 yield finding("file-changed", location, "the file was truncated while it was read")
             elif _is_being_written(again, damage, again.size_bytes > source.size_bytes):

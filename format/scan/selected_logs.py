@@ -11,15 +11,12 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory, location_of_file
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition
+from format.node.partition import Partition, Segment, location_of_directory, location_of_file
 from format.node.partition_surroundings import unread_findings
-from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
@@ -93,7 +90,7 @@ def partitions_below(
             yield finding_of(error, location_of_directory(target.path))
         return
     yield from target.link_findings()
-    is_kept = current_cluster() is None
+    is_kept = cluster_of(target.path) is None
     for log_dir in target.log_dirs:
         yield from log_dir.unread_findings()
         for path in log_dir.partitions:

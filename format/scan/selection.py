@@ -12,7 +12,7 @@ from format.files import offset_index, time_index
 from format.io.source import FileSource, Source
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
-from format.node.segment import Segment
+from format.node.partition import Segment
 
 
 class Selection(msgspec.Struct, frozen=True):

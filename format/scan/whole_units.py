@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.cost import is_worth_sharing, size_of
 from format.scan.processes.outbox import Outbox
 from format.scan.processes.workers import Workers
@@ -68,13 +69,22 @@ def scan_units(
 ) -> Iterator[ResultT]:
     """The results of all units, in their order. Raises WorkerDied, and the errors of reading a unit.
 
-    Units are read by this process, by several processes if that is faster, or by the cluster that is set.
+    Units are read by this process, by several processes if that is faster, or by the cluster of the session of the
+    first unit with a place.
     """
-    cluster = current_cluster()
+    rest = iter(units)
+    ahead: list[UnitT] = []
+    place = None
+    for unit in rest:
+        ahead.append(unit)
+        place = scan.place(unit)
+        if place is not None:
+            break
+    cluster = None if place is None else cluster_of(place)
     if cluster is not None:
-        yield from cluster.results(scan, units, advance)
+        yield from cluster.results(scan, chain(ahead, rest), advance)
         return
-    units = list(units)
+    units = [*ahead, *rest]
     if jobs > 1:
         sized = [_SizedUnit(unit, tuple(log.path for log in scan.logs(unit))) for unit in units]
         jobs = min(jobs, sum(bool(each.paths) for each in sized))

@@ -13,14 +13,13 @@ import msgspec
 from format import layout
 from format.errors import InputError, KafkaLogError
 from format.files import meta_properties, partition_metadata, quorum_state
-from format.files.java_properties import decode_properties
+from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind, directory_around
+from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage, PartitionState

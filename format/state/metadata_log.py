@@ -24,10 +24,8 @@ from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind, LogDir, log_dir_around
-from format.node.partition import KraftSnapshot, Partition, read_partition
-from format.node.segment import Segment
+from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
 from format.node.target import Target
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks

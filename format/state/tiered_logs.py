@@ -19,10 +19,8 @@ from format.limits import Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind, LogDir, log_dir_around
-from format.node.partition import Partition, parse_partition_dir, read_partition
-from format.node.remote_objects import RemoteObjects, remote_objects
-from format.node.remote_tier import RemoteTier, remote_segment
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment, parse_partition_dir, read_partition
+from format.node.remote_storage import RemoteObjects, RemoteTier, remote_objects, remote_segment
 from format.node.target import Target
 from format.scan.protocol import Depth, Needs, OpenedRange
 from format.scan.read_log import selected_chunks

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.columns import PRODUCER
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError
 from format.findings import Finding
 from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
@@ -149,7 +149,6 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
     Raises InputError where no partition of this name is at the targets, and where none of its replicas has the offset.
     """
     from format.verbs.find.find import find_offset  # few runs need it
-    from format.verbs.find.trace import Match
 
     is_there = False
     names = set()
@@ -159,12 +158,9 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
             if (partition.topic, partition.number) != (place.topic, place.partition) or partition.mark is not None:
                 continue
             is_there = True
-            try:
-                for item in find_offset(partition, place.offset, visibility_limit=0, limits=limits):
-                    if isinstance(item, Match):
-                        return NO_PRODUCER_ID if item.batch is None else item.batch.producer_id
-            except KafkaLogError:
-                continue  # reading the partition reports it
+            match = find_offset(partition, place.offset, visibility_limit=0, limits=limits).match
+            if match is not None:  # reading the partition reports what cannot be read
+                return NO_PRODUCER_ID if match.batch is None else match.batch.producer_id
     if not is_there:
         name = f"{place.topic}-{place.partition}"
         suggested = did_you_mean(name, sorted(names))

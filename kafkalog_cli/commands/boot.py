@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_count
-from kafkalog_cli.options.reading import check_paths, place_of
+from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.work import Pacing
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from format.io.session import Session
     from format.verbs.boot.steps import BootResult, BootTerms, KnownMetadata
     from kafkalog_cli.exit_codes import Condition
 
@@ -89,8 +91,8 @@ class Starting(msgspec.Struct, frozen=True):
         bool, typer.Option("--every-file", help="Also show each partition and each file that stays as it is.")
     ] = False
 
-    @property
-    def terms(self) -> BootTerms:
+    def terms(self, session: Session) -> BootTerms:
+        """The terms for the verb."""
         from format.verbs.boot.steps import BootTerms
 
         major, minor = self.kafka_version.split(".")
@@ -98,7 +100,7 @@ class Starting(msgspec.Struct, frozen=True):
             version=(int(major), int(minor)),
             every_file=self.every_file,
             is_broker=None if self.process_roles is None else "broker" in self.process_roles,
-            later=None if self.metadata is None else _later_metadata(self.metadata, self.paths),
+            later=None if self.metadata is None else _later_metadata(*map(session.path, (self.metadata, *self.paths))),
         )
 
 
@@ -115,12 +117,12 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     from format.verbs.boot.sentence import sentence
     from kafkalog_cli.runner import Run
 
-    _check_log_dirs(starting.paths)
+    paths = [pacing.session.path(path) for path in starting.paths]
+    _check_log_dirs(paths)
     if starting.node_id is None:
-        _check_one_node(starting.paths)
-    terms = starting.terms
+        _check_one_node(paths)
+    terms = starting.terms(pacing.session)
     with (
-        pacing.reading(),
         Run(
             "boot",
             output,
@@ -130,7 +132,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        result = booted([place_of(path) for path in starting.paths], terms, starting.node_id)
+        result = booted(paths, terms, starting.node_id)
         run.say_now(sentence(result, terms))
         run.write(BOOT_STEP, (step.row() for step in result.steps))
         for words in result.not_checked:
@@ -150,10 +152,8 @@ def _conditions(result: BootResult) -> list[Condition]:
     return conditions
 
 
-def _check_log_dirs(paths: list[str]) -> None:
+def _check_log_dirs(paths: list[Path]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
-    from pathlib import Path
-
     from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
     from format.node.target import Target, kind_of
@@ -163,7 +163,7 @@ def _check_log_dirs(paths: list[str]) -> None:
         try:
             kind = kind_of(path)
         except (InputError, UnreadableFile) as error:
-            if len(paths) == 1 and Path(path).is_file():
+            if len(paths) == 1 and path.is_file():
                 raise typer.BadParameter(str(error)) from None  # a path given by mistake
             continue  # a broker may start on a directory that holds nothing of Kafka
         if kind is not Kind.LOG_DIR:
@@ -175,16 +175,16 @@ def _check_log_dirs(paths: list[str]) -> None:
             raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {below[0]}")
 
 
-def _check_one_node(paths: list[str]) -> None:
+def _check_one_node(paths: list[Path]) -> None:
     """Raise a usage error for the log directories of several nodes."""
     from format.errors import KafkaLogError
     from format.files import meta_properties
-    from format.io.remote_path import is_there
+    from format.io.session import is_there
     from format.layout import META_PROPERTIES
 
-    seen: dict[int, str] = {}
+    seen: dict[int, Path] = {}
     for path in paths:
-        file = place_of(path) / META_PROPERTIES
+        file = path / META_PROPERTIES
         try:
             node_id = meta_properties.read(file).node_id if is_there(file) else None
         except KafkaLogError:
@@ -199,7 +199,7 @@ def _check_one_node(paths: list[str]) -> None:
         )
 
 
-def _later_metadata(path: str, log_dirs: list[str]) -> KnownMetadata:
+def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
     from format.errors import InputError
     from format.limits import DEFAULT_LIMITS

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.key_file import KeyFile, key_of
-from kafkalog_cli.options.output import Quiet, SummaryOutput
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.options.writing import KeyFile, key_of
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -57,11 +55,10 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     topics, the findings of verify and the report page. Most commands that diagnose can read it in place of the log
     directory. It needs pyarrow: pip install 'kafkalog[arrow]'. The exit status is that of verify.
     """
-    from format.io.bundles.members import SUFFIX
+    from format.io.session import BUNDLE_SUFFIX
     from format.node.target import targets_at
-    from format.verbs.bundle.bundle import BundleRun, temporary_directory
-    from format.verbs.bundle.names import Names
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms, temporary_directory
+    from format.verbs.bundle.secrets import Names
     from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.verify import bytes_to_verify
     from format.version import VERSION
@@ -69,15 +66,15 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
 
     if archive.key_file is not None and not archive.redact_names:
         raise typer.BadParameter("the key is used with --redact-names only", param_hint="--key-file")
-    if not archive.output.endswith(SUFFIX):
-        raise typer.BadParameter(f"the name of a bundle must end in {SUFFIX}", param_hint="--output")
+    if not archive.output.endswith(BUNDLE_SUFFIX):
+        raise typer.BadParameter(f"the name of a bundle must end in {BUNDLE_SUFFIX}", param_hint="--output")
     _check_pyarrow()
     names = Names(key_of(archive.key_file)) if archive.redact_names else None
     render, no_report = _renderer() if archive.report else (None, "--no-report")
     if names is not None:
         render, no_report = None, "names are redacted"
-    with work.reading(), Run("bundle", SummaryOutput(archive.quiet), judging, paths=paths) as run:
-        targets = targets_at(map(place_of, paths))
+    with Run("bundle", SummaryOutput(archive.quiet, work.session), judging, paths=paths) as run:
+        targets = targets_at(map(work.session.path, paths))
         output = open_output(archive.output, paths)
         try:
             terms = BundleTerms(

@@ -7,13 +7,10 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
-from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
+from kafkalog_cli.options.work import Guards, Work
 
 EXAMPLES = (
     ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
@@ -96,7 +93,6 @@ def compaction(
     """
     from format.columns import CLEANER
     from format.findings import Finding
-    from format.io.bundles import opened
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
@@ -104,7 +100,6 @@ def compaction(
     from kafkalog_cli.runner import Run
 
     with (
-        work.reading(),
         Run(
             "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
         ) as run,
@@ -117,7 +112,7 @@ def compaction(
         }
         context = read_context(targets, supposed.sources.terms(options, guards.limits))
         run.findings(context.findings)
-        is_bundled = opened.are_opened()
+        is_bundled = bool(reading.session.bundles)
         terms = CompactionTerms(
             supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log, reads_records=not is_bundled
         )

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkalog_cli.options.as_of import ClusterMetadata
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import ClusterMetadata, Paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
-    from format.verbs.diff.replicas import Matching
+    from format.verbs.diff.replica_log import Matching
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -76,7 +73,6 @@ def diff(
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding
-    from format.io.bundles import opened
     from format.node.target import targets_at
     from format.state.cluster_context import read_context
     from format.verbs.diff.diff import PartitionResult
@@ -84,10 +80,9 @@ def diff(
     from kafkalog_cli.runner import Run
 
     with (
-        work.reading(),
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = targets_at(map(place_of, paths))
+        targets = targets_at(map(work.session.path, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
@@ -101,7 +96,7 @@ def diff(
             else:
                 shown.begin(item)
         shown.finish()
-        if opened.are_opened():
+        if work.session.bundles:
             run.not_checked(
                 "records: batches in a bundle are the same where headers and CRCs are; verify checked the CRCs then"
             )
@@ -111,7 +106,7 @@ class _Shown:
     """The output of diff: rows for each partition, and sentences that sum them up."""
 
     def __init__(self, run: Run) -> None:
-        from format.verbs.diff.sentence import MissingReplicas
+        from format.verbs.diff.diff import MissingReplicas
 
         self._run = run
         self._kinds: list[str] = []
@@ -134,7 +129,7 @@ class _Shown:
 
     def take(self, result: PartitionResult) -> None:
         from format.columns import DIVERGENCE, REPLICA
-        from format.verbs.diff.sentence import MOST_SENTENCES, sentence
+        from format.verbs.diff.diff import MOST_SENTENCES, sentence
         from kafkalog_cli.exit_codes import Condition
 
         run = self._run
@@ -157,7 +152,7 @@ class _Shown:
             run.condition(Condition.INCOMPLETE)
 
     def finish(self) -> None:
-        from format.verbs.diff.sentence import NOTHING_TO_COMPARE, overview
+        from format.verbs.diff.diff import NOTHING_TO_COMPARE, overview
 
         if not self._kinds:
             self._run.say_now(NOTHING_TO_COMPARE)

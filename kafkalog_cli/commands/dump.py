@@ -9,14 +9,12 @@ import msgspec
 import typer
 
 from format.columns import BATCH, RECORD, record_schema
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import record_columns
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import record_columns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -110,7 +108,6 @@ def dump(
     )
     records, targets = record_schema(depth.extra.names), reading.targets()
     with (
-        work.reading(),
         Run(
             "dump",
             output,

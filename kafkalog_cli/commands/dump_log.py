@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.io.remote_path import is_remote, path_of
-from format.io.stores.store import WrongAddress
+from format.io.session import Session, is_remote
+from format.io.store import WrongAddress
 from format.wording import did_you_mean
+from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
-from kafkalog_cli.lazy_group import HelpfulCommand
-from kafkalog_cli.messages import say
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
-from kafkalog_cli.options.parsers import integer_of, one_of
+from kafkalog_cli.failures import UsageError, condition_of, option_hint, report, say
+from kafkalog_cli.options.output import Judging
+from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
 from kafkalog_cli.options.reading import check_path
-from kafkalog_cli.options.work import Pacing, Sharing
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.options.work import Guards, Sharing
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -236,14 +233,14 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
     """
     emulate, decoders = flags.emulate, flags.decoders
     if flags.version:
-        from kafkalog_cli.version import version_text
+        from kafkalog_cli.main import version_text
 
         typer.echo(emulate or version_text())
         return
     from format.verbs.dump_log import Contents, DumpLogOptions, Release
     from format.verbs.dump_log.contents import decoder_class
 
-    paths = _paths(flags.files, emulate)
+    paths = _paths(sharing.session, flags.files, emulate)
     contents = decoders.contents
     options = DumpLogOptions(
         prints_contents=flags.print_data_log or decoders.has_class or contents is not Contents.CLASSES,
@@ -257,6 +254,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
         key_decoder=decoders.key_decoder_class or STRING_DECODER,
         value_decoder=decoders.value_decoder_class or STRING_DECODER,
         emulate=None if emulate is None else Release(emulate),
+        session=sharing.session,
     )
     if emulate is None:
         for name in (options.key_decoder, options.value_decoder):
@@ -269,7 +267,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
     _print(paths, options, guards.limits, judging.fail_on, sharing.process_count)
 
 
-def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
+def _paths(session: Session, files: list[str] | None, emulate: str | None) -> list[str]:
     from format.verbs.dump_log.file_names import split_files
 
     if not files:
@@ -279,22 +277,23 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
         raise UsageError("Missing option '--files'.")
     paths = [path for value in files for path in split_files(value)]
     if emulate is None:
-        paths = [_checked(path) for path in paths]
+        paths = [_checked(session, path) for path in paths]
     return paths
 
 
-def _checked(path: str) -> str:
+def _checked(session: Session, path: str) -> str:
     """The path; raises a usage error if it does not exist, for an address too: nothing is printed before that."""
     if path[:1].isspace() and path.strip() and not os.path.lexists(path):
         raise typer.BadParameter(
             f"{printable(path.strip())}: --files takes names with commas and no spaces between them"
         )
-    shown = check_path(path)
+    shown = check_path(session, path)
     if is_remote(shown):
-        from format.node.foreign_files import absent_words
+        from format.node.target import absent_words
 
         try:
-            words = "" if path_of(shown).exists() else absent_words(path_of(shown))
+            place = session.path(shown)
+            words = "" if place.exists() else absent_words(place)
         except WrongAddress as error:
             words = str(error)
         except OSError:  # the verb reports it
@@ -309,7 +308,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
-    from kafkalog_cli.render.escape import shown_on_terminal
+    from kafkalog_cli.render.text import shown_on_terminal
 
     conditions: set[Condition] = set()
     output = open_output(None)
@@ -328,8 +327,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     kafkas_code = 0
     try:
         try:
-            with Pacing().reading():
-                pass_on(dump_log(paths, options, limits, jobs=jobs))
+            pass_on(dump_log(paths, options, limits, jobs=jobs))
         except KafkaStops as stop:
             kafkas_code = 1
             output.flush()

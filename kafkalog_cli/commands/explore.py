@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from format.io.remote_path import is_remote
+from format.io.session import Session, is_remote
 from kafkalog_cli.exit_codes import ExitCode
-from kafkalog_cli.options.reading import AsKind, check_path, place_of
+from kafkalog_cli.options.reading import AsKind, check_if_given
 
 EXAMPLES = (
     ("kafkalog explore /var/kafka", "a log directory"),
@@ -23,21 +23,21 @@ Path = Annotated[
     typer.Argument(
         metavar="PATH",
         help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind.",
-        callback=check_path,
+        callback=check_if_given,
         show_default=False,
     ),
 ]
 
 
-def explore(path: Path, as_kind: AsKind) -> None:
+def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
     Only what you open is read, and nothing is written. The keys are shown at the bottom of the screen. Needs a terminal
     and the package textual: pip install 'kafkalog[explore]'.
     """
     from format.errors import InputError
-    from format.verbs.explore.places import root_place
-    from kafkalog_cli.render.escape import printable
+    from format.verbs.explore import root_place
+    from kafkalog_cli.render.text import printable
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise typer.BadParameter("explore needs a terminal; without one, use dump, ls or verify")
@@ -48,7 +48,7 @@ def explore(path: Path, as_kind: AsKind) -> None:
     if is_remote(path):
         raise typer.BadParameter(printable(f"{path}: explore takes a path of this host"))
     try:
-        root = root_place(place_of(path), as_kind.kind)
+        root = root_place(session.path(path), as_kind.kind)
     except InputError as error:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
     try:

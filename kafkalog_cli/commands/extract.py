@@ -9,16 +9,13 @@ import msgspec
 import typer
 from msgspec.structs import asdict
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
-from kafkalog_cli.options.reading import Paths, Tiering, place_of
+from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed
+from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -109,10 +106,9 @@ def extract(
         extracted.bytes_per_file,
         extracted.extra.names,
     )
-    sources = [place_of(each) for each in extracted.paths]
+    sources = [pacing.session.path(each) for each in extracted.paths]
     targets = targets_at(sources)
     with (
-        pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
         extracted.tiering.joined(run, targets, guards.limits),
     ):
@@ -160,7 +156,7 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     from format.verbs.extract.files import ParquetFormat, TextFormat
     from format.verbs.extract.lines import CsvFormat, LinesFormat
     from kafkalog_cli.line_style import line_style
-    from kafkalog_cli.render.csv import cell_writers
+    from kafkalog_cli.render.lines import cell_writers
 
     if to == "jsonl" and KERNEL_IS_COMPILED:
         return LinesFormat(to, line_style(to), _open_writer(to, schema), bytes_per_file)
@@ -182,8 +178,8 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
 
 
 def _open_writer(to: str, schema: RowSchema) -> Callable[[NewFile], Any]:
-    from kafkalog_cli.messages import say
-    from kafkalog_cli.render import open_renderer
+    from kafkalog_cli.failures import say
+    from kafkalog_cli.render.formats import open_renderer
 
     def open_writer(file: NewFile) -> Any:
         return open_renderer(to, file, main_schema=schema, aside=say)  # type: ignore[arg-type]

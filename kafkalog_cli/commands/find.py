@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from format.io.remote_path import is_remote, path_of
-from kafkalog_cli.options.as_of import ClusterMetadata
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from format.io.session import Session, is_remote
+from kafkalog_cli.options.groups import session_in
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
-from kafkalog_cli.options.reading import Tiering, check_paths
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.reading import ClusterMetadata, Tiering, check_paths
+from kafkalog_cli.options.work import Guards
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from format.limits import Limits
     from format.node.partition import Partition
     from format.state.cluster_context import Assignment
-    from format.verbs.find.trace import LookupStep, Match, Result
+    from format.verbs.find.lookup import Lookup, Match
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -52,7 +51,7 @@ def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | No
     paths = check_paths(context, paths)
     if not paths or len(paths) == 1:
         return paths
-    around = {str(path_of(path).parent) for path in paths}
+    around = {str(session_in(context).path(path).parent) for path in paths}
     instead = "run it once for each"
     if len(around) == 1 and all(path.endswith(".log") for path in paths):
         instead = f"to search all segments of a partition, give its directory: {around.pop()}"
@@ -120,7 +119,7 @@ class Sought(msgspec.Struct, frozen=True):
         return REMOTE_VISIBILITY_BYTES
 
 
-def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
+def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
@@ -131,49 +130,29 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
 
     if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
+    path = session.path(sought.paths[0])
     schema = STEP if sought.explain else MATCH
     with (
         Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
-        sought.tiering.joined(run, [Target(sought.paths[0])], guards.limits),
+        sought.tiering.joined(run, [Target(path)], guards.limits),
     ):
-        partition = _opened(sought.paths[0])
-        for item in _search(partition, sought, guards.limits):
-            _show(run, item, _Reader(partition, sought, guards.limits))
+        partition = _opened(path)
+        _show(run, _looked_up(partition, sought, guards.limits), partition, sought, guards.limits)
 
 
-class _Reader(msgspec.Struct, frozen=True):
-    """Looks up whether the replica that was searched is the leader's, when that is asked for."""
-
-    partition: Partition
-    sought: Sought
-    limits: Limits
-
-    def standing(self) -> tuple[Assignment, int | None]:
-        """What the metadata says of the partition, and the node of the replica."""
-        from format.node.target import Target
-        from format.state.cluster_context import Assignment, read_context
-
-        if is_remote(self.partition.path) and self.sought.cluster.metadata is None:
-            return Assignment(
-                unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
-            ), None
-        context = read_context([Target(self.partition.path)], self.sought.cluster.terms(self.limits))
-        return context.assignment_of(self.partition), context.node_id_of(self.partition)
-
-
-def _opened(path: str) -> Partition:
+def _opened(path: Path) -> Partition:
     from format.errors import InputError, UnreadableFile
     from format.verbs.find.find import partition_to_search
 
     try:
-        return partition_to_search(path_of(path))
+        return partition_to_search(path)
     except UnreadableFile:
         raise
     except InputError as error:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
 
 
-def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[LookupStep | Result]:
+def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> Lookup:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
@@ -184,47 +163,58 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, item: LookupStep | Result, reader: _Reader) -> None:
+def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits: Limits) -> None:
     from format.columns import MATCH, STEP
-    from format.findings import Finding
-    from format.verbs.find.sentence import standing, visibility_sentence
-    from format.verbs.find.trace import Match, TraceStep, match_row, step_row
     from kafkalog_cli.exit_codes import Condition
 
-    if isinstance(item, TraceStep):
-        if reader.sought.explain:
-            run.write(STEP, (step_row(item),))
-        return
-    if isinstance(item, Finding):
-        run.finding(item)
-        return
-    row = item if isinstance(item, Match) else item.answer
-    is_leader = None
-    words = "" if isinstance(item, Match) else f"not found: {item.reason}"
-    if reader.sought.offset is not None and item.visibility is not None:
-        name = reader.partition.name
-        assignment, node_id = reader.standing()
+    if sought.explain:
+        run.write(STEP, (step.row() for step in found.steps))
+    run.findings(found.findings)
+    if found.error is not None:
+        raise found.error
+    match, is_leader = found.match, None
+    words = "" if match is not None else f"not found: {found.reason}"
+    if sought.offset is not None and found.visibility is not None:
+        from format.verbs.find.visibility import standing, visibility_sentence
+
+        assignment, node_id = _standing(partition, sought, limits)
         is_leader = assignment.is_leader(node_id)
-        if isinstance(item, Match):
-            words = visibility_sentence(item, name, assignment, node_id)
+        if match is not None:
+            words = visibility_sentence(match, partition.name, assignment, node_id)
         else:
-            words = ". ".join(each for each in (words, standing(name, assignment, node_id)) if each)
-    if not isinstance(item, Match):
+            words = ". ".join(each for each in (words, standing(partition.name, assignment, node_id)) if each)
+    if match is None:
         run.condition(Condition.NOTHING_FOUND)
     if words:
         run.say_now(words)
-    if isinstance(item, Match) and item.is_ahead_of_its_file:
-        run.say_now(_future_words(item))
+    if match is not None and match.is_ahead_of_its_file:
+        run.say_now(_future_words(match))
+    row = match or found.answer
     if row is not None:
-        run.write(MATCH, (match_row(row, is_leader),))
-    run.count("bytes_read", item.bytes_read)
-    if isinstance(item, Match) and item.visibility_bytes_read:
-        run.count("visibility_bytes_read", item.visibility_bytes_read)
-    if isinstance(item, Match) and item.visibility_bytes_needed:
+        run.write(MATCH, (row.row(is_leader),))
+    run.count("bytes_read", found.bytes_read)
+    for unknown in found.not_checked:
+        run.not_checked(unknown)
+    if match is not None and match.visibility_bytes_read:
+        run.count("visibility_bytes_read", match.visibility_bytes_read)
+    if match is not None and match.visibility_bytes_needed:
         run.not_checked(
-            f"who can see the record: {item.visibility_bytes_needed} bytes of the log would have to be read "
+            f"who can see the record: {match.visibility_bytes_needed} bytes of the log would have to be read "
             "(--visibility-limit)"
         )
+
+
+def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:
+    """What the metadata says of the partition, and the node of the replica that was searched."""
+    from format.node.target import Target
+    from format.state.cluster_context import Assignment, read_context
+
+    if is_remote(partition.path) and sought.cluster.metadata is None:
+        return Assignment(
+            unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
+        ), None
+    context = read_context([Target(partition.path)], sought.cluster.terms(limits))
+    return context.assignment_of(partition), context.node_id_of(partition)
 
 
 def _future_words(match: Match) -> str:

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
-from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path, place_of
+from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import record_columns
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import record_columns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.findings import Finding
+    from format.io.session import Session
     from format.node.target import Target
-    from format.verbs.grep.grep import LogSearched
-    from format.verbs.grep.lines import Found, FoundRows, Search
+    from format.verbs.grep.grep import Found, FoundRows, LogSearched, Search
     from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
     from kafkalog_cli.runner import Run
@@ -168,9 +166,15 @@ def grep(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump.empty_range import empty_range_words
-    from format.verbs.grep.context import Context, context_schema, found_with_context
-    from format.verbs.grep.grep import Criteria
-    from format.verbs.grep.lines import Search, found_lines, searched_logs
+    from format.verbs.grep.grep import (
+        Context,
+        Criteria,
+        Search,
+        context_schema,
+        found_lines,
+        found_with_context,
+        searched_logs,
+    )
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
@@ -193,7 +197,7 @@ def grep(
             "-A, -B, -C": around.is_wanted,
         }
     )
-    pattern, paths = _pattern_and_paths(wanted)
+    pattern, paths = _pattern_and_paths(wanted, work.session)
     if wanted.everything and (wanted.in_places or (wanted.invert and not wanted.header)):
         raise typer.BadParameter("--in and --invert need something to look for, and --all looks for nothing")
     criteria = Criteria(
@@ -205,7 +209,7 @@ def grep(
         wanted.tombstones,
         wanted.invert,
     )
-    targets = targets_at(map(place_of, paths), as_kind.kind)
+    targets = targets_at(map(work.session.path, paths), as_kind.kind)
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
@@ -214,7 +218,6 @@ def grep(
     schema = FILE_MATCH if is_per_file else records
     shown = {"record": record_columns(records)}
     with (
-        work.reading(),
         Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
@@ -242,18 +245,18 @@ def grep(
 # -- the question ----------------------------------------------------------------------------------------------
 
 
-def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
+def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None, list[str]]:
     from os.path import exists
 
     from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
-    from kafkalog_cli.render.escape import printable
+    from kafkalog_cli.render.text import printable
 
     if wanted.hex_bytes is not None and wanted.everything:
         raise typer.BadParameter("give one of --bytes and --all")
     if wanted.hex_bytes is not None or wanted.everything:
         if wanted.regex or wanted.ignore_case:
             raise typer.BadParameter("--regex and --ignore-case go with a PATTERN, not with --bytes or --all")
-        paths = [check_path(word) for word in wanted.words]
+        paths = [check_path(session, word) for word in wanted.words]
         return None if wanted.hex_bytes is None else bytes_pattern(wanted.hex_bytes), paths
     text, *paths = wanted.words
     if not paths:
@@ -261,7 +264,7 @@ def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
     if len(paths) == 1 and exists(text) and not exists(paths[0]):
         given, pattern = printable(text), printable(paths[0])
         raise typer.BadParameter(f"'{pattern}' does not exist, and '{given}' does: the PATTERN comes before the PATH")
-    paths = [check_path(path) for path in paths]
+    paths = [check_path(session, path) for path in paths]
     try:
         make = regex_pattern if wanted.regex else text_pattern
         return make(text, ignore_case=wanted.ignore_case), paths
@@ -285,8 +288,8 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 def _check_searchable(target: Target) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.verbs.grep.grep import is_searchable
-    from kafkalog_cli.render.escape import printable
+    from format.scan.selected_logs import LOG_KINDS
+    from kafkalog_cli.render.text import printable
 
     try:
         found = target.kind
@@ -294,7 +297,7 @@ def _check_searchable(target: Target) -> None:
         return  # the search reports it
     except InputError as error:
         raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
-    if not is_searchable(found):
+    if found not in LOG_KINDS:
         raise typer.BadParameter(
             printable(
                 f"{target.path}: a file of the kind {found.value} holds no records; give a .log file or a directory"
@@ -307,7 +310,7 @@ def _check_searchable(target: Target) -> None:
 
 def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
     from format.scan.following.driver import FollowTerms
-    from format.verbs.grep.follow import follow_grep
+    from format.verbs.grep.grep import follow_grep
     from kafkalog_cli.following import followed
 
     return followed(run, lambda stopping: follow_grep(targets, search, FollowTerms(stopping=stopping)))

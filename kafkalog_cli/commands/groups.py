@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import AsOf
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import AsOf, Paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.groups.group_list import GroupList
@@ -137,7 +134,6 @@ def groups(
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
     with (
-        work.reading(),
         Run(
             "groups",
             output,
@@ -147,7 +143,7 @@ def groups(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        reading = GroupsReading(targets_at(map(place_of, paths)), terms)
+        reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
         for item in reading.read(jobs=work.process_count, advance=progress.advance):

@@ -11,15 +11,12 @@ import typer
 
 from format.findings import Severity
 from format.layout import CODEC_NAMES
-from kafkalog_cli.options.as_of import JudgedAt
-from kafkalog_cli.options.compression import Sample, check_level
-from kafkalog_cli.options.guards import DecompressionGuard
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Reading, Tiering
-from kafkalog_cli.options.work import Pacing
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.reading import JudgedAt, Reading, Tiering
+from kafkalog_cli.options.work import DecompressionGuard, Pacing
+from kafkalog_cli.options.writing import Sample, check_level
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -185,7 +182,6 @@ def ls(
         return
     targets = reading.targets()
     with (
-        pacing.reading(),
         Run(
             "ls",
             output,
@@ -254,7 +250,6 @@ def _list_usage(
     targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
     with (
-        pacing.reading(),
         Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run,
     ):
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance

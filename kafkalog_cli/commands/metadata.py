@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import AsOf
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment
-from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.reading import AsOf, Reading
+from kafkalog_cli.options.work import Guards, Pacing
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -100,7 +97,6 @@ def metadata(
         raise typer.BadParameter("--from-time needs --history")
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
     with (
-        pacing.reading(),
         Run(
             "metadata",
             output,

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import Writers, say_absent_topics
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -96,10 +93,9 @@ def producers(
     if of_record.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
     with (
-        work.reading(),
         Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = targets_at(map(place_of, paths))
+        targets = targets_at(map(work.session.path, paths))
         place = of_record.record
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,

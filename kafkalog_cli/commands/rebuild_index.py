@@ -7,12 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import Judging, RowOutput
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
@@ -50,7 +48,7 @@ def rebuild_index(
     from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
 
-    with work.reading(), writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
+    with writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
         paths = rebuilt.sources.paths
         found = read_write_sources(paths)
         with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes

@@ -8,16 +8,12 @@ import msgspec
 import typer
 
 from format.layout import CODEC_NAMES
-from kafkalog_cli.options.compression import Sample, check_level
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
-from kafkalog_cli.render.shown_columns import ShownColumns
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
+from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -133,7 +129,7 @@ def recompress(
     _check_options(recompressed)
     paths = recompressed.sources.paths
     if recompressed.estimate and not recompressed.explain:
-        with work.reading(), Run("recompress", output, judging, main_schema=ESTIMATE) as run:
+        with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
             _estimate(run, read_measured_sources(paths), recompressed, guards.limits)
         return
     target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
@@ -141,7 +137,6 @@ def recompress(
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
         with (
-            work.reading(),
             Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run,
         ):
             _explain(run, read_measured_sources(paths), plan, guards.limits)
@@ -150,7 +145,7 @@ def recompress(
     from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
-    with work.reading(), writing_run("recompress", output, judging) as run:
+    with writing_run("recompress", output, judging) as run:
         found = read_write_sources(paths)
         job = found.job(
             "recompress",

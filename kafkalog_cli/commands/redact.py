@@ -8,15 +8,12 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.key_file import KeyFile, key_of
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.options.writing import Indexing, KeyFile, OutputDirectory, Resumption, Sources, key_of
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),
@@ -86,7 +83,7 @@ def redact(
         jobs=work.process_count,
     )
     result = RewritingResult()
-    with work.reading(), writing_run("redact", output, judging) as run:
+    with writing_run("redact", output, judging) as run:
         paths = redacted.sources.paths
         found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
         job = found.job("redact", **asked.options())

@@ -9,19 +9,18 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from kafkalog_cli.options.as_of import ConfigSources
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import Quiet, SummaryOutput
+from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.reading import ConfigSources, Paths
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from format.io.bundles.bundle import Bundle
+    from format.io.session import Session
     from format.verbs.report.table_report import TableReport
     from format.verbs.report.terms import Report, ReportTerms
 
@@ -76,8 +75,8 @@ def report(
     from kafkalog_cli.output import open_output
 
     render = _renderer(document.format)
-    has_tables = _has_tables(paths, document, sources)
-    with work.reading(), Run("report", SummaryOutput(document.quiet), judging, paths=paths) as run:
+    has_tables = _has_tables(work.session, paths, document, sources)
+    with Run("report", SummaryOutput(document.quiet, work.session), judging, paths=paths) as run:
         output = open_output(document.output, paths)
         try:
             if output.is_terminal:
@@ -92,11 +91,11 @@ def report(
             )
             making: ReportRun | TableReport
             if has_tables:
-                making = _of_tables(paths, terms)
+                making = _of_tables([work.session.path(path) for path in paths], terms)
             else:
-                targets = targets_at(map(place_of, paths))
+                targets = targets_at(map(work.session.path, paths))
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
-                terms = replace(terms, advance=progress.advance, bundles=_bundles_of(paths, document))
+                terms = replace(terms, advance=progress.advance, bundles=_bundles_of(work.session, paths, document))
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
@@ -118,11 +117,11 @@ def report(
             run.not_checked("what is listed at the end of the report")
 
 
-def _has_tables(paths: list[str], document: Document, sources: ConfigSources) -> bool:
+def _has_tables(session: Session, paths: list[str], document: Document, sources: ConfigSources) -> bool:
     """Whether the paths are report sets. Raises a usage error if only some are, or for options that are about logs."""
     from format.rows.table_set import is_table_set
 
-    found = [path for path in paths if is_table_set(place_of(path))]
+    found = [path for path in paths if is_table_set(session.path(path))]
     if not found:
         return False
     if len(found) < len(paths):
@@ -137,22 +136,17 @@ def _has_tables(paths: list[str], document: Document, sources: ConfigSources) ->
     return True
 
 
-def _bundles_of(paths: list[str], document: Document) -> tuple[Bundle, ...]:
+def _bundles_of(session: Session, paths: list[str], document: Document) -> tuple[Bundle, ...]:
     """The bundles that the paths are in. Raises a usage error if only some are, or for --with-bytes."""
-    from format.io.bundles import opened
+    from kafkalog_cli.options.reading import bundles_of
 
-    if not opened.are_opened():
-        return ()
-    from kafkalog_cli.options import bundles
-
-    if not all(opened.bundle_of(path) is not None for path in paths):
-        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
-    if document.with_bytes:
+    found = bundles_of(session, paths)
+    if found and document.with_bytes:
         raise typer.BadParameter("a bundle has no bytes of records", param_hint="--with-bytes")
-    return tuple(bundles.of_paths(paths))
+    return found
 
 
-def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
+def _of_tables(paths: list[Path], terms: ReportTerms) -> TableReport:
     """The report of report sets. Raises a usage error if pyarrow is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401
@@ -161,13 +155,13 @@ def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
         raise typer.BadParameter(message) from None
     from format.verbs.report.table_report import TableReport
 
-    return TableReport([str(place_of(path)) for path in paths], terms)
+    return TableReport(paths, terms)
 
 
 def _renderer(name: str) -> Callable[[Report], Iterator[str]]:
     """The function that makes the document, part by part. Raises a usage error if its library is not installed."""
     if name == "json":
-        from kafkalog_cli.page.document import document_parts
+        from kafkalog_cli.page.page import document_parts
 
         return document_parts
     try:

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
-from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
+from kafkalog_cli.options.work import Guards, Work
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -79,12 +76,11 @@ def retention(
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
-    from format.verbs.retention.retention import Retention, RetentionTerms
+    from format.verbs.retention import Retention, RetentionTerms
     from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
     with (
-        work.reading(),
         Run(
             "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
         ) as run,

@@ -7,12 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.output import Judging, RowOutput
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
@@ -58,7 +56,7 @@ def salvage(
     from format.verbs.salvage.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
-    with work.reading(), writing_run("salvage", output, judging) as run:
+    with writing_run("salvage", output, judging) as run:
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         repair = {"repair": True} if salvaged.repair else {}

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.as_of import Writers, say_absent_topics
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count
-from kafkalog_cli.options.reading import Following, Paths, check_followable, place_of
-from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -117,10 +114,9 @@ def txns(
     )
     terms = _terms(wanted, aborting, guards.limits)
     with (
-        work.reading(),
         Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = targets_at(map(place_of, paths))
+        targets = targets_at(map(work.session.path, paths))
         if wanted.following.follow:
             check_followable(targets)
             _follow(run, targets, terms)

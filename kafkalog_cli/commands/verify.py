@@ -8,14 +8,11 @@ import msgspec
 import typer
 
 from format.columns import FINDING
-from format.io.bundles import opened
 from format.wording import counted, listed
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import LEVELS, Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
-from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -109,7 +106,7 @@ def verify(
     targets = reading.targets()
     if places.partitions is not None:
         _check_one_topic(targets)
-    if opened.are_opened():
+    if reading.session.bundles:
         _check_not_bundled(depth, places)
     terms = Verification(
         Level[depth.level.upper()],
@@ -119,13 +116,12 @@ def verify(
         partition_counts=_partition_counts(places, targets, guards.limits),
     )
     with (
-        work.reading(),
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
         depth.tiering.joined(run, targets, guards.limits) as tiered,
     ):
         terms.compacted_topics = compacted_topics_at(targets, guards.limits)
-        if opened.are_opened():
-            _show_bundled(run, reading.paths, targets, terms)
+        if reading.session.bundles:
+            _show_bundled(run, reading, targets, terms)
             return
         if depth.following.follow:
             check_followable(targets)
@@ -204,15 +200,12 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
             raise typer.BadParameter(f"a bundle has the findings of verify --level full: leave {name} out")
 
 
-def _show_bundled(run: Run, paths: list[str], targets: list[Target], terms: Verification) -> None:
+def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Verification) -> None:
     """Write the findings of the time when the bundles were made, and those of their headers now."""
     from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
-    from kafkalog_cli.options import bundles
+    from kafkalog_cli.options.reading import bundles_of
 
-    found = bundles.of_paths(paths)
-    if not all(opened.bundle_of(path) is not None for path in paths):
-        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
-    for bundle in found:
+    for bundle in bundles_of(reading.session, reading.paths):
         own = [target for target in targets if str(target.path).startswith(f"{bundle.path}/")]
         run.findings(verify_bundle(bundle, own, terms))
         for name, count in verified_counts(bundle):

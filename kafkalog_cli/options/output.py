@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import typer
 
+from format.findings import Severity
+from format.io.session import Session
 from kafkalog_cli.options.groups import LAST
-from kafkalog_cli.options.parsers import one_of, parse_columns
-from kafkalog_cli.render import FORMATS
+from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, shown
+from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
     str | None,
@@ -41,6 +43,8 @@ class Output(Protocol):
     def quiet(self) -> bool: ...
     @property
     def chosen_columns(self) -> tuple[str, ...] | None: ...
+    @property
+    def session(self) -> Session: ...
 
 
 class RowOutput(msgspec.Struct, frozen=True):
@@ -49,6 +53,7 @@ class RowOutput(msgspec.Struct, frozen=True):
     format_name: Format = None
     columns: Columns = None
     quiet: Quiet = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def output_file(self) -> None:
@@ -69,6 +74,7 @@ class DocumentOutput(msgspec.Struct, frozen=True):
     ] = None
     columns: Columns = None
     quiet: Quiet = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def chosen_columns(self) -> tuple[str, ...] | None:
@@ -79,6 +85,7 @@ class SummaryOutput(msgspec.Struct, frozen=True):
     """Only the summary, on standard error, for commands whose result is a document of its own."""
 
     quiet: bool = False
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def format_name(self) -> str:
@@ -96,3 +103,34 @@ class SummaryOutput(msgspec.Struct, frozen=True):
 def _names(columns: str | None) -> tuple[str, ...] | None:
     """The names in a list with commas."""
     return None if columns is None else tuple(columns.split(","))
+
+
+LEVELS = ("headers", "crc", "records", "full")
+DEFAULT_SEVERITY = Severity.ERROR
+_LABELS = tuple(each.label for each in Severity)
+
+
+def parse_severity(text: Any) -> Severity:
+    """A severity by its name."""
+    if isinstance(text, Severity):
+        return text
+    for severity in Severity:
+        if text == severity.label:
+            return severity
+    raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(_LABELS)}")
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """The severity that fails a run."""
+
+    fail_on: Annotated[
+        Severity,
+        typer.Option(
+            "--fail-on",
+            metavar="|".join(_LABELS),
+            parser=parse_severity,
+            autocompletion=completion_of(_LABELS),
+            help="Exit with status 1 for findings of at least this severity.",
+            show_default=DEFAULT_SEVERITY.label,
+        ),
+    ] = DEFAULT_SEVERITY

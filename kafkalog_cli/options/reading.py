@@ -6,44 +6,108 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from format.io.bundles.members import SUFFIX
-from format.io.remote_path import is_on_disk, is_remote, path_of
+from format.io.session import BUNDLE_MANIFEST, BUNDLE_SUFFIX, Session, is_on_disk, is_remote, is_there, path_of
+from format.io.store import without_query
 from format.node.log_dir import Kind
-from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.options.groups import session_in
+from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
+    from format.io.bundles.bundle import Bundle
     from format.limits import Limits
     from format.node.target import Target
+    from format.state.cluster_context import ContextTerms
     from format.state.tiered_logs import TieredLogs
+    from format.verbs.txns.replicas import Replicas
     from kafkalog_cli.runner import Run
 
 
-#: Whether paths are made absolute: for commands that run on a cluster.
-_are_absolute: ContextVar[bool] = ContextVar("are_absolute", default=False)
+def file_of(path: str) -> tuple[str, str] | None:
+    """The bundle that a path names or lies in, and the path inside it; None for any other path."""
+    end = path.find(BUNDLE_SUFFIX)
+    while end >= 0:
+        end += len(BUNDLE_SUFFIX)
+        if path[end : end + 1] in ("", "/") and _is_bundle(path[:end]):
+            return path[:end], path[end:].strip("/")
+        end = path.find(BUNDLE_SUFFIX, end)
+    return None
 
 
-@contextmanager
-def read_elsewhere(is_elsewhere: bool) -> Iterator[None]:
-    """The context in which the paths may be read by other hosts."""
-    token = _are_absolute.set(is_elsewhere)
+def _is_bundle(path: str) -> bool:
+    """Whether a file begins as a bundle does: with its manifest."""
+    import zstandard
+
+    if not os.path.isfile(path):
+        return False
     try:
-        yield
-    finally:
-        _are_absolute.reset(token)
+        with open(path, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+            return stream.read(512).startswith(BUNDLE_MANIFEST.encode() + b"\0")
+    except (OSError, zstandard.ZstdError):
+        return False
 
 
-def place_of(path: str) -> Path:
-    """The path of an argument, made absolute in a command that runs on other hosts."""
-    place = path_of(path)
-    return place.absolute() if _are_absolute.get() else place
+def are_read_by(command_path: str) -> bool:
+    """Whether a command, such as ``kafkalog ls``, reads bundles."""
+    from kafkalog_cli.command_table import COMMANDS
+
+    words = command_path.split()
+    return len(words) == 2 and any(each.name == words[1] and each.reads_bundles for each in COMMANDS)
+
+
+def refuse(path: str) -> None:
+    """Raise a usage error for a bundle, or a path in one: the command needs bytes that a bundle does not hold."""
+    found = file_of(path)
+    if found is not None:
+        words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"
+        if found[1]:
+            words += f". Side files are in it as they are: tar --zstd -xf {found[0]}"
+        raise typer.BadParameter(printable(f"{path}: {words}"))
+
+
+def opened_paths(session: Session, path: str) -> Sequence[str]:
+    """The paths that were bundled, or the given path inside the bundle, which the session opens; else the path itself.
+
+    Raises a usage error.
+    """
+    from format.errors import InputError
+    from format.io.bundles.unpacking import open_bundle
+
+    found = file_of(path)
+    if found is None:
+        return (path,)
+    own, inner = found
+    if own not in session.bundles:
+        try:
+            session.bundles[own] = open_bundle(own)
+        except InputError as error:
+            raise typer.BadParameter(printable(f"{own}: {error.message}")) from None
+    sources = [f"{own}/{each}" for each in session.bundles[own].sources]
+    if not inner:
+        return sources
+    place = session.path(f"{own}/{inner}")
+    if not is_there(place):
+        from format.node.target import absent_words
+
+        words = absent_words(place).replace("there is no such file or directory", "", 1)
+        meant = [each for each in (f"{source}/{inner}" for source in sources) if is_there(session.path(each))]
+        words = f". Did you mean {' or '.join(meant)}?" if meant else words
+        raise typer.BadParameter(printable(f"{path}: the bundle has no such path{words}"))
+    return (str(place),)
+
+
+def bundles_of(session: Session, paths: Sequence[str]) -> tuple[Bundle, ...]:
+    """The bundles that the paths are in, each once. Raises a usage error if only some of the paths are in one."""
+    found = [session.bundle_of(path) for path in paths]
+    if any(each is not None for each in found) and None in found:
+        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
+    return tuple({each[0].path: each[0] for each in found if each is not None}.values())
 
 
 def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | None:
@@ -55,33 +119,32 @@ def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | 
 
 
 def _paths_at(context: typer.Context, path: str) -> Sequence[str]:
-    from kafkalog_cli.options import bundles
-
-    if bundles.file_of(path) is not None and bundles.are_read_by(context.command_path):
-        return bundles.opened_paths(path)
-    return (check_path(path),)
+    if file_of(path) is not None and are_read_by(context.command_path):
+        return opened_paths(session_in(context), path)
+    return (check_path(session_in(context), path),)
 
 
-def check_path(path: str) -> str:
+def check_if_given(context: typer.Context, path: str | None) -> str | None:
+    """The value of an option, as ``check_path``."""
+    return None if path is None else check_path(session_in(context), path)
+
+
+def check_path(session: Session, path: str) -> str:
     """The path. Raises a usage error if it does not exist; the verb reports a path that cannot be read.
 
     An address is not checked here, as only its store knows what exists. It is returned without its options and keys,
     which must not be shown.
     """
     if is_remote(path):
-        from format.io import remote_files
-
-        remote_files.give([path])
-        return str(path_of(path))
-    if SUFFIX in path:
-        from kafkalog_cli.options import bundles
-
-        bundles.refuse(path)
+        session.stores.give([path])
+        return without_query(path)
+    if BUNDLE_SUFFIX in path:
+        refuse(path)
     try:
         os.lstat(path_of(path))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            from format.node.foreign_files import absent_words
+            from format.node.target import absent_words
 
             words = os.strerror(error.errno) if error.errno == errno.ENAMETOOLONG else absent_words(path_of(path))
             raise typer.BadParameter(printable(f"{path}: {words}")) from None
@@ -122,10 +185,11 @@ class Reading(msgspec.Struct, frozen=True):
 
     paths: Paths
     as_kind: AsKind = msgspec.field(default_factory=AsKind)
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def files(self) -> list[Path]:
-        return [place_of(each) for each in self.paths]
+        return [self.session.path(each) for each in self.paths]
 
     @property
     def kind(self) -> Kind | None:
@@ -162,7 +226,6 @@ class Following(msgspec.Struct, frozen=True):
 def check_followable(targets: Sequence[Target]) -> None:
     """Raise a usage error for a target that cannot be followed: an address, a file, a directory without logs."""
     from format.errors import InputError
-    from kafkalog_cli.render.escape import printable
 
     for target in targets:
         if not is_on_disk(target.path):
@@ -177,10 +240,6 @@ def check_followable(targets: Sequence[Target]) -> None:
             )
 
 
-def _check_if_given(path: str | None) -> str | None:
-    return None if path is None else check_path(path)
-
-
 class Tiering(msgspec.Struct, frozen=True):
     """The place of the objects of remote storage."""
 
@@ -189,11 +248,12 @@ class Tiering(msgspec.Struct, frozen=True):
         typer.Option(
             "--remote",
             metavar="PATH",
-            callback=_check_if_given,
+            callback=check_if_given,
             help="Read tiered logs from their start, with the objects of remote storage at this path or address.",
             show_default=False,
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     @contextmanager
     def joined(self, run: Run, targets: Sequence[Target], limits: Limits) -> Iterator[TieredLogs | None]:
@@ -201,12 +261,145 @@ class Tiering(msgspec.Struct, frozen=True):
         if self.remote is None:
             yield None
             return
-        from format.node.remote_tier import joined_with
         from format.state.tiered_logs import tiered_logs
 
-        found = tiered_logs(targets, place_of(self.remote), limits)
+        found = tiered_logs(targets, self.session.path(self.remote), limits)
         run.findings(found.findings)
         for words in found.not_checked:
             run.not_checked(words)
-        with joined_with(found.tier):
+        self.session.tier = found.tier
+        try:
             yield found
+        finally:
+            self.session.tier = None
+
+
+class AsOf(msgspec.Struct, frozen=True):
+    """The time up to which logs are replayed."""
+
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at",
+            metavar="T",
+            parser=parse_moment,
+            help="Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it "
+            "names an offset), or relative (-2h).",
+            show_default="the end of the logs",
+        ),
+    ] = None
+
+
+class Writers(msgspec.Struct, frozen=True):
+    """The producers and the topics of interest, and the time up to which their logs are read."""
+
+    producer_id: Annotated[
+        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
+    ] = None
+    transactional_id: Annotated[
+        str | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id.")
+    ] = None
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only this topic; may be repeated. Others are not read.",
+            show_default="all",
+        ),
+    ] = None
+    as_of: AsOf = msgspec.field(default_factory=AsOf)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(self.topic or ())
+
+
+class JudgedAt(msgspec.Struct, frozen=True):
+    """The time at which the broker's check is assumed to run. Ages are measured back from it."""
+
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at",
+            "--now",
+            metavar="T",
+            parser=parse_moment,
+            help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
+            show_default="now",
+        ),
+    ] = None
+
+    @property
+    def now_ms(self) -> int:
+        """The time in epoch milliseconds."""
+        from kafkalog_cli.options.parsers import parse_time
+
+        return parse_time("now") if self.at is None else self.at
+
+
+class ClusterMetadata(msgspec.Struct, frozen=True):
+    """A metadata log that is not beside the logs."""
+
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            callback=check_if_given,
+            help="Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
+            show_default="the newest __cluster_metadata-0 at or beside the paths",
+        ),
+    ] = None
+    session: Session = msgspec.field(default_factory=Session)
+
+    def terms(self, limits: Limits) -> ContextTerms:
+        """The terms for the verbs."""
+        from format.state.cluster_context import ContextTerms
+
+        return ContextTerms(metadata=None if self.metadata is None else self.session.path(self.metadata), limits=limits)
+
+
+class ConfigSources(msgspec.Struct, frozen=True):
+    """A metadata log and a server.properties that are not beside the logs."""
+
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            callback=check_if_given,
+            help="Take topic configs from this metadata log.",
+            show_default="__cluster_metadata-0 at or beside the paths",
+        ),
+    ] = None
+    broker_properties: Annotated[
+        str | None,
+        typer.Option(
+            "--broker-properties",
+            metavar="FILE",
+            callback=check_if_given,
+            help="The broker's server.properties, for configs that are set neither by topic nor dynamically.",
+        ),
+    ] = None
+    session: Session = msgspec.field(default_factory=Session)
+
+    def terms(self, options: Mapping[str, str | int | float | None], limits: Limits) -> ContextTerms:
+        """The terms for the verbs; ``options`` are configs by name that override all others."""
+        from format.state.cluster_context import ContextTerms
+
+        return ContextTerms(
+            metadata=None if self.metadata is None else self.session.path(self.metadata),
+            broker_properties=None if self.broker_properties is None else self.session.path(self.broker_properties),
+            options={name: str(value) for name, value in options.items() if value is not None},
+            limits=limits,
+        )
+
+
+def say_absent_topics(run: Run, replicas: Replicas[Any], wanted: frozenset[str]) -> None:
+    """Say of which wanted topics there is no partition at the paths: then not everything was found."""
+    from kafkalog_cli.exit_codes import Condition
+
+    for words in replicas.absent_words(wanted):
+        run.say_now(words)
+        run.condition(Condition.NOTHING_FOUND)

@@ -3,14 +3,77 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 from typing import Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
-from format.io.remote_path import reads_addresses
-from kafkalog_cli.options.parsers import parse_positive, parse_rate
+from format.io.session import Session
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from kafkalog_cli.options.parsers import parse_positive, parse_rate, parse_size, shown
+
+
+def _mebibytes(size_bytes: int) -> str:
+    return f"{size_bytes // MIB}MiB"
+
+
+class DecompressionGuard(msgspec.Struct, frozen=True):
+    """The largest size of one batch when decompressed."""
+
+    max_decompressed_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-decompressed-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Largest size of one batch when decompressed, such as 512MiB.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_decompressed_bytes),
+        ),
+    ] = None
+
+    @property
+    def limits(self) -> Limits:
+        return _limits(max_decompressed_bytes=self.max_decompressed_bytes)
+
+
+class Guards(msgspec.Struct, frozen=True):
+    """The largest sizes of one batch, one record and one zstd window."""
+
+    decompression: DecompressionGuard = msgspec.field(default_factory=DecompressionGuard)
+    max_record_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-record-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Largest size of one record.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes),
+        ),
+    ] = None
+    max_zstd_window: Annotated[
+        int | None,
+        typer.Option(
+            "--max-zstd-window",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Largest window that a zstd frame may request.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_zstd_window_bytes),
+        ),
+    ] = None
+
+    @property
+    def limits(self) -> Limits:
+        return _limits(
+            max_decompressed_bytes=self.decompression.max_decompressed_bytes,
+            max_record_bytes=self.max_record_bytes,
+            max_zstd_window_bytes=self.max_zstd_window,
+        )
+
+
+def _limits(**given: int | None) -> Limits:
+    """The default limits, replaced where values were given."""
+    return replace(DEFAULT_LIMITS, **{name: value for name, value in given.items() if value is not None})
 
 
 class Sharing(msgspec.Struct, frozen=True):
@@ -26,6 +89,7 @@ class Sharing(msgspec.Struct, frozen=True):
             show_default="the number of processors",
         ),
     ] = None
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def process_count(self) -> int:
@@ -33,7 +97,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
         The connections of a store's library do not survive a fork.
         """
-        if reads_addresses():
+        if self.session.reads_addresses:
             return 1
         if self.jobs is not None:
             return self.jobs
@@ -56,15 +120,7 @@ class Pacing(msgspec.Struct, frozen=True):
         bool,
         typer.Option("--cache-friendly", help="Leave the page cache as it was: drop pages that were not in it before."),
     ] = False
-
-    def reading(self) -> AbstractContextManager[None]:
-        """The context in which files are read this way."""
-        from format.io.freed_memory import keep_after_large_reads
-        from format.io.read_policy import ReadPolicy, reading_by
-
-        keep_after_large_reads()
-        is_plain = self.max_rate is None and not self.cache_friendly
-        return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
+    session: Session = msgspec.field(default_factory=Session)
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -78,6 +134,77 @@ class Work(msgspec.Struct, frozen=True):
         """The number of processes: one if a rate is given."""
         return self.sharing.process_count if self.pacing.max_rate is None else 1
 
-    def reading(self) -> AbstractContextManager[None]:
-        """The context in which files are read this way."""
-        return self.pacing.reading()
+    @property
+    def session(self) -> Session:
+        """What the run has."""
+        return self.sharing.session
+
+
+def check_conf(settings: list[str] | None) -> list[str] | None:
+    """The settings. Raises a usage error if one is not KEY=VALUE."""
+    for each in settings or ():
+        key, equals, _value = each.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter(f"{shown(each)} is not a setting: give KEY=VALUE")
+    return settings
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Where a command runs on Spark, and how its work is cut."""
+
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Where Spark runs.", show_default="local[*]: this machine"),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", callback=check_conf),
+    ] = None
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="The environment that executors run in, made by kafkalog scan --pack FILE.",
+        ),
+    ] = None
+    range_size: Annotated[
+        int | None,
+        typer.Option(
+            "--range-size",
+            metavar="SIZE",
+            parser=parse_size,
+            help="The part of a large log that one task reads.",
+            show_default="64MiB, more where there are terabytes",
+        ),
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of Spark by key; of a key that is given twice, the last value."""
+        return dict(each.split("=", 1) for each in self.conf or ())
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """The directory of Parquet tables that a run writes beside its output."""
+
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            "--output", metavar="DIR", help="A directory for Parquet tables of the rows, the findings and the runs."
+        ),
+    ] = None
+    broker_id: Annotated[
+        int | None,
+        typer.Option(
+            "--broker-id", metavar="N", help="The broker id in the rows of the tables.", show_default="meta.properties"
+        ),
+    ] = None
+
+
+class BatchesTable(msgspec.Struct, frozen=True):
+    """Whether there is also a table of batches."""
+
+    batches: Annotated[bool, typer.Option("--batches", help="Also write a table of all batches; needs --output.")] = (
+        False
+    )

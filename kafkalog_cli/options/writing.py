@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.io.remote_path import is_remote, path_of
+from format.io.session import Session, is_remote, path_of
 from format.layout import MANIFEST
 from kafkalog_cli.options.parsers import parse_size, shown
-from kafkalog_cli.options.reading import check_paths, place_of
+from kafkalog_cli.options.reading import check_path, check_paths
 
 if TYPE_CHECKING:
     from format.rewriting.publishing.publication import Publication
@@ -53,10 +53,11 @@ class Sources(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ]
+    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def paths(self) -> list[Path]:
-        return [place_of(each) for each in self.sources]
+        return [self.session.path(each) for each in self.sources]
 
 
 class Resumption(msgspec.Struct, frozen=True):
@@ -103,3 +104,74 @@ class Indexing(msgspec.Struct, frozen=True):
         from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 
         return self.index_interval or DEFAULT_INTERVAL_BYTES
+
+
+def check_level(codec: str | None, level: int | None) -> None:
+    """Refuse a level that the codec does not have."""
+    from format.codecs import COMPRESSION_LEVELS
+    from format.layout import CODEC_NAMES
+
+    if level is None:
+        return
+    number = CODEC_NAMES.index(codec) if codec else -1
+    if number not in COMPRESSION_LEVELS:
+        raise typer.BadParameter(f"--level goes with --codec gzip, lz4 or zstd, not with {codec or 'none given'}")
+    lowest, highest, default = COMPRESSION_LEVELS[number]
+    if not (lowest <= level <= highest or level == default):
+        raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The part of each topic that is measured."""
+
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="SIZE",
+            parser=parse_size,
+            help="With --estimate: log bytes to measure per topic.",
+            show_default="16MiB",
+        ),
+    ] = None
+    whole: Annotated[bool, typer.Option("--whole", help="With --estimate: measure everything.")] = False
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The bytes to measure; None for all."""
+        from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
+
+        return None if self.whole else self.sample or DEFAULT_SAMPLE_BYTES
+
+
+_MOST_KEY_BYTES = 1024 * 1024
+
+KeyFile = Annotated[
+    str | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="A file with the secret key of the hashes, 16 bytes or more.",
+        show_default="a random key, used once",
+    ),
+]
+
+
+def key_of(path: str | None) -> bytes:
+    """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
+    import os
+
+    from format.io.source import os_reason
+    from format.verbs.redact.replacements import LEAST_KEY_BYTES
+
+    if path is None:
+        return os.urandom(64)
+    try:
+        with open(check_path(Session(), path), "rb") as file:
+            key = file.read(_MOST_KEY_BYTES + 1)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read it: {os_reason(error)}", param_hint="--key-file") from None
+    if not LEAST_KEY_BYTES <= len(key) <= _MOST_KEY_BYTES:
+        size = f"{len(key)} bytes" if len(key) <= _MOST_KEY_BYTES else "more than 1 MiB"
+        raise typer.BadParameter(f"the key has {size}, not 16 bytes to 1 MiB", param_hint="--key-file")
+    return key

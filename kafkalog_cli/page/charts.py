@@ -2,15 +2,233 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
 from format.timestamps import iso_time
-from kafkalog_cli.page.chart_data import OTHERS, Span, Values, largest, shown, span_of, stacked, stacked_times
-from kafkalog_cli.page.vega import WIDTH, chart
+from format.user_cache import note_use, remove_unused, user_cache
+from format.version import VERSION
 from kafkalog_cli.render.table import human_size
+from kafkalog_cli.render.text import escape_text
+
+_MOST_BINS = 120
+_MOST_SERIES = 8
+#: The part of the bytes at each end of the times that may be left out. It is where the range of all times is many times
+#: longer than the rest, so that a few records with impossible timestamps do not squeeze the others into a line.
+_TAIL = 0.005
+_MUCH_LONGER = 4
+OTHERS = "others"
+
+Values = list[dict[str, Any]]
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A range of times that a chart shows, and the width of its bins."""
+
+    start: int
+    end: int
+    width: int
+
+    def bin_of(self, timestamp: int) -> int:
+        """The start of the bin of a time."""
+        return self.start + (timestamp - self.start) // self.width * self.width
+
+    def holds(self, timestamp: int) -> bool:
+        return self.start <= timestamp < self.end
+
+
+def span_of(rows: Sequence[dict[str, Any]]) -> Span | None:
+    """The range of times to show for rows of bytes_by_time; None for no rows."""
+    if not rows:
+        return None
+    width = max(row["duration_ms"] for row in rows)
+    by_time: dict[int, int] = {}
+    for row in rows:
+        by_time[row["timestamp"]] = by_time.get(row["timestamp"], 0) + row["size_bytes"]
+    times = sorted(by_time)
+    total = sum(by_time.values())
+    low, high = _quantile(times, by_time, total * _TAIL), _quantile(times[::-1], by_time, total * _TAIL)
+    first, last = times[0], times[-1]
+    if last - first > _MUCH_LONGER * max(high - low, width):
+        first, last = low, high
+    count = (last - first) // width + 1
+    joined = -(-count // _MOST_BINS)
+    return Span(first, last + width, width * joined)
+
+
+def _quantile(times: Sequence[int], by_time: dict[int, int], rest: float) -> int:
+    """The first time at which the sum passes ``rest``."""
+    passed = 0
+    for time in times:
+        passed += by_time[time]
+        if passed > rest:
+            return time
+    return times[-1]
+
+
+def largest(sums: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
+    """The names with the largest sums; where there are more, the last is for all others."""
+    names = sorted(sums, key=lambda name: (-sums[name], name))
+    return names if len(names) <= most else [*names[: most - 1], OTHERS]
+
+
+def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, list[str], int]:
+    """Stacked bytes by bin and topic; the topics; and the bytes outside the span."""
+    sums: dict[str, int] = {}
+    cells: dict[tuple[int, str], list[int]] = {}
+    outside = 0
+    rows = list(rows)
+    for row in rows:
+        sums[row["topic"]] = sums.get(row["topic"], 0) + row["size_bytes"]
+    names = largest(sums)
+    for row in rows:
+        if not span.holds(row["timestamp"]):
+            outside += row["size_bytes"]
+            continue
+        name = row["topic"] if row["topic"] in names else OTHERS
+        cell = cells.setdefault((span.bin_of(row["timestamp"]), name), [0, 0])
+        cell[0] += row["size_bytes"]
+        cell[1] += row["record_count"]
+    values: Values = []
+    heights: dict[int, int] = {}
+    for (start, name), (size_bytes, records) in sorted(cells.items(), key=lambda item: names.index(item[0][1])):
+        bottom = heights.get(start, 0)
+        heights[start] = bottom + size_bytes
+        tip = f"{iso_time(start)}: {shown(name)}, {human_size(size_bytes)}, {records:,} records"
+        values.append(
+            {"start": start, "end": start + span.width, "low": bottom, "high": bottom + size_bytes,
+             "series": shown(name), "tip": tip}
+        )  # fmt: skip
+    return values, [shown(name) for name in names], outside
+
+
+def stacked(cells: Sequence[tuple[str, str, int, str]]) -> Values:
+    """The values of stacked bars, from (bar, series, size, tip) in this order."""
+    heights: dict[str, int] = {}
+    values: Values = []
+    for name, series, size, tip in cells:
+        low = heights.get(name, 0)
+        heights[name] = low + size
+        values.append({"name": shown(name), "series": series, "low": low, "high": low + size, "tip": tip})
+    return values
+
+
+def shown(text: str | None) -> str:
+    """A name with unsafe characters as escapes, cut to the width of a chart's label."""
+    escaped = escape_text(text or "")
+    return escaped if len(escaped) <= 60 else f"{escaped[:59]}…"
+
+
+#: The script of a build without vl_convert.
+SHIPPED = Path(__file__).with_name("chart_library.js")
+
+if not SHIPPED.is_file():
+    import vl_convert
+
+#: Vega-Embed holds an interpreter of expressions: the policy of the page allows no function to be made of text.
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+#: The last line of a script that was written whole.
+_END = "\n/* end of the chart library */\n"
+
+
+def chart_library() -> str:
+    """The script. Raises ValueError if it cannot be part of a page."""
+    if SHIPPED.is_file():
+        return SHIPPED.read_text(encoding="utf-8")
+    cache = user_cache()
+    kept = None if cache is None else cache / f"charts-{VERSION}-{_package_state()}.js"
+    try:
+        script = "" if kept is None else kept.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        script = ""
+    if not script.endswith(_END):
+        script = made_script()
+        if kept is not None:
+            _keep(kept, script)
+    elif kept is not None:
+        note_use(kept)
+    return script
+
+
+def _package_state() -> str:
+    """The bytes and the newest time of modification of the package's files."""
+    with os.scandir(vl_convert.__path__[0]) as entries:
+        states = [entry.stat() for entry in entries if entry.is_file()]
+    return f"{sum(each.st_size for each in states)}-{max(each.st_mtime_ns for each in states)}"
+
+
+def _versions() -> tuple[str, ...]:
+    return (
+        f"vega {vl_convert.get_vega_version()}",
+        f"vega-lite {vl_convert.get_vegalite_versions()[-1]}",
+        f"vega-embed {vl_convert.get_vega_embed_version()}",
+    )
+
+
+def made_script() -> str:
+    """The script, made by vl_convert. Raises ValueError if it cannot be part of a page."""
+    script = vl_convert.javascript_bundle(_SNIPPET).strip()
+    if "</script" in script or "<!--" in script:
+        raise ValueError("the chart library would end its element of the page")
+    notice = f"/*! {', '.join(_versions())}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
+    return f"{notice}\n{script}{_END}"
+
+
+def _keep(path: Path, script: str) -> None:
+    """Write the script for the next page; if that fails, the next page takes longer."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:
+            new.write(script)
+        os.replace(new.name, path)
+    except OSError:
+        pass
+    remove_unused(path.parent)
+
+
+def script_json(value: Any) -> Markup:
+    """JSON for a script element, without characters that could end the element or begin another."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+_INK, _FAINT = "var(--ink)", "var(--line)"
+#: The width of a chart, without its axes.
+WIDTH = 940
+FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
+_CONFIG = {
+    "background": None,
+    "font": FONT,
+    "axis": {
+        "labelColor": _INK, "titleColor": _INK, "domainColor": _FAINT, "tickColor": _FAINT, "gridColor": _FAINT,
+        "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
+    },
+    "legend": {"labelColor": _INK, "titleColor": _INK, "orient": "bottom", "labelFontSize": 11, "symbolType": "square",
+               "columnPadding": 14, "labelLimit": 240},
+    "view": {"stroke": None},
+}  # fmt: skip
+_HOLDER = Markup(
+    '<div class="chart" data-mode="{}" role="img" aria-label="{}"><script type="application/json">{}</script></div>'
+)
+
+
+def chart(spec: dict[str, Any], label: str) -> Markup:
+    """An element with a Vega-Lite specification; ``label`` describes the chart."""
+    return _HOLDER.format("vega-lite", label, script_json({"config": _CONFIG, **spec}))
+
+
+def vega_chart(spec: dict[str, Any], label: str) -> Markup:
+    """The same for a Vega specification."""
+    return _HOLDER.format("vega", label, script_json({"config": {"background": None}, **spec}))
+
 
 Rows = list[dict[str, Any]]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from format.columns import FINDING
 from format.findings import FINDING_CODES
-from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.text import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
 _INDENT = " " * 9

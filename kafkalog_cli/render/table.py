@@ -12,19 +12,64 @@ import shutil
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from format.columns import FINDING, Column, RowSchema
+from format.columns import FINDING, RECORD, Column, RowSchema
 from format.timestamps import iso_time
+from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.escape import escape_bytes, printable
 from kafkalog_cli.render.finding_list import FindingList
-from kafkalog_cli.render.shown_columns import ShownColumns
-from kafkalog_cli.render.values import CELL_WRITERS
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.render.text import CELL_WRITERS, escape_bytes, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+class ShownColumns(tuple[str, ...]):
+    """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
+
+    Columns in ``whole`` are not folded while others can be dropped. A wide terminal shows other columns, too, but not
+    those in ``on_request``. With ``as_paragraphs``, a terminal on which a row does not fit shows paragraphs in place of
+    a table.
+    """
+
+    first_to_go: tuple[str, ...]
+    whole: tuple[str, ...]
+    on_request: tuple[str, ...]
+    as_paragraphs: bool
+
+    def __new__(
+        cls,
+        names: tuple[str, ...],
+        first_to_go: tuple[str, ...] = (),
+        whole: tuple[str, ...] = ("topic", "group"),
+        *,
+        on_request: tuple[str, ...] = (),
+        as_paragraphs: bool = False,
+    ) -> Self:
+        made = super().__new__(cls, names)
+        made.first_to_go = first_to_go
+        made.whole = whole
+        made.on_request = on_request
+        made.as_paragraphs = as_paragraphs
+        return made
+
+
+#: The columns of records. The topic and the partition are dropped before keys and values, as they are mostly known.
+RECORD_COLUMNS = ShownColumns(
+    ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
+    first_to_go=("codec", "headers", "topic", "partition"),
+)
+
+
+def record_columns(schema: RowSchema) -> ShownColumns:
+    """The columns of records, with those that the schema has on request."""
+    added = schema.names[len(RECORD.names) :]
+    marks = [name for name in added if name != "path"]
+    at = RECORD_COLUMNS.index("key")
+    names = (*RECORD_COLUMNS[:at], *marks, *RECORD_COLUMNS[at:], *(name for name in added if name == "path"))
+    return ShownColumns(names, RECORD_COLUMNS.first_to_go)
+
 
 _BLOCK_ROWS = 200
 _LATEST_BLOCK_S = 0.5
@@ -202,7 +247,6 @@ class TableRenderer:
         folded = self._fitted(full, columns) if essential.as_paragraphs else full
         if all(least >= min(most, _READABLE_WIDTH) for least, most in zip(folded, full, strict=True)):
             return False
-        from kafkalog_cli.render.paragraphs import paragraph
 
         drawn = "".join(paragraph(columns, row[: len(columns)], width) for row in self._rows)
         self._output.write_text("\n" + drawn if self._has_output else drawn)
@@ -396,3 +440,43 @@ def _is_utf8(start: bytes) -> bool:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}…({len(text):,} characters)"
+
+
+_INDENT = " " * 9
+_LEAST_WIDTH, _MOST_WIDTH = 60, 110
+_NO_BREAK = "\x00"  # a space at which no line ends; cells have no control characters
+
+
+def paragraph(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
+    """A row: its first cell and its path, what is short, and then each sentence in lines of its own."""
+    width = min(max(width, _LEAST_WIDTH), _MOST_WIDTH)
+    named = [(column, cell) for column, cell in zip(columns[1:], cells[1:], strict=True) if cell != "-"]
+    path = next((cell for column, cell in named if column.name == "path"), "")
+    facts = [
+        f"{column.name} {cell}" for column, cell in named if column.name != "path" and not _is_sentence(column, cell)
+    ]
+    first = cells[0] if columns[0].type == "string" or cells[0] == "-" else f"{columns[0].name} {cells[0]}"
+    lines = [f"{first.ljust(len(_INDENT) - 1)} {path}".rstrip()]
+    if facts and len(lines[0]) + 2 + len(", ".join(facts)) <= width:
+        lines[0] += f"  {', '.join(facts)}"
+    elif facts:
+        lines += _wrapped(", ".join(each.replace(" ", _NO_BREAK) for each in facts), width)
+    for column, cell in named:
+        if column.name != "path" and _is_sentence(column, cell):
+            lines += _wrapped(cell, width)
+    return "\n".join(lines).replace(_NO_BREAK, " ") + "\n"
+
+
+def _is_sentence(column: Column, cell: str) -> bool:
+    return column.type == "string" and " " in cell
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        words,
+        width,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -7,30 +7,155 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.cells import cell_len, set_cell_size
+from rich.table import Table
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input, Static, Tree
 from textual.worker import get_current_worker
 
 from format.errors import KafkaLogError
+from format.findings import Finding, Severity
 from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.progress import Advance
-from format.verbs.explore import look_ups
-from format.verbs.explore.byte_views import ByteView, view_of
-from format.verbs.explore.look_ups import Spot
-from format.verbs.explore.places import Place, PlaceKind
+from format.verbs import explore
+from format.verbs.explore import ByteView, Place, PlaceKind, Spot, damage_in, order_of, view_of
 from format.wording import counted_plainly
-from kafkalog_cli.render.escape import printable
-from kafkalog_cli.screens.checked_partitions import CheckedPartitions
-from kafkalog_cli.screens.field_table import FieldTable, cell
-from kafkalog_cli.screens.help_screen import HelpScreen
-from kafkalog_cli.screens.hex_view import HexView
-from kafkalog_cli.screens.place_tree import PlaceTree, say, words_of
-from kafkalog_cli.screens.where_line import WhereLine
+from kafkalog_cli.render.text import printable
+from kafkalog_cli.screens.panes import FieldTable, HexView, PlaceTree, cell, say, words_of
+
+
+class WhereLine(Widget):
+    """A path and what follows it. On a narrow screen the path loses its start, as its end tells more."""
+
+    def __init__(self, root: Path, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._root = root
+        self._path = ""
+        self._rest = ""
+
+    def show(self, place: Place, view: ByteView) -> None:
+        """Show another place, whose path is relative to the parent directory of the root."""
+        path, above = place.path, self._root.parent
+        self._path = printable(
+            str(path.relative_to(above) if path.is_relative_to(above) and path != self._root else path)
+        )
+        rest = []
+        if place.kind in (PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE, PlaceKind.ENTRY):
+            rest.append(f"position {place.position if view.position is None else view.position}")
+        if place.offset is not None:
+            rest.append(f"offset {place.offset}")
+        self._rest = printable("  ".join([*rest, view.note] if view.note else rest))
+        self.refresh()
+
+    def render(self) -> Text:
+        """The line, as wide as the screen."""
+        width = max(self.size.width, 1)
+        rest = f"  {self._rest}" if self._rest else ""
+        words = self._path + rest
+        if cell_len(words) > width:
+            words = _end_of(self._path, max(width - cell_len(rest) - 1, 0)) + rest
+        if cell_len(words) > width:
+            words = set_cell_size(words, width - 1) + "…"
+        return Text(words.ljust(width), "reverse", no_wrap=True)
+
+
+def _end_of(text: str, width: int) -> str:
+    """The end of a text after an ellipsis."""
+    kept = text
+    while kept and cell_len(kept) > width:
+        kept = kept[max(cell_len(kept) - width + 1, 2) // 2 :]
+    return f"…{kept}"
+
+
+KEYS = (
+    ("arrows", "move; left and right move a long line"),
+    ("Enter, space", "open and close; Enter on “more …” reads the next page"),
+    ("Tab, Shift-Tab", "from the tree to the bytes, to the fields, and back"),
+    ("o", "go to an offset of the partition, or the next record after it"),
+    ("t", "go to the first record at or after a time"),
+    ("p", "go to the batch that a byte position of the log belongs to"),
+    ("/", "search in keys, values and headers; /REGEX/ is a regular expression"),
+    ("n", "the next match"),
+    ("f, F", "the next and the previous finding"),
+    ("i", "from an index entry to its batch, and back"),
+    ("b", "back to the place before the last jump"),
+    ("Escape", "end a search or a check; take a message away"),
+    ("?", "these keys; any of ?, Escape, Enter and q goes back"),
+    ("q", "quit"),
+    ("mouse", "a click on a byte chooses its field"),
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """What each key does."""
+
+    CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen VerticalScroll { width: 90%; max-width: 100; height: auto; max-height: 100%; border: solid $primary; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,escape,enter,q", "dismiss", "Back")]
+
+    def compose(self) -> ComposeResult:
+        """The table of keys."""
+        table = Table.grid(padding=(0, 2))
+        for key, meaning in KEYS:
+            table.add_row(key, meaning)
+        with VerticalScroll():
+            yield Static(table)
+
+
+class CheckedPartitions:
+    """The findings of each partition that was checked, in the order of the tree."""
+
+    def __init__(self) -> None:
+        self._found: dict[Path, list[tuple[Spot, Finding]]] = {}
+        self._shown: tuple[Path, int, Place] | None = None
+
+    def __contains__(self, scope: Target) -> bool:
+        return scope.path in self._found
+
+    def check(self, scope: Target, advance: Advance) -> None:
+        """Check a partition unless it was checked before. Raises KafkaLogError, and what ``advance`` raises."""
+        if scope.path not in self._found:
+            self._found[scope.path] = damage_in(scope, advance)
+
+    def forget(self, path: Path) -> None:
+        """Forget what was found at and below a path."""
+        self._found = {each: found for each, found in self._found.items() if not each.is_relative_to(path)}
+
+    def findings(self, scope: Target) -> list[tuple[Spot, Finding]]:
+        """What was found in a partition that was checked."""
+        return self._found[scope.path]
+
+    def first_damage(self, scope: Target) -> int | None:
+        """The number of the first finding that is more than a remark."""
+        found = self._found[scope.path]
+        return next((number for number, (_, each) in enumerate(found) if each.severity >= Severity.WARNING), None)
+
+    def step(self, scope: Target, place: Place, direction: int) -> int | None:
+        """The number of the next (1) or previous (-1) finding from a place; several may have the same place."""
+        found = self._found[scope.path]
+        if self._shown is not None and self._shown[0] == scope.path and self._shown[2] == place:
+            number = self._shown[1] + direction
+        elif place.kind is PlaceKind.PARTITION:
+            number = 0 if direction > 0 else -1
+        else:
+            here = order_of(place.path, None if place.kind is PlaceKind.FILE else place.position, scope)
+            before = sum(order_of(spot.path, spot.position, scope) < here for spot, _ in found)
+            number = before if direction > 0 else before - 1
+        return number if 0 <= number < len(found) else None
+
+    def was_shown(self, scope: Target, number: int, place: Place) -> None:
+        """Note the place at which a finding was shown."""
+        self._shown = scope.path, number, place
+
 
 _QUESTIONS = {
     "offset": "Offset in this partition",
@@ -193,7 +318,7 @@ class Explorer(App[None]):
         if question == "position" and place.kind not in _IN_LOGS:
             self._say("choose a log file first")
             return
-        if question != "position" and look_ups.scope_of(place) is None:
+        if question != "position" and explore.scope_of(place) is None:
             self._say("choose a partition first")
             return
         self.clear_notifications()  # they would cover the line
@@ -230,19 +355,19 @@ class Explorer(App[None]):
         if self._question == "position":
             if place.kind not in _IN_LOGS:
                 raise ValueError("choose a log file first")
-            position = look_ups.number_of(text, "a position, such as 4711 or 0x1267")
-            self.go(look_ups.spot_of_position(place.path, position), "no batch lies at this position")
+            position = explore.number_of(text, "a position, such as 4711 or 0x1267")
+            self.go(explore.spot_of_position(place.path, position), "no batch lies at this position")
             return
-        scope = look_ups.scope_of(place)
+        scope = explore.scope_of(place)
         if scope is None:
             raise ValueError("choose a partition first")
         if self._question == "offset":
-            offset = look_ups.number_of(text, "an offset")
-            self.go(look_ups.spot_of_offset(scope, offset), f"there is no record at or after offset {offset}")
+            offset = explore.number_of(text, "an offset")
+            self.go(explore.spot_of_offset(scope, offset), f"there is no record at or after offset {offset}")
         elif self._question == "time":
-            from kafkalog_cli.options.times import parse_time
+            from kafkalog_cli.options.parsers import parse_time
 
-            self.go(look_ups.spot_of_time(scope, parse_time(text)), f"there is no record at or after {text}")
+            self.go(explore.spot_of_time(scope, parse_time(text)), f"there is no record at or after {text}")
         else:
             from format.verbs.grep.pattern import regex_pattern, text_pattern
 
@@ -253,7 +378,7 @@ class Explorer(App[None]):
     def action_next_match(self) -> None:
         """Go to the next record that matches the last search."""
         place = self.places.place
-        scope = look_ups.scope_of(place)
+        scope = explore.scope_of(place)
         if self._pattern is None or scope is None:
             self._say("nothing was searched for: press /" if self._pattern is None else "choose a partition first")
             return
@@ -264,9 +389,9 @@ class Explorer(App[None]):
         place = self.places.place
         try:
             if place.kind is PlaceKind.ENTRY:
-                self.go(look_ups.spot_of_entry(place), "this entry points to no batch")
+                self.go(explore.spot_of_entry(place), "this entry points to no batch")
             elif place.kind in (PlaceKind.BATCH, PlaceKind.RECORD):
-                self.go(look_ups.entry_of_batch(place), "no index entry lies at or before this batch")
+                self.go(explore.entry_of_batch(place), "no index entry lies at or before this batch")
             else:
                 self._say("choose an index entry, a batch or a record first")
         except (KafkaLogError, OSError) as error:
@@ -289,7 +414,7 @@ class Explorer(App[None]):
         not_searched = 0
         with self._in_background() as advance:
             found: Spot | None = None
-            for item in look_ups.matches(scope, self._pattern, from_offset, advance):
+            for item in explore.matches(scope, self._pattern, from_offset, advance):
                 advance(0)
                 if isinstance(item, Spot):
                     found = item
@@ -325,7 +450,7 @@ class Explorer(App[None]):
     def action_finding(self, direction: int) -> None:
         """Go to the next or the previous finding of the partition; after the last one, to the next partition's."""
         place = self.places.place
-        scope = look_ups.scope_of(place)
+        scope = explore.scope_of(place)
         if scope is None and (direction < 0 or self._root.kind is not PlaceKind.DIRECTORY):
             self._say("choose a partition first")
         elif scope is None:
@@ -349,7 +474,7 @@ class Explorer(App[None]):
         """Check the partitions below or after a place one by one, up to the first with damage, and go there."""
         not_checked = ""
         with self._in_background() as advance:
-            for partition in look_ups.partitions_after(self._root, place):
+            for partition in explore.partitions_after(self._root, place):
                 scope = Target(partition, Kind.PARTITION)
                 try:
                     self._checked.check(scope, advance)

@@ -17,12 +17,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from format.columns import SEGMENT, TRANSACTION
 from format.errors import KafkaLogError, UnreadableFile
 from format.findings import Finding, Severity
-from format.io import remote_files
-from format.io.remote_path import is_there, path_of
+from format.io.session import is_there
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
+from format.node.partition import location_of_file
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import TransactionTerms
@@ -35,6 +34,7 @@ from spark_jobs.views.paths import resolved_paths
 from spark_jobs.views.read_options import BadOption, ReadOptions
 from spark_jobs.work.packed import unpacked
 from spark_jobs.work.planning import Item, LogPart, Splits, Unit, UnitKind, plan
+from spark_jobs.work.workers import PROCESS, path_of
 
 _ROWS_IN_A_BATCH = 10_000
 _MOST_LINES_ALIKE = 100  # in a worker's log, for one task
@@ -71,7 +71,7 @@ class Share(InputPartition):
         self._items = items
         self.found = found
         self.surroundings = surroundings
-        self.addresses = remote_files.known()
+        self.session = PROCESS.session
 
     @property
     def items(self) -> list[Item]:
@@ -138,7 +138,7 @@ class KafkaLogReader(DataSourceReader):
         """The rows of one task, as Arrow batches of the view's schema."""
         if not isinstance(partition, Share):
             return
-        remote_files.know(partition.addresses)
+        PROCESS.session = partition.session
         yield from self.rows_of(((item, self._options) for item in partition.items), partition.surroundings)
         for found in partition.found:
             broker_id = partition.surroundings.brokers.of_path(found.location.path)
@@ -196,7 +196,7 @@ class KafkaLogReader(DataSourceReader):
             elif isinstance(item, Unit):
                 yield from scan_views.findings(item, self._surroundings.compacted_topics)
         except UnreadableFile as error:
-            is_gone = error.location is not None and not is_there(error.location.path)
+            is_gone = error.location is not None and not is_there(path_of(error.location.path))
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
                 option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
                 raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding, finding_of
-from format.io.remote_path import is_there, path_of
+from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -41,6 +41,7 @@ from spark_jobs.views.header_rows import HEADER_COLUMNS, answered_by_headers, he
 from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.part_bounds import bounds_of, files_of, opened
 from spark_jobs.work.planning import Item, LogPart
+from spark_jobs.work.workers import path_of
 
 ReportDamage = Callable[[Finding], None]
 

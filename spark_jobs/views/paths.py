@@ -10,12 +10,12 @@ from pathlib import Path
 
 from format import layout
 from format.errors import UnreadableFile
-from format.io import remote_files
-from format.io.remote_path import entries_of, is_remote, is_there, path_of
+from format.io.session import entries_of, is_remote, is_there
 from format.io.source import os_reason
 from format.location import Location
 from format.node.partition import looks_like_partition
 from spark_jobs.views.read_options import BadOption, ReadOptions
+from spark_jobs.work.workers import path_of
 
 _PATTERN = re.compile(r"[*?\[{]")
 _PATTERN_OF_ADDRESS = re.compile(r"[*\[{]")  # the query of an address begins with a question mark
@@ -27,7 +27,6 @@ def resolved_paths(options: ReadOptions) -> list[Path]:
 
     Raises UnreadableFile where a directory cannot be listed, and BadOption where nothing fits a pattern.
     """
-    remote_files.know(options.paths)
     places = [found for each in options.paths for found in _fitting(path_of(each))]
     if not options.recursive:
         return places

@@ -11,10 +11,8 @@ from msgspec.structs import replace
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
-from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
@@ -32,6 +30,7 @@ from format.verbs.verify.units import Unit as VerifyUnit
 from format.verbs.verify.verify import findings_of_place, verify_nodes
 from spark_jobs.schemas import OFFSETS
 from spark_jobs.work.planning import Unit, UnitKind
+from spark_jobs.work.workers import path_of
 
 _FINDINGS_IN_A_BATCH = 500
 

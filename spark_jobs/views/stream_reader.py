@@ -21,12 +21,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from format import layout
 from format.errors import FileChanged, KafkaLogError, UnreadableFile
 from format.files import partition_metadata
-from format.io import remote_files
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.io.source import FileSource
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selection import Selection, start_position
@@ -48,6 +46,7 @@ from spark_jobs.work.planning import (
     part_count_of,
     segments_of_partition,
 )
+from spark_jobs.work.workers import PROCESS, path_of
 
 #: How often and how long to wait for a segment that the cleaner is just replacing.
 _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
@@ -123,7 +122,7 @@ class StreamShare(InputPartition):
         super().__init__(0)
         self._parts = parts
         self.surroundings = surroundings
-        self.addresses = remote_files.known()
+        self.session = PROCESS.session
 
     @property
     def parts(self) -> list[StreamPart]:
@@ -211,12 +210,12 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         if isinstance(partition, StreamShare):
-            remote_files.know(partition.addresses)
+            PROCESS.session = partition.session
             items = ((each.part, each.options(self._options)) for each in partition.parts)
             try:
                 yield from self._reader.rows_of(items, partition.surroundings)
             except UnreadableFile as error:
-                if error.location is not None and not is_there(error.location.path):
+                if error.location is not None and not is_there(path_of(error.location.path)):
                     self._lose(f"{error.location.path} was deleted before it was read")
                 raise
 
@@ -366,6 +365,6 @@ def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: i
     """The segment as a single part, if little of it is at or after the first offset."""
     if segment.part_count == 1 or (selection.from_offset or 0) <= (segment.location.base_offset or 0):
         return segment
-    with FileSource(segment.path) as source:
+    with FileSource(path_of(segment.path)) as source:
         position = start_position(files_of(segment), source, selection)
     return replace(segment, part_count=1) if segment.state.size_bytes - position <= 2 * range_bytes else segment

@@ -8,7 +8,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from format.io.remote_path import entries_of, is_remote, path_of
+from format.io.session import entries_of, is_remote
+from spark_jobs.work.workers import path_of
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ def states_of_logs(path: str) -> dict[str, FileState]:
     """Size and time of each ``.log`` file in a partition directory, by name."""
     found: dict[str, FileState] = {}
     try:
-        with entries_of(path) as entries:
+        with entries_of(path_of(path)) as entries:
             for entry in entries:
                 if entry.name.endswith(".log"):
                     status = entry.stat(follow_symlinks=False)

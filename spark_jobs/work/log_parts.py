@@ -13,7 +13,7 @@ import msgspec
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
-from format.io.file_state import FileState
+from format.io.source import FileState
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.scan.processes.room import OwnRoom

@@ -7,14 +7,14 @@ import numpy as np
 from format import layout
 from format.errors import KafkaLogError
 from format.files import offset_index
-from format.io.remote_path import path_of
 from format.io.source import FileSource, Source
 from format.limits import Limits
 from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_ranges import batch_ranges
-from format.node.segment import Segment
+from format.node.partition import Segment
 from spark_jobs.work.file_states import FileState, words_for_change
 from spark_jobs.work.planning import PlannedSegment
+from spark_jobs.work.workers import path_of
 
 _MOST_TRIES = 16  # index entries in which a sound batch is looked for
 
@@ -24,7 +24,7 @@ def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
 
     Raises UnreadableFile where it cannot be opened.
     """
-    source = FileSource(segment.path)
+    source = FileSource(path_of(segment.path))
     now = FileState(source.size_bytes, source.mtime_ns)
     return source, words_for_change(segment.path, segment.state, now)
 
@@ -51,7 +51,7 @@ def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits
     try:
         if segment.index_path is None:
             raise FileNotFoundError
-        index = offset_index.read(segment.index_path, segment.location.base_offset or 0, limits)
+        index = offset_index.read(path_of(segment.index_path), segment.location.base_offset or 0, limits)
         positions = np.sort(index.positions)
     except (KafkaLogError, OSError):
         positions = np.empty(0, np.int64)

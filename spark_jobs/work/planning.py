@@ -18,21 +18,17 @@ import msgspec
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.io import remote_files
-from format.io.remote_path import is_remote, path_of
+from format.io.session import RemotePath
 from format.limits import MIB
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, key_of_directory, read_partition
-from format.node.segment import Segment
+from format.node.log_dir import Checkpoints, Kind, LogDir
+from format.node.partition import Partition, Segment, key_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
 from spark_jobs.work.packed import PackedList, PackedStream
-from spark_jobs.work.workers import Surroundings
+from spark_jobs.work.workers import Surroundings, path_of
 
 #: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
 SMALLEST_RANGE_BYTES = 64 * MIB
@@ -206,8 +202,8 @@ def _units_of(paths: Iterable[Path], listings: contextlib.ExitStack) -> Iterator
     """The units of the paths. What is listed of stores is remembered until ``listings`` end."""
     numbers = count()
     for path in paths:
-        if is_remote(path):
-            listings.enter_context(remote_files.listed_at_once(str(path)))
+        if isinstance(path, RemotePath):
+            listings.enter_context(path.session.stores.listed_at_once(str(path)))
         target = Target(path)
         if target.kind is Kind.LOG_DIR:
             for log_dir in target.log_dirs:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from format.findings import Finding, finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.location import Location
 from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
@@ -40,7 +40,7 @@ from spark_jobs.work.planning import (
     planned_segment,
     share_of_task,
 )
-from spark_jobs.work.workers import Surroundings
+from spark_jobs.work.workers import Surroundings, path_of
 
 
 class WholeUnit(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class WholeUnit(msgspec.Struct, frozen=True):
         if self.place is None:
             return
         words = words_for_change(self.place, self.state, state_of_place(self.place))
-        if words is not None and is_there(self.place):
+        if words is not None and is_there(path_of(self.place)):
             location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
             yield finding("file-changed", location, words)
 

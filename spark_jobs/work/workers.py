@@ -1,24 +1,39 @@
-"""The preparation of a Python worker of Spark for a task."""
+"""The session of a process of Spark: the driver, or a Python worker, which Spark keeps for many tasks."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import msgspec
 
-from format.io import remote_files
-from format.io.freed_memory import keep_freed_memory
-from format.node import remote_tier
-from format.node.remote_tier import RemoteTier
+from format.io.read_policy import keep_freed_memory
+from format.io.session import Session, Tier
+
+
+class Process(msgspec.Struct):
+    """What outlives the tasks of a process; Spark gives them no other place."""
+
+    session: Session
+
+
+PROCESS = Process(Session())
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """State of the planning process that its tasks need: addresses with options, and remote segments."""
+    """State of the planning process that its tasks need: its session, which is sent as a description, and its tier."""
 
-    addresses: tuple[str, ...] = msgspec.field(default_factory=remote_files.known)
-    tier: RemoteTier | None = msgspec.field(default_factory=lambda: remote_tier.current)
+    session: Session = msgspec.field(default_factory=lambda: PROCESS.session)
+    tier: Tier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
 
 
 def begin_task(surroundings: Surroundings) -> None:
     """Prepare this process for a task."""
     keep_freed_memory()
-    remote_files.know(surroundings.addresses)
-    remote_tier.current = surroundings.tier
+    PROCESS.session = surroundings.session
+    PROCESS.session.tier = surroundings.tier
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The path for a text of a plan, in the session of this process."""
+    return path if isinstance(path, Path) else PROCESS.session.path(path)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from kafkalog_cli.version import version_text
+from kafkalog_cli.main import version_text
 from tests.benchmarks import make_data
 from tests.benchmarks.large_logs import print_large_logs
 from tests.benchmarks.measure import MIB, Cost, Ratio, environment, floor, in_turn, kafkalog, peak_bytes, ratio, run

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from format.codecs import compress, decompress
-from format.io.freed_memory import keep_freed_memory
+from format.io.read_policy import keep_freed_memory
 from format.layout import CODEC_NAMES
 from format.log.encode_batches import BatchHeader, encode_batch
 from format.rewriting.publishing.publication import Publication

@@ -28,9 +28,10 @@ import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.datasource import InputPartition
 
+from format.io.session import Session
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.progress import no_progress
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.terms import Verification
@@ -146,10 +147,16 @@ def _of_verify(root: Path) -> tuple[int, int]:
     return cluster.total
 
 
+def _on(cluster: object, path: Path) -> Path:
+    """The path in a session that has the cluster."""
+    session = Session()
+    session.cluster = cluster
+    return session.path(path)
+
+
 def _of_grep(root: Path) -> tuple[int, int]:
     cluster = _PlanningCluster()
-    with scanned_by(cluster):
-        list(grep(root, Criteria()))
+    list(grep(_on(cluster, root), Criteria()))
     return cluster.total
 
 
@@ -233,8 +240,8 @@ def _scan_small(count: int, segments: int, cores: int, rounds: int) -> None:
         for number in range(rounds + 1):
             before, started = _cpu_s(), time.perf_counter()
             terms = Verification()
-            with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
-                results = sum(1 for _ in verify(node, terms))
+            with SparkCluster(Where("verify")) as cluster:
+                results = sum(1 for _ in verify(_on(cluster, node), terms))
             seconds, cpu_s = time.perf_counter() - started, _cpu_s() - before
             each = terms.coverage.segments
             print(
@@ -254,7 +261,7 @@ _START = """
 import sys
 import time
 from pathlib import Path
-from format.scan.cluster import scanned_by
+from format.io.session import Session
 from format.verbs.verify.verify import verify
 from spark_jobs.requests import Where
 from spark_jobs.session import close_session, open_session
@@ -262,8 +269,9 @@ from spark_jobs.spark_cluster import SparkCluster
 started = time.perf_counter()
 session = open_session("local[2]")
 opened = time.perf_counter()
-with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
-    assert list(verify(Path(sys.argv[1])))
+here = Session()
+with SparkCluster(Where("verify")) as here.cluster:
+    assert list(verify(here.path(sys.argv[1])))
 print(opened - started, time.perf_counter() - opened)
 close_session(session)
 """
@@ -310,8 +318,8 @@ def main() -> None:
     for _ in range(given.rounds + 1):
         plain = run(command, (0, 1))
         before, started = _cpu_s_by_kind(), time.perf_counter()
-        with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
-            count = sum(1 for _ in verify(given.path))
+        with SparkCluster(Where("verify")) as cluster:
+            count = sum(1 for _ in verify(_on(cluster, given.path)))
         by_spark = time.perf_counter() - started
         cpu_s = {kind: after - before[kind] for kind, after in _cpu_s_by_kind().items()}
         ratios.append(plain.wall_s / by_spark)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 
-from format.io.freed_memory import keep_freed_memory
+from format.io.read_policy import keep_freed_memory
 from format.node.log_dir import Kind
 from format.node.target import Target
 from format.verbs.verify.terms import Verification

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from format.io.freed_memory import keep_freed_memory
+from format.io.read_policy import keep_freed_memory
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from format.verbs.verify.walk import Level

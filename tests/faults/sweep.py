@@ -30,7 +30,7 @@ from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_table import BatchTable
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.lookup import Lookup
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
 from tests.sources import read_batch_table
 
@@ -256,11 +256,13 @@ def look_ups(bench: Workbench) -> list[tuple[int, int] | str]:
     return answers
 
 
-def _answer(steps: Iterator[object]) -> tuple[int, int] | str:
-    *_, last = steps
-    if isinstance(last, Match):
-        return last.location.offset or 0, last.location.position or 0
-    return "not found" if isinstance(last, NotFound) else repr(last)
+def _answer(found: Lookup) -> tuple[int, int] | str:
+    if found.error is not None:
+        raise found.error
+    if found.match is not None:
+        where = found.match.location
+        return where.offset or 0, where.position or 0
+    return "not found"
 
 
 # -- the command ---------------------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
 from format.verbs.extract.files import TextFormat
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
+from format.verbs.grep.grep import Criteria, FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import Level, Verification, verify

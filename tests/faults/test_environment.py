@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from format.io import broker_lock
-from format.io.broker_lock import BrokerLock
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
 from format.layout import MESSAGE_V0
 from format.scan.protocol import LogUnit
 from format.verbs.verify.verify import Level
@@ -155,7 +155,7 @@ def test_segments_that_compaction_puts_into_one_while_they_are_read(  # type: ig
     swap()
     (partition / "00000000000000000060.log").write_bytes(second)
     assert "offset-out-of-segment" in codes_of(findings_of(partition))
-    monkeypatch.setattr(broker_lock, "probe", lambda path: BrokerLock(str(path), True, True))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, True))
     at_first_log_read(on_pread, (partition / "00000000000000000060.log").unlink)
     assert codes_of(findings_of(partition)) == []
 

@@ -11,8 +11,8 @@ import pytest
 from format import layout
 from format.files import offset_index, producer_snapshot, time_index
 from format.findings import Finding
-from format.io import broker_lock
-from format.io.broker_lock import BrokerLock
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
 from format.limits import Limits
 from format.log.encode_batches import encode_message
 from format.verbs.ls.ls import ls
@@ -113,7 +113,7 @@ def test_an_entry_that_a_broker_is_writing_is_no_damage(
         return found
 
     monkeypatch.setattr(module, "read", finished_after_the_first)
-    monkeypatch.setattr(broker_lock, "probe", lambda path: BrokerLock(str(path), True, is_running))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, is_running))
     codes = codes_of(findings_of(partition))
     assert len(reads) > 1
     assert codes == []

@@ -64,7 +64,7 @@ def test_a_hole_up_to_the_end(tmp_path: Path, count_read: list[int]) -> None:
     partition = sparse(tmp_path, size_bytes=TIB)
     assert [each.code for each in verify(partition, Verification()) if each.code != "index-missing"] == ["tail-zeros"]
     assert offsets_of(partition) == [*range(60)]
-    assert [*find_offset(read_partition(partition), 30)]
+    assert find_offset(read_partition(partition), 30).steps
     assert count_read[0] > 0
 
 

@@ -18,7 +18,6 @@ import pytest
 
 import kafkalog
 from format.columns import BATCH, FINDING, MATCH, RECORD
-from format.io import remote_files
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.conftest import unavailable
 from tests.corpora import DATA_DIR, REPOSITORY
@@ -152,7 +151,7 @@ def test_damage_is_collected_or_raised(tmp_path: Path) -> None:
 
 
 def test_findings_are_bounded_and_each_pass_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkalog.rows.MOST_FINDINGS", 2)
+    monkeypatch.setattr("kafkalog.log.MOST_FINDINGS", 2)
     content = [each[:-1] + bytes([each[-1] ^ 1]) for each in batches(5)]
     rows = kafkalog.open(write_segment(tmp_path / "t-0", 0, content).parent).records()
     for _pass in range(2):
@@ -227,7 +226,6 @@ def test_a_wrong_address_is_named(upload: Callable[[Path, str], str], tmp_path: 
     ):
         with pytest.raises(kafkalog.InputError, match=re.escape(words)):
             kafkalog.open(address)
-        remote_files.forget()
 
 
 def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:

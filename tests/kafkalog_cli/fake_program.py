@@ -17,13 +17,12 @@ from format.errors import CorruptDataError, LimitExceeded, NotALogDir, Unreadabl
 from format.findings import finding
 from format.location import Location
 from kafkalog_cli import main as program
+from kafkalog_cli.command_table import CommandEntry
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.lazy_group import CommandEntry
-from kafkalog_cli.options.guards import Guards
-from kafkalog_cli.options.judging import LEVELS, Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_moment, parse_positive
 from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Guards
 from kafkalog_cli.runner import Run
 
 EXAMPLES = (("kafkalog fake /data", "everything"), ("kafkalog fake --limit 3 /data", "three rows"))

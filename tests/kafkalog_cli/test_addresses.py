@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from format.io import remote_files
-from format.io.stores import obstore_store
-from format.io.stores.obstore_store import Patience
+from format.io import obstore_store
+from format.io.obstore_store import Patience
 from kafkalog_cli.main import main
 from tests.building import batches, write_segment
 from tests.front_server import front_server
@@ -27,14 +26,9 @@ _PARTITIONS = ("__consumer_offsets-1", "__cluster_metadata-0", "orders-0", "paym
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Short pauses, and connections that no other test has made."""
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short pauses."""
     monkeypatch.setattr(obstore_store, "PATIENCE", Patience(first_pause_s=0.001))
-    monkeypatch.setattr(remote_files, "_queries", {})
-    monkeypatch.setattr(remote_files, "_stores", {})
-    monkeypatch.setattr(remote_files, "_failures", {})
-    yield
-    remote_files.forget()
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from format.io.stores import bounded_calls, obstore_store
-from format.io.stores.obstore_store import Patience
+from format.io import obstore_store, store
+from format.io.obstore_store import Patience
 from kafkalog_cli.main import main
 from tests.corpora import REPOSITORY
 from tests.hostile_store import Script, answer, contents, hostile_server, page
@@ -22,13 +22,11 @@ _LOG = f"{0:020d}.log"
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     short = Patience(silence_s=1.0, request_s=1.0, retry_s=0.5, first_pause_s=0.001, longest_pause_s=0.002)
     monkeypatch.setattr(obstore_store, "PATIENCE", short)
-    yield
-    bounded_calls.forget()
 
 
 def _printed(script: Script, address: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -136,7 +134,7 @@ def test_a_listing_with_the_same_token_for_ever(
 
 
 def test_a_listing_of_empty_pages_for_ever(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_calls, "LONGEST_CALL_S", 1.0)
+    monkeypatch.setattr(store, "LONGEST_CALL_S", 1.0)
     code, error = _printed(_listing(page("", "token")), _S3, capsys)
     assert code == 3, error
     assert "s3://b did not answer within 1 seconds" in error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalog_cli.command_table import COMMANDS
-from kafkalog_cli.lazy_group import CommandEntry, LazyCommands, load_command
+from kafkalog_cli.command_table import COMMANDS, CommandEntry, LazyCommands, load_command
 
 FAKE = CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test")
 

@@ -30,7 +30,7 @@ from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render import open_renderer
+from kafkalog_cli.render.formats import open_renderer
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
 from tests.dumping import dump

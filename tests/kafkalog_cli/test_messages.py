@@ -13,7 +13,7 @@ import termios
 
 import pytest
 
-from kafkalog_cli.messages import is_debugging, say, say_traceback
+from kafkalog_cli.failures import is_debugging, say, say_traceback
 
 
 def test_each_line_is_made_screen_safe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ def test_lines_are_cut_between_words_on_a_terminal() -> None:
     fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 60, 0, 0))
     command = "kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic payments --partition 0"
     text = f"{'word ' * 14}\n  {'in ' * 25}\n{command}"
-    program = f"from kafkalog_cli.messages import say; say({text!r})"
+    program = f"from kafkalog_cli.failures import say; say({text!r})"
     subprocess.run([sys.executable, "-c", program], stderr=outer, check=True)
     os.close(outer)
     lines = os.read(inner, 4096).decode().splitlines()

@@ -18,8 +18,7 @@ import pytest
 import typer
 
 from format.errors import WorkerDied
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.runner import Run
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.reading import assert_screen_safe

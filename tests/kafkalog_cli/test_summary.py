@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.summary import Summary, counted
+from kafkalog_cli.exit_codes import Condition, Summary, counted
 
 
 def test_summary_paragraph():

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from format.io.stores.aiven_store import decode_manifest, decode_sizes
+from format.io.aiven_store import decode_manifest, decode_sizes
 from kafkalog_cli.main import main
 from tests.aiven_objects import packed_sizes, write_objects
 

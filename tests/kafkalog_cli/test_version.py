@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from format.kernel.compiled import COMPILED_MODULES
-from kafkalog_cli.version import VERSION, kernel_kind, version_text
+from kafkalog_cli.main import VERSION, kernel_kind, version_text
 from tests.corpora import REPOSITORY
 
 
@@ -20,7 +20,7 @@ from tests.corpora import REPOSITORY
     ],
 )
 def test_the_kernel_is_named_by_what_is_compiled(monkeypatch, plain, kind):
-    monkeypatch.setattr("kafkalog_cli.version.plain_modules", lambda: plain)
+    monkeypatch.setattr("kafkalog_cli.main.plain_modules", lambda: plain)
     assert kernel_kind() == kind
 
 

@@ -27,11 +27,9 @@ from pathlib import Path
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.diff.diff import PartitionResult, diff
-from format.verbs.diff.sentence import sentence
+from format.verbs.diff.diff import PartitionResult, diff, sentence
 from format.verbs.find.find import find_offset
-from format.verbs.find.sentence import standing, visibility_sentence
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find.visibility import standing, visibility_sentence
 from tests.corpora import SHARED_CORPUS
 from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.kafka_lab import KafkaLab
@@ -107,11 +105,10 @@ class Trial:
         partition = read_partition(self.log_dir(node) / "ledger-0")
         context = read_context([Target(partition.path)], ContextTerms())
         assignment, node_id = context.assignment_of(partition), context.node_id_of(partition)
-        *_, result = find_offset(partition, offset)
-        if isinstance(result, Match):
-            return visibility_sentence(result, partition.name, assignment, node_id)
-        assert isinstance(result, NotFound)
-        return f"{result.visibility}: {result.reason}. {standing(partition.name, assignment, node_id)}"
+        found = find_offset(partition, offset)
+        if found.match is not None:
+            return visibility_sentence(found.match, partition.name, assignment, node_id)
+        return f"{found.visibility}: {found.reason}. {standing(partition.name, assignment, node_id)}"
 
     def compared(self, topic: str, *nodes: int) -> PartitionResult:
         targets = [Target(self.log_dir(node)) for node in nodes]
@@ -155,7 +152,8 @@ class Trial:
     def damage(self, node: int, offset: int) -> None:
         """Turn a byte of the batch of an offset."""
         partition = read_partition(self.log_dir(node) / "ledger-0")
-        (match,) = [each for each in find_offset(partition, offset) if isinstance(each, Match)]
+        match = find_offset(partition, offset).match
+        assert match is not None
         assert match.location.position is not None
         with (partition.path / f"{0:020d}.log").open("r+b") as log:
             log.seek(match.location.position + 70)

@@ -1,14 +1,15 @@
-"""Trial of verify beside a real broker that writes, and on live copies of its log directory: all of it is sound.
+"""Trial of verify and find beside a real broker that writes, and of verify on live copies: all of it is sound.
 
     python -m tests.oracle.live_trial [--kafka 4.3.1] [--seconds 600] [--rounds 3] [--keep DIR]
 
 A broker rolls, compacts and deletes logs while clients commit and abort transactions, one of them is started again and
 again, records are deleted and a topic comes and goes (LiveWriter.java); one topic has records from before 1970.
 Meanwhile the log directory is verified over and over, and so is a copy that is made of it file by file, the logs before
-or after their indexes. After each of several rounds the broker is stopped cleanly, and its log directory verified once
-more. Prints the number of scans and the findings of each code, and what accuses a sound log: beside the broker anything
-above info that does not say "not checked", in a copy anything above a warning but what was created, deleted or renamed
-while the copy was made, and after a stop anything above info.
+or after their indexes; and find looks up the newest record of each partition by time and by offset. After each of
+several rounds the broker is stopped cleanly, and its log directory verified once more. Prints the number of scans and
+the findings of each code, and what accuses a sound log: beside the broker anything above info that does not say "not
+checked", and a record that find says is hidden; in a copy anything above a warning but what was created, deleted or
+renamed while the copy was made; and after a stop anything above info.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from format.errors import KafkaLogError
 from format.findings import Finding, Severity
+from format.node.log_dir import read_log_dir
 from format.node.target import Target
+from format.verbs.find.find import find_max_timestamp, find_offset, partition_to_search
+from format.verbs.find.lookup import Visibility
 from format.verbs.verify.verify import Verification, opened_for, verify, verify_nodes
 from tests.building import batch
 from tests.oracle.broker import Broker
@@ -93,6 +98,23 @@ class Trial:
                 self.false.append(words)
                 print("FALSE", words, flush=True)
 
+    def look_up(self, log_dir: Path) -> None:
+        """Look up the newest record of each partition by time, and by its offset: no broker hides it for long."""
+        for path in read_log_dir(log_dir).partitions:
+            try:
+                partition = partition_to_search(path)
+            except KafkaLogError:
+                continue  # a topic that was deleted
+            newest = find_max_timestamp(partition)
+            found = [newest]
+            if newest.match is not None:
+                found.append(find_offset(partition, newest.match.location.offset or 0))
+            for each in found:
+                self.note("find beside the broker", each.findings, _accuses)
+                if each.visibility is Visibility.NOT_REPLICATED or (each is newest and each.nearest is not None):
+                    self.false.append(f"find beside the broker: {partition.name}: {each.reason}{each.match}")
+                    print("FALSE", self.false[-1], flush=True)
+
     def describe(self) -> str:
         lines = [", ".join(f"{count} scans {what}" for what, count in self.scans.items())]
         lines += [f"{count:6} {words}" for words, count in sorted(self.codes.items())]
@@ -139,6 +161,7 @@ def _round(trial: Trial, log_dir: Path, command: list[str], chance: random.Rando
     try:
         while writer.poll() is None:
             trial.note("beside the broker", verified(log_dir), _accuses)
+            trial.look_up(log_dir)
             copied(log_dir, copy, chance)
             trial.note("of a copy", verified(copy), _accuses_a_copy)
     finally:

@@ -24,7 +24,7 @@ from format.findings import Finding
 from format.log.encode_batches import encode_message
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.retention.retention import Retention, RetentionTerms
+from format.verbs.retention import Retention, RetentionTerms
 from tests.building import batch, write_segment
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.log_scenario import ScenarioNode

@@ -10,7 +10,6 @@ from typing import Any
 from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match, NotFound
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 
 #: So many offsets past each end are asked for as well.
@@ -97,9 +96,7 @@ class TransactionTruth:
 
 def visibility_of(partition: Partition, offset: int) -> str:
     """What find says of an offset."""
-    *_, result = find_offset(partition, offset)
-    assert isinstance(result, (Match, NotFound)), result
-    return str(result.visibility)
+    return str(find_offset(partition, offset).visibility)
 
 
 def compared(node: Path, truth: TransactionTruth) -> Counter[str]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from format.scan.cluster import scanned_by
+from format.io.session import Session
 from spark_jobs.requests import Where
 from spark_jobs.spark_cluster import SparkCluster
+from spark_jobs.work.workers import PROCESS
 from tests.building import batches, write_segment
 
 ItemT = TypeVar("ItemT")
@@ -18,10 +19,16 @@ ItemT = TypeVar("ItemT")
 Printed = tuple[int, str, str]
 
 
-def scanned(verb: Callable[[], Iterable[ItemT]], range_bytes: int | None = None) -> list[ItemT]:
+#: Makes the path for a text.
+PathOf = Callable[[str | Path], Path]
+
+
+def scanned(verb: Callable[[PathOf], Iterable[ItemT]], range_bytes: int | None = None) -> list[ItemT]:
     """What a verb yields on Spark, with logs cut into ranges of this size."""
-    with SparkCluster(Where("test", range_bytes=range_bytes)) as cluster, scanned_by(cluster):
-        return list(verb())
+    session = PROCESS.session = Session()
+    with SparkCluster(Where("test", range_bytes=range_bytes)) as cluster:
+        session.cluster = cluster
+        return list(verb(session.path))
 
 
 def broker_at(place: Path, broker_id: int, *, is_damaged: bool) -> Path:

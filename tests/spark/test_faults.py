@@ -24,8 +24,7 @@ from format.scan.drivers import LogByLog
 from format.scan.selected_logs import selected_logs
 from format.scan.selection import EVERYTHING
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import Search, found_lines
+from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import Verification, verify
@@ -36,7 +35,7 @@ from spark_jobs.work.log_parts import results_of_part
 from spark_jobs.work.planning import LogPart
 from spark_jobs.work.units import plan_units
 from tests.building import batch, batches, write_segment
-from tests.spark.scanning import scanned
+from tests.spark.scanning import PathOf, scanned
 
 _LIMITS = Limits(max_decompressed_bytes=4096)
 
@@ -46,11 +45,11 @@ VERBS = ("verify", "grep", "dump")
 
 def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | None = None) -> list[Any]:
     """The rows and findings of a verb on Spark."""
-    items: dict[str, Callable[[], Any]] = {
-        "verify": lambda: verify(path, Verification(limits=limits)),
-        "grep": lambda: found_lines([path], Search(Criteria(text_pattern("")), limits=limits)),
-        "dump": lambda: dumped_rows(path, DumpTerms(records=True, limits=limits)),
-        "ls": lambda: ls(path, ListTerms(segments=True, limits=limits)),
+    items: dict[str, Callable[[PathOf], Any]] = {
+        "verify": lambda at: verify(at(path), Verification(limits=limits)),
+        "grep": lambda at: found_lines([at(path)], Search(Criteria(text_pattern("")), limits=limits)),
+        "dump": lambda at: dumped_rows(at(path), DumpTerms(records=True, limits=limits)),
+        "ls": lambda at: ls(at(path), ListTerms(segments=True, limits=limits)),
     }
     return [row for item in scanned(items[verb], range_bytes) for row in _rows(item)]
 

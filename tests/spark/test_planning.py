@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 import pyarrow as pa
 
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.verbs.verify.units import PartitionDirectory, VerifyScan
 from spark_jobs.views import stream_reader
 from spark_jobs.views.batch_reader import KafkaLogReader, Share

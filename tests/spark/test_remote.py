@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 
 from format.errors import InputError, OutputInsideSource
 from format.findings import Finding
-from format.io import remote_files
-from format.io.remote_path import path_of
+from format.io.session import Session, path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
@@ -30,6 +29,7 @@ from spark_jobs import spark_cluster
 from spark_jobs.report import check_output
 from spark_jobs.work.planning import plan
 from spark_jobs.work.units import plan_units
+from spark_jobs.work.workers import PROCESS
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.dumping import dump
@@ -109,7 +109,7 @@ def test_file_addresses_are_paths(damaged_copy: Path) -> None:
 
 
 def test_scan_verify(spark_and_store: Any, address: str, some_damaged: Path) -> None:
-    got = scanned(lambda: verify(path_of(address)), 4000)
+    got = scanned(lambda at: verify(at(address)), 4000)
     assert got == _moved(verify(some_damaged), some_damaged, address)
     assert len(got) > 10
 
@@ -155,11 +155,10 @@ def test_options_behind_an_address_reach_the_workers(
     host = store.removeprefix("http://")
     # As s3a the bucket is another one to the connections, so only the query says where it is.
     address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
-    remote_files.know([address])
-    assert any(
-        each.startswith("s3a://logs/?endpoint_override=") for each in plan([path_of(address)]).surroundings.addresses
-    )
-    got = scanned(lambda: verify(path_of(address)))
+    PROCESS.session = Session()
+    known = plan([PROCESS.session.path(address)]).surroundings.session.description.addresses
+    assert any(each.startswith("s3a://logs/?endpoint_override=") for each in known)
+    got = scanned(lambda at: verify(at(address)))
     assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
 
 
@@ -178,7 +177,7 @@ def test_files_written_anew_and_gone_since_they_were_planned(
         made = list(plan_units(*args, **kwargs))
         time.sleep(1.1)  # a store gives times in seconds
         upload(tmp_path / "t-0", "anew/t-0")
-        system, root = remote_files.writable_store(f"{address}/v-0")
+        system, root = Session().stores.writable_store(f"{address}/v-0")
         system.delete_file(f"{root}/{0:020d}.log")
         return made
 
@@ -208,7 +207,7 @@ def test_what_cannot_be_had_is_said(store: str) -> None:
 def test_a_report_is_not_written_into_a_store_that_is_read() -> None:
     for output in ("s3a://logs/inside/report", "s3://logs/inside", "s3://logs"):
         with pytest.raises(OutputInsideSource):
-            check_output(output, [path_of("s3://logs/inside")])
+            check_output(path_of(output), [path_of("s3://logs/inside")])
 
 
 def test_a_report_in_a_store(
@@ -217,7 +216,7 @@ def test_a_report_in_a_store(
     for _ in range(2):
         assert printed("scan", "verify", address, "--output", "s3://logs/report")[0] == 1
     findings = printed("scan", "verify", some_damaged, "--format", "jsonl")[1].splitlines()[:-1]
-    system, root = remote_files.writable_store("s3://logs/report")
+    system, root = Session().stores.writable_store("s3://logs/report")
     table = pq.read_table(f"{root}/findings/broker_id=1/verify.parquet", filesystem=system)
     assert table.num_rows == len(findings)
 

@@ -83,7 +83,7 @@ def test_tables_that_are_replaced_in_part_belong_to_no_complete_run(
     node, output = broker_at(tmp_path / "node", 7, is_damaged=True), tmp_path / "report"
 
     def write() -> None:
-        report = open_report(str(output), "verify", [str(node)])
+        report = open_report(output, "verify", [node])
         report.finish(Ending(0, True, (), (), {"partitions": 1}))
 
     write()

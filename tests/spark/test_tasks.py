@@ -101,7 +101,7 @@ def test_the_plan_of_a_job_is_made_when_it_is_requested(
     numbers = [sorted({each for task in made.tasks for each in _units_in(task)}) for made in plans]
     assert len(numbers) == 3
     assert list(chain.from_iterable(numbers)) == list(range(len(units)))
-    assert scanned(lambda: verify(tmp_path), size_bytes // 6) == list(verify(tmp_path))
+    assert scanned(lambda at: verify(at(tmp_path)), size_bytes // 6) == list(verify(tmp_path))
 
 
 def _units_in(task: list[Any]) -> list[int]:
@@ -114,7 +114,7 @@ def test_jobs_and_tasks_say_what_they_do(spark: Any, tmp_path: Path) -> None:
     log = spark_log_path()
     before = log.stat().st_size
     size_bytes = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
-    assert scanned(lambda: verify(tmp_path / "t-0"), size_bytes // 4)
+    assert scanned(lambda at: verify(at(tmp_path / "t-0")), size_bytes // 4)
     jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     descriptions = {jobs.apply(number).description().toString() for number in range(jobs.size())}
     assert f"Some(kafkalog test: {size_bytes} bytes in 1 tasks)" in descriptions

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
 from format.findings import Finding
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.verbs.verify.units import PartitionDirectory, VerifyScan
 from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
@@ -31,7 +31,7 @@ def _by_spark(
     *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
 ) -> tuple[list[Finding], Coverage]:
     terms = Verification(level)
-    findings = scanned(lambda: (found for path in paths for found in verify_path(path, terms)), range_bytes)
+    findings = scanned(lambda at: (found for path in paths for found in verify_path(at(path), terms)), range_bytes)
     return findings, terms.coverage
 
 

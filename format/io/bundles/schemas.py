@@ -1,24 +1,157 @@
-"""The JSON members of a bundle as types: the manifest, and the lines of the file list, of damage and of findings.
-
-A bundle may be hostile. Each value has its type and bounds, and what is kept in memory is counted against a budget.
-"""
+"""The members of a bundle: names, JSON lines, Parquet columns, and the file that they are unpacked into."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import tempfile
 from collections.abc import Iterator
 from sys import getsizeof
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Struct
+from numpy.typing import NDArray
 
+from format import layout
 from format.errors import InputError
 from format.findings import FINDING_CODES, Cause, Certainty, Finding, Severity
-from format.io.bundles.members import BUNDLE_FORMAT, FILE, KEPT_WHOLE, FileType, Kept, is_plain_path, json_line
-from format.io.bundles.spooled import Region, Spool
+from format.io.session import BUNDLE_MANIFEST
 from format.limits import MIB
 from format.location import Location
+
+#: The version of the archive's layout.
+BUNDLE_FORMAT = 1
+
+MANIFEST = BUNDLE_MANIFEST
+FILE_LIST = "files.jsonl"
+BATCHES = "batches.parquet"
+OUTLINES = "outlines.parquet"
+DAMAGE = "damage.jsonl"
+FINDINGS = "findings.jsonl"
+REPORT = "report.html"
+#: The prefix of the names of files that are in the bundle whole.
+WHOLE = "files/"
+
+#: The bytes of the largest control batch that is in a bundle whole.
+MOST_CONTROL_BYTES = 1024
+#: Kafka's own topics whose logs are in a bundle whole.
+WHOLE_TOPICS = (
+    *layout.COORDINATOR_TOPICS,
+    layout.CLUSTER_METADATA_TOPIC,
+)
+
+FileType = Literal["file", "directory", "link", "link-to-directory", "other"]
+FILE: Final = "file"
+DIRECTORY: Final = "directory"
+LINK: Final = "link"
+LINK_TO_DIRECTORY: Final = "link-to-directory"
+OTHER: Final = "other"
+#: How much of a file is kept.
+Kept = Literal["whole", "headers"]
+KEPT_WHOLE: Final = "whole"
+KEPT_HEADERS: Final = "headers"
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether a path is relative and has no ``.``, ``..``, empty names or null characters."""
+    return "\0" not in path and all(name not in ("", ".", "..") for name in path.split("/"))
+
+
+def json_line(values: Any) -> bytes:
+    """A value as a line of JSON in ASCII, which preserves names that are not UTF-8."""
+    return json.dumps(values, separators=(",", ":"), sort_keys=False).encode() + b"\n"
+
+
+class Region(msgspec.Struct, frozen=True):
+    """A range of bytes in a spool."""
+
+    start: int
+    size_bytes: int
+
+
+class Spool:
+    """An unnamed file in the directory for temporary files; it is deleted when the process ends."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="kafkalog-bundle-")  # noqa: SIM115 - closed with the bundle
+        self._end = 0
+
+    def free_bytes(self) -> int:
+        """The free space of the file system."""
+        status = os.fstatvfs(self._file.fileno())
+        return status.f_bavail * status.f_frsize
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, content: bytes | bytearray | memoryview) -> Region:
+        """Write bytes at the end. Raises InputError if that fails, for example without space."""
+        region = Region(self._end, len(content))
+        rest = memoryview(content)
+        try:
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, self._end)
+                self._end += written
+                rest = rest[written:]
+        except OSError as error:
+            raise InputError(f"cannot unpack: {error.strerror}: {tempfile.gettempdir()}") from error
+        return region
+
+    def read(self, start: int, length: int) -> bytes:
+        """Read a range that was written before."""
+        parts = []
+        while length > 0:
+            part = os.pread(self._file.fileno(), length, start)
+            if not part:
+                raise OSError("the unpacked bundle was truncated")
+            parts.append(part)
+            start, length = start + len(part), length - len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def lines(self, region: Region, most_bytes: int = 1 << 20) -> Iterator[bytes]:
+        """The lines of a region. Raises InputError for a line that is too long or cut off."""
+        reader = io.BufferedReader(RegionReader(self, region), 1 << 16)
+        while line := reader.readline(most_bytes):
+            if not line.endswith(b"\n"):
+                raise InputError("a member has a line that is too long, or cut off")
+            yield line
+
+
+class RegionReader(io.RawIOBase):
+    """A region of a spool as a binary file."""
+
+    def __init__(self, spool: Spool, region: Region) -> None:
+        self._spool = spool
+        self._region = region
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = (0, self._at, self._region.size_bytes)[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: object, /) -> int:
+        """Read into a buffer, as many bytes as fit or are left; return their number."""
+        target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        length = min(len(target), max(self._region.size_bytes - self._at, 0))
+        if length:
+            target[:length] = self._spool.read(self._region.start + self._at, length)
+        self._at += length
+        return length
+
 
 #: How much memory the entries of a bundle may take.
 _MOST_KEPT_BYTES = 224 * MIB
@@ -239,3 +372,96 @@ def decoded(content: bytes, kind: type[_T], where: str) -> _T:
 def size_of(*texts: str | None) -> int:
     """The memory of some texts."""
     return sum(getsizeof(each) for each in texts if each is not None)
+
+
+#: The layouts of headers, by magic.
+LAYOUTS = (layout.MESSAGE_V0, layout.MESSAGE_V1, layout.RECORD_BATCH)
+MOST_HEADER_BYTES = max(each.size_bytes for each in LAYOUTS)
+_FIELDS = {each.name: each.type for one in LAYOUTS for each in one.fields}
+_IN_EVERY = frozenset.intersection(*(frozenset(one.names) for one in LAYOUTS))
+_WIDEST = {**_FIELDS, "attributes": "i16"}  # 8 bits in messages, 16 in batches
+
+
+def batch_schema() -> Any:
+    """The Arrow schema of batch headers: the place of a batch, its header's fields, and a control batch's bytes.
+
+    The header of a compressed v0/v1 message has neither the offset of its first record nor their number:
+    ``inner_first_offset`` and ``inner_count`` have them, null for all others and for those that cannot be opened.
+    """
+    import pyarrow as pa
+
+    columns = [
+        pa.field("path", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("partition", pa.int32()),
+        pa.field("position", pa.int64(), nullable=False),
+    ]
+    for name, kind in _WIDEST.items():
+        arrow_type = getattr(pa, ("uint" if kind[0] == "u" else "int") + kind[1:])()
+        columns.append(pa.field(name, arrow_type, nullable=name not in _IN_EVERY))
+    columns.append(pa.field("inner_first_offset", pa.int64()))
+    columns.append(pa.field("inner_count", pa.int64()))
+    columns.append(pa.field("content", pa.binary()))
+    return pa.schema(columns)
+
+
+def outline_schema() -> Any:
+    """The Arrow schema of outlines: the offsets and timestamps of the records of some batches."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("path", pa.string(), nullable=False),
+            pa.field("position", pa.int64(), nullable=False),
+            pa.field("offsets", pa.list_(pa.int64()), nullable=False),
+            pa.field("timestamps", pa.list_(pa.int64()), nullable=False),
+        ]
+    )
+
+
+def columns_of(headers: NDArray[np.uint8], magic: NDArray[np.int64]) -> dict[str, Any]:
+    """The header fields of batches as Arrow arrays, by name.
+
+    ``headers`` (uint8, batches x MOST_HEADER_BYTES) has the header of each batch; ``magic`` (int64) has its magic.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    views = []
+    for number, one in enumerate(LAYOUTS):
+        rows = np.flatnonzero(magic == number)
+        part = np.ascontiguousarray(headers[rows, : one.size_bytes])
+        views.append((rows, part.view(np.dtype(one.numpy_dtype())).reshape(-1)))
+    for name, kind in _WIDEST.items():
+        values = np.zeros(len(headers), np.dtype(kind[0] + str(int(kind[1:]) // 8)))
+        is_there = np.zeros(len(headers), np.bool_)
+        for (rows, view), one in zip(views, LAYOUTS, strict=True):
+            if name in one.names:
+                values[rows] = view[name]
+                is_there[rows] = True
+        columns[name] = pa.array(values, mask=None if is_there.all() else ~is_there)
+    return columns
+
+
+def bytes_of(batch: Any) -> tuple[bytearray, NDArray[np.int64]]:
+    """The header bytes in an Arrow record batch, joined, and the size of each header. Raises InputError."""
+    fields = {name: _numbers(batch, name) for name in _WIDEST}
+    magic = fields["magic"]
+    if not np.isin(magic, (0, 1, 2)).all():
+        raise InputError("the batch headers have a magic byte other than 0, 1 and 2")
+    sizes = np.array([one.size_bytes for one in LAYOUTS], np.int64)[magic]
+    ends = np.cumsum(sizes)
+    content = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    for number, one in enumerate(LAYOUTS):
+        rows = np.flatnonzero(magic == number)
+        records = np.zeros(len(rows), np.dtype(one.numpy_dtype()))
+        for name in one.names:
+            records[name] = fields[name][rows]
+        places = (ends - sizes)[rows][:, None] + np.arange(one.size_bytes)
+        content[places] = records.view(np.uint8).reshape(len(rows), one.size_bytes)
+    return bytearray(content.tobytes()), sizes
+
+
+def _numbers(batch: Any, name: str) -> NDArray[Any]:
+    column = batch.column(name)
+    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from format.errors import NotInBundle
-from format.io.bundles.opened import BundledFile
+from format.io.source import HeadersOnly
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 
 
-def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> None:
+def check_whole(bundled: HeadersOnly | None, chunk: BatchChunk, path: str) -> None:
     """Raise NotInBundle for a batch of which the bundle has only the header."""
     places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
     for position, size_bytes in places:
@@ -17,7 +17,7 @@ def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> No
             raise NotInBundle(message, Location(path, position=position, length=size_bytes))
 
 
-def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
+def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     """The damage that was found at a position, None for none."""
     found = bundled.damage.get(position)
     if found is None:

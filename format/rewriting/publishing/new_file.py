@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from format.errors import OutputError
-from format.io.digesting_writer import DigestingWriter
+from format.io.file_writer import DigestingWriter
 from format.io.source import os_reason
 from format.location import Location
 from format.rewriting.publishing.journal import FileEntry

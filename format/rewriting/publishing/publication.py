@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from format.errors import OutputError, OutputExists
-from format.io.directory_sync import sync_directory
+from format.io.file_writer import sync_directory
 from format.layout import MANIFEST
 from format.location import Location
 from format.rewriting.publishing.journal import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import OutputError, OutputExists, OutputInsideSource
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.io.source import os_reason
 from format.location import Location
 

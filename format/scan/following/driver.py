@@ -19,9 +19,8 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_ranges import BatchRange
-from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, LogDir, read_log_dir
-from format.node.partition import parse_partition_dir
+from format.node.partition import location_of_directory, parse_partition_dir
 from format.node.target import Target
 from format.scan.following.changes import NEVER, Changes, Stopping
 from format.scan.following.followed_partition import FollowedPartition, directory_inode

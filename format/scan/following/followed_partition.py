@@ -18,8 +18,7 @@ from format.findings import Finding, finding
 from format.io.source import FileSource
 from format.log.batch_header import HEADER_BYTES, headers_in
 from format.log.batch_table import BatchTable
-from format.node.partition import Partition, read_partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment, read_partition
 from format.scan.following.log_ends import LogEnd, end_of_segment, place_of_offset
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of

@@ -12,7 +12,7 @@ from format.log.batch_header import has_right_crc, header_tables
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.selection import Selection, start_position
 
 _LAST_OFFSET = 2**63 - 2

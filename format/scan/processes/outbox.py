@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from format.io.freed_memory import keep_freed_memory
+from format.io.read_policy import keep_freed_memory
 from format.scan.processes.room import SLOT_BYTES
 
 #: The slots, of SLOT_BYTES each, in the shared memory of one worker: the most results of bytes that may wait.

@@ -17,8 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.io.file_state import FileState
-from format.io.source import FileSource
+from format.io.source import FileSource, FileState
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges
@@ -93,7 +92,8 @@ class SharedRanges(Generic[LogT]):
         self._chunk_bytes = chunk_bytes
         self._range_of = range_of
         self._left: set[int] = set()
-        self._workers = Workers(jobs, do, begin)
+        # Workers have the logs since the fork, with their sessions: only their numbers are sent.
+        self._workers = Workers(jobs, lambda task, outbox: do(replace(task, log=logs[task.log_number]), outbox), begin)
         self._results = self._workers.results(self._tasks())
         self._next = next(self._results, None)
         self._asked = -1

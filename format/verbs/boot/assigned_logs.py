@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from format.kafka_uuid import is_reserved
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState
 from format.verbs.boot.log_dirs import LogsState

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.io import broker_lock
-from format.io.remote_path import is_on_disk, is_there
+from format.io import live_broker
+from format.io.session import is_on_disk, is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK
 from format.verbs.boot.assigned_logs import future_log_steps, missing_log_steps, with_other_replicas
 from format.verbs.boot.bootstrap import check_bootstrap
@@ -56,7 +56,7 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     if identity is not None and not identity.is_zookeeper:
         metadata = _metadata(metadata_dir, terms, result)
     result.steps += [_unknown(NotKnown("a broker runs on this log directory, and changes it", path))
-                     for path in log_dirs if broker_lock.probe(path / LOCK).is_held]  # fmt: skip
+                     for path in log_dirs if live_broker.probe(path / LOCK).is_held]  # fmt: skip
     result.steps += [_unknown(error) for error in closed_to_the_owner(log_dirs)]
     node_id = identity.node_id if identity is not None else node_id
     has_broker = is_broker(log_dirs, identity, metadata, node_id, terms)

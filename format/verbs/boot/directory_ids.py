@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from format.kafka_uuid import is_reserved
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot.log_dir_state import LogDirState
 from format.verbs.boot.log_dirs import LogsState

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.remote_path import Entry, is_on_disk, is_there
+from format.io.session import Entry, is_on_disk, is_there
 from format.io.source import FileSource, os_reason
 from format.location import Location
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.files.java_properties import decode_properties
-from format.files.side_file import INT32_RANGE, decode_integer
-from format.io.remote_path import is_there
+from format.files.side_file import INT32_RANGE, decode_integer, decode_properties
+from format.io.session import is_there
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
@@ -20,7 +20,7 @@ from format.layout import (
     REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.followed import is_directory, is_seen

@@ -13,7 +13,7 @@ import msgspec
 
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.kafka_uuid import is_uuid
 from format.layout import (
     CLUSTER_METADATA_TOPIC,

@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from format.io.remote_path import is_on_disk
+from format.io.session import is_on_disk
 from format.io.source import os_reason
 from format.layout import (
     CLEAN_SHUTDOWN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from format.io.remote_path import is_on_disk
+from format.io.session import is_on_disk
 from format.verbs.boot.steps import StopsStart
 
 

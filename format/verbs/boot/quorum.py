@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.kafka_uuid import canonical_uuid
 from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, OFFSET_CHECKPOINTS
 from format.state.cluster_image import KRAFT_VERSION, ClusterImage

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format.findings import Finding, Severity, finding
-from format.io import broker_lock
-from format.io.remote_path import is_there
+from format.io import live_broker
+from format.io.session import is_there
 from format.layout import LOCK
 from format.limits import Limits
 from format.location import Location
@@ -35,7 +35,7 @@ def refusal_findings(
     There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
     ``kept`` takes what another simulated start of the same command need not read again.
     """
-    if broker_lock.probe(log_dir / LOCK).is_held:
+    if live_broker.probe(log_dir / LOCK).is_held:
         return
     version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
     result = boot([log_dir], BootTerms(version=version, is_one_of_several=True, limits=limits, kept=kept))

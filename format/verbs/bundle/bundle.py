@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.io.broker_lock import probe
-from format.io.bundles.members import (
+from format.io.bundles.schemas import (
     BATCHES,
     BUNDLE_FORMAT,
     DAMAGE,
@@ -29,27 +29,64 @@ from format.io.bundles.members import (
     OUTLINES,
     REPORT,
     WHOLE,
+    BundledEntry,
     json_line,
 )
-from format.io.bundles.schemas import BundledEntry
-from format.io.remote_path import path_of
+from format.io.live_broker import probe
+from format.io.session import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
-from format.node.file_location import location_of_file
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.partition import location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_as_json
-from format.verbs.bundle.archive import NewArchive, NewMember, Write
-from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files
-from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
-from format.verbs.bundle.names import Names
-from format.verbs.bundle.secrets import Overwritten, may_hold_secrets, secrets_of, without
-from format.verbs.bundle.side_files import understood
-from format.verbs.bundle.terms import Bundled, BundleTerms
+from format.scan.progress import Advance, no_progress
+from format.verbs.bundle.contents import (
+    HeaderWriter,
+    InnerPaths,
+    LogPlace,
+    NewArchive,
+    NewMember,
+    SourceFile,
+    Write,
+    kept_without_names,
+    source_files,
+)
+from format.verbs.bundle.secrets import Names, Overwritten, may_hold_secrets, secrets_of, understood, without
 from format.verbs.report.report import ReportRun
-from format.verbs.report.terms import ReportTerms
+from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.verify import verify, verify_nodes
 from format.wording import counted
+
+#: Makes the page of a report.
+Render = Callable[[Report], str]
+
+
+class BundleTerms(msgspec.Struct, frozen=True):
+    """The options of a bundle.
+
+    ``render`` None leaves out the report, for the reason in ``no_report``. ``names`` None keeps all names.
+    ``directory`` is that of temporary files, which have no names.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    jobs: int = 1
+    advance: Advance = no_progress
+    render: Render | None = None
+    no_report: str = ""
+    names: Names | None = None
+    compacted_topics: frozenset[str] = frozenset()
+    directory: str | None = None
+    version: str = ""  # of the program
+
+
+class Bundled(msgspec.Struct):
+    """The counts of a bundle's content, and notes about what was left out."""
+
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
+    left_out: list[str] = msgspec.field(default_factory=list)
+
 
 _PIECE_BYTES = 4 * 1024 * 1024
 _WITHOUT_TIME_MS = 0

@@ -13,6 +13,8 @@ import base64
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,24 @@ import msgspec
 from format import layout
 from format.codecs.checksums import crc32c_of
 from format.errors import KafkaLogError
+from format.files import (
+    clean_shutdown,
+    leader_epoch_checkpoint,
+    meta_properties,
+    offset_checkpoint,
+    offset_index,
+    partition_metadata,
+    producer_snapshot,
+    quorum_state,
+    time_index,
+    transaction_index,
+)
 from format.files.side_file import lines
+from format.findings import FINDING_CODES
 from format.internal_topics.control_values import decode_control_value
 from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import Decoder, decoder_for
-from format.io.bundles.header_columns import LAYOUTS
+from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decoder_for
+from format.io.bundles.schemas import LAYOUTS, WHOLE_TOPICS
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk, Damage
@@ -33,8 +48,142 @@ from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.node.partition import parse_partition_dir
+from format.node.log_dir import Kind, kind_of_file
+from format.node.partition import is_temporary, location_of_file, parse_partition_dir
 from format.verbs.metadata.secret_configs import is_secret
+
+#: Names that Kafka itself gives, which reveal nothing.
+_KAFKAS_TOPICS = frozenset((*WHOLE_TOPICS, *INTERNAL_TOPICS, "__remote_log_metadata"))
+_KAFKAS_FILES = frozenset(
+    (
+        *layout.LOG_DIR_FILES,
+        layout.LEADER_EPOCH_CHECKPOINT,
+        layout.PARTITION_METADATA,
+        layout.QUORUM_STATE,
+        layout.REMOTE_INDEX_CACHE,
+    )
+)
+_DIGEST_BYTES = 6
+
+
+class Names:
+    """Replaces the names of topics, directories and files that are not Kafka's own. ``key`` is secret."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = blake2b(key, digest_size=blake2b.MAX_KEY_SIZE, person=b"kafkalog bundle").digest()
+        self.replaced = lru_cache(4096)(self._replaced)
+
+    @property
+    def key_fingerprint(self) -> str:
+        """A number that is equal for equal keys and does not show the key."""
+        return blake2b(b"", key=self._key, digest_size=8, person=b"fingerprint").hexdigest()
+
+    def _replaced(self, kind: str, name: str) -> str:
+        digest = blake2b(f"{kind} {name}".encode(errors="surrogateescape"), key=self._key, digest_size=_DIGEST_BYTES)
+        return f"{kind}-{digest.hexdigest()}"
+
+    def topic(self, name: str) -> str:
+        """The new name of a topic; Kafka's own topics keep their names."""
+        return name if name in _KAFKAS_TOPICS else self.replaced("topic", name)
+
+    def file(self, name: str) -> str:
+        """The new name of a file or directory in a source."""
+        parsed = parse_partition_dir(name)
+        if parsed is not None:
+            topic, number, _ = parsed
+            return f"{self.topic(topic)}{name.removeprefix(topic)}" if number is not None else name
+        if name in _KAFKAS_FILES or is_temporary(name):
+            return name
+        if layout.SEGMENT_FILE.match(name) or layout.KRAFT_SNAPSHOT_FILE.match(name):
+            return name
+        suffix = Path(name).suffix if kind_of_file(name) is not None else ""
+        return self.replaced("file", name) + suffix
+
+    def finding(self, values: dict[str, Any]) -> dict[str, Any]:
+        """A finding with the meaning of its code in place of its message, which may have names in it."""
+        entry = FINDING_CODES[values["code"]]
+        kept = {name: value for name, value in values.items() if name in _PLAIN_VALUES or isinstance(value, int)}
+        if "topic" in values:
+            kept["topic"] = self.topic(values["topic"])
+        return {**kept, "message": entry.meaning, "next_step": entry.next_step}
+
+
+_PLAIN_VALUES = ("code", "severity", "certainty", "path", "lost_offsets", "caused_by")
+
+
+_ID = re.compile(r"[\w.-]{0,64}", re.ASCII)
+#: Modules of files that have only numbers and ids.
+_TEXTS: dict[Kind | None, Any] = {
+    Kind.LEADER_EPOCH_CHECKPOINT: leader_epoch_checkpoint,
+    Kind.PARTITION_METADATA: partition_metadata,
+    Kind.QUORUM_STATE: quorum_state,
+    Kind.CLEAN_SHUTDOWN: clean_shutdown,
+}
+_INDEXES: dict[Kind | None, Any] = {
+    Kind.OFFSET_INDEX: offset_index,
+    Kind.TIME_INDEX: time_index,
+    Kind.TRANSACTION_INDEX: transaction_index,
+}
+
+
+def understood(path: Path, names: Names, limits: Limits) -> bytes | None:
+    """The content of a side file without comments, unknown fields and names; None where it cannot be understood."""
+    kind = kind_of_file(path.name)
+    try:
+        if kind is Kind.LOCK:
+            return b""
+        if kind is Kind.OFFSET_CHECKPOINT:
+            return _checkpoint(path, names, limits)
+        if kind is Kind.META_PROPERTIES:
+            return _properties(path, limits)
+        if kind in _TEXTS:
+            return _text(path, _TEXTS[kind], limits)
+        return _numbers(path, kind, limits)
+    except KafkaLogError:
+        return None
+
+
+def _checkpoint(path: Path, names: Names, limits: Limits) -> bytes:
+    found = offset_checkpoint.read(path, limits).by_partition()
+    lines = sorted(f"{names.topic(topic)} {number} {offset}" for (topic, number), offset in found.items())
+    return "\n".join(("0", str(len(lines)), *lines, "")).encode()
+
+
+def _properties(path: Path, limits: Limits) -> bytes | None:
+    """The properties that Kafka has, with their values as they were understood."""
+    found = meta_properties.read(path, limits)
+    if _ID.fullmatch(found.cluster_id or "") is None:
+        return None
+    known = {
+        "version": str(found.version),
+        "cluster.id": found.cluster_id,
+        "node.id" if found.version else "broker.id": None if found.node_id is None else str(found.node_id),
+        "directory.id": found.directory_id,
+    }
+    there = {name for name, _ in found.properties}
+    return meta_properties.write((name, value) for name, value in known.items() if name in there and value is not None)
+
+
+def _text(path: Path, module: Any, limits: Limits) -> bytes | None:
+    found = module.read(path, limits)
+    if isinstance(found, quorum_state.QuorumState) and _ID.fullmatch(found.cluster_id or "") is None:
+        return None
+    if isinstance(found, clean_shutdown.CleanShutdown) and found.problems:
+        return None
+    content: bytes = module.write(found)
+    return content
+
+
+def _numbers(path: Path, kind: Kind | None, limits: Limits) -> bytes | None:
+    """The whole content of an index or a snapshot, if its numbers are such as a broker writes."""
+    base_offset = location_of_file(path).base_offset or 0
+    with FileSource(path) as source:
+        if kind is Kind.PRODUCER_SNAPSHOT:
+            problems = producer_snapshot.read(source, limits).problems
+        else:
+            problems = _INDEXES[kind].read(source, base_offset, limits).problems
+        return None if problems else source.read_at(0, source.size_bytes)
+
 
 _HEADER_BYTES = {number: one.size_bytes for number, one in enumerate(LAYOUTS)}
 _MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")

@@ -12,15 +12,13 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.findings import Finding, finding, finding_of
-from format.io.bundles import opened
-from format.io.bundles.opened import BundledFile
-from format.io.source import FileSource
+from format.io.session import is_in_bundle
+from format.io.source import FileSource, HeadersOnly
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
@@ -29,8 +27,14 @@ from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
 from format.state.log_headers import producers_after
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
-from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
-from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
+from format.verbs.retention import (
+    ConfiguredLog,
+    ConfiguredLogScan,
+    configured_logs,
+    log_bytes,
+    modified_ms,
+    read_segment_times,
+)
 from format.wording import counted, listed
 
 
@@ -158,7 +162,8 @@ def known_producers(partition: Partition, now_ms: int, expiration_ms: int, limit
 
 def are_whole(segments: Sequence[CleanedSegment]) -> bool:
     """Whether the logs are in a bundle with their records, as those of Kafka's own topics are."""
-    return opened.are_opened() and not any(_has_only_headers(each.log) for each in segments)
+    logs = [each.log for each in segments]
+    return any(is_in_bundle(each.path) for each in logs) and not any(map(_has_only_headers, logs))
 
 
 def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: Limits) -> Finding | None:
@@ -166,24 +171,26 @@ def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: 
 
     The cleaner checks no CRCs: a batch with a wrong one stops it only if its records cannot be read.
     """
-    if not opened.are_opened():
+    if not any(is_in_bundle(each.log.path) for each in segments):
         return None
     for segment in segments:
         if segment.next_base_offset <= start or not _has_only_headers(segment.log):
             continue
         with FileSource(segment.log.path) as source:
             for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
-                if source.bundled is not None and (found := _in_chunk(segment.log, source.bundled, chunk, start, end)):
-                    return found
+                if source.headers_only is not None:
+                    found = _in_chunk(segment.log, source.headers_only, chunk, start, end)
+                    if found is not None:
+                        return found
     return None
 
 
 def _has_only_headers(log: LogUnit) -> bool:
     with FileSource(log.path) as source:
-        return source.bundled is not None and source.bundled.has_only_headers
+        return source.headers_only is not None
 
 
-def _in_chunk(log: LogUnit, bundled: BundledFile, chunk: BatchChunk, start: int, end: int) -> Finding | None:
+def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int, end: int) -> Finding | None:
     table = chunk.table
     places = table.position
     is_cleaned = (table.last_offset >= start) & (table.base_offset < end)

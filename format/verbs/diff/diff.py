@@ -5,6 +5,7 @@ Each partition is a unit of the scan, compared by one process.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -23,17 +24,101 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
-from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, read_context
+from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
-from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
-from format.verbs.diff.replica_log import ReplicaLog
-from format.verbs.diff.replicas import Matching, Replicas, matched
-from format.wording import counted_plainly, offset_range
+from format.verbs.diff.replica_log import Matching, ReplicaLog, Replicas, matched
+from format.wording import are, counted, counted_plainly, listed, offset_range
+
+
+class ReplicaEpochs(msgspec.Struct, frozen=True):
+    """The leader epochs of a log with their start offsets, both rising, and the offsets that bound the log."""
+
+    entries: tuple[EpochEntry, ...]
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None = None
+
+    @property
+    def latest(self) -> int | None:
+        """The epoch of the last batch."""
+        return self.entries[-1].leader_epoch if self.entries else None
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The leader epoch of the record at an offset, None past the end of the log or before the first epoch."""
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            return None
+        at = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        return self.entries[at - 1].leader_epoch if at else None
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to this one, and the offset after its last record, in the log of a leader.
+
+        A new leader begins a new epoch at the end of its log, so a following epoch is always known.
+        """
+        after = bisect_right(self.entries, epoch, key=lambda entry: entry.leader_epoch)
+        end = self.entries[after].start_offset if after < len(self.entries) else self.log_end_offset
+        return (self.entries[after - 1].leader_epoch if after else epoch), end
+
+    def cut_to(self, end_offset: int) -> ReplicaEpochs:
+        """The epochs after a truncation, without entries that start at the new end or later."""
+        kept = self.entries[: bisect_left(self.entries, end_offset, key=lambda entry: entry.start_offset)]
+        return ReplicaEpochs(kept, self.log_start_offset, end_offset, self.high_watermark)
+
+    def truncated_by(self, leader: ReplicaEpochs) -> int:
+        """The offset to which this log is truncated as a follower of ``leader``; its own end for no truncation."""
+        if self.log_end_offset < leader.log_start_offset:
+            return leader.log_start_offset  # out of range: the follower starts again at the leader's log start offset
+        follower = self
+        while follower.latest is not None:
+            sent_epoch = follower.latest
+            epoch, end_offset = leader.end_offset_for(sent_epoch)
+            if epoch == sent_epoch and end_offset >= follower.log_end_offset:
+                return follower.log_end_offset
+            own_epoch, own_end = follower.end_offset_for(epoch)
+            if own_epoch == epoch:
+                return min(end_offset, own_end, follower.log_end_offset)
+            cut = min(own_end, follower.log_end_offset)
+            if cut >= follower.log_end_offset:
+                return min(end_offset, follower.log_end_offset)
+            follower = follower.cut_to(cut)
+        if follower is self and follower.high_watermark is not None:  # no epoch to send: a log of v0 and v1 messages
+            return min(follower.high_watermark, follower.log_end_offset)
+        return min(follower.log_end_offset, leader.log_end_offset)
+
+
+def replica_epochs(
+    noted: Iterable[EpochEntry],
+    read: Iterable[EpochEntry],
+    *,
+    log_start_offset: int,
+    log_end_offset: int,
+    high_watermark: int | None,
+) -> ReplicaEpochs:
+    """The epochs that a broker has after it has loaded the log.
+
+    ``noted`` are the entries of the leader-epoch-checkpoint. ``read`` are those of the batches, which a broker adds
+    where it recovers a log. Entries past the end of the log are dropped (LogLoader).
+    """
+    entries: list[EpochEntry] = []
+    for entry in noted:
+        while entries and (
+            entries[-1].leader_epoch >= entry.leader_epoch or entries[-1].start_offset >= entry.start_offset
+        ):
+            entries.pop()
+        if entry.start_offset < log_end_offset:
+            entries.append(entry)
+    for entry in read:
+        if not entries or entry.leader_epoch > entries[-1].leader_epoch:
+            entries.append(entry)
+    while len(entries) > 1 and entries[1].start_offset <= log_start_offset:
+        del entries[0]
+    if entries and entries[0].start_offset < log_start_offset < log_end_offset:
+        entries[0] = EpochEntry(entries[0].leader_epoch, log_start_offset)
+    return ReplicaEpochs(tuple(entries), log_start_offset, log_end_offset, high_watermark)
+
 
 #: Seconds for each byte, measured with replicas of equal bytes.
 _COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
-#: The kinds of differences, the gravest first.
-KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 
 class ReplicaResult(msgspec.Struct, frozen=True):
@@ -265,13 +350,16 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
                 size_bytes=log.replica.size_bytes,
             )
         )
-    kind, offset = _gravest(comparison.pairs.values())
+    gravest = PairDifference()
+    for pair in comparison.pairs.values():
+        if pair.offset is not None:
+            gravest.note(pair.kind, [(pair.offset, pair.offset)])
     return PartitionResult(
         topic=group.topic,
         number=group.number,
         name=group.name,
-        kind=kind,
-        offset=offset,
+        kind=gravest.kind,
+        offset=gravest.offset,
         replicas=replicas,
         truncate_to=truncate_to,
         findings=findings,
@@ -326,14 +414,6 @@ def _order(
     )
 
 
-def _gravest(pairs: Iterable[PairDifference]) -> tuple[str, int | None]:
-    """The gravest kind of all pairs, and its first offset."""
-    found = [(KINDS.index(pair.kind), pair.offset) for pair in pairs]
-    gravest = min(rank for rank, _ in found)
-    offsets = [offset for rank, offset in found if rank == gravest and offset is not None]
-    return KINDS[gravest], min(offsets, default=None)
-
-
 def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], limits: Limits) -> ReplicaEpochs:
     """The leader epochs of a replica; adds findings, and notes about unknown facts."""
     replica = log.replica
@@ -362,3 +442,204 @@ def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], li
         log_end_offset=log.log_end_offset,
         high_watermark=replica.offsets.high_watermark,
     )
+
+
+#: The most partitions that get a sentence; the rows have all.
+MOST_SENTENCES = 10
+NOTHING_TO_COMPARE = (
+    "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
+)
+
+
+def sentence(result: PartitionResult) -> str:
+    """Such as "ledger-0: node 1 diverges from node 2 at offset 1,250. Of these replicas, elect node 2: it loses …"."""
+    names = _names(result.replicas)
+    best = names[result.best]
+    words = f"{result.name}:"
+    for kind, verb in _VERBS.items():
+        which = [number for number, each in enumerate(result.replicas) if each.kind == kind]
+        if not which:
+            continue
+        first = min(result.replicas[number].offset or 0 for number in which)
+        subject = listed([names[number] for number in which])
+        words += f" {subject} {verb[len(which) > 1]} {best} {_where(kind, first, result)}."
+    if result.kind == "identical":
+        words += f" {listed(names)} are the same."
+    words += _damage_words(result, names)
+    if result.kind in ("diverged", "behind"):
+        says_who = _quorum_words if result.is_metadata_log else _election_words
+        words += says_who(result, names) + _truncation_words(result, names)
+    return words
+
+
+#: The verb for one replica and for several, by kind; the replica to elect follows.
+_VERBS = {
+    "diverged": ("diverges from", "diverge from"),
+    "behind": ("is behind", "are behind"),
+    "different_bytes": ("differs from", "differ from"),
+}
+
+
+def _where(kind: str, first: int, result: PartitionResult) -> str:
+    if kind == "diverged":
+        return f"at offset {first:,}"
+    if kind == "behind":
+        return f"from offset {first:,} on"
+    if any(each.damaged for each in result.replicas):
+        return f"from offset {first:,} on, where one of them cannot be read"
+    if not result.is_decided:
+        return f"in bytes from offset {first:,} on; it is not known whether the records are the same"
+    compacted = max(each.compacted_count for each in result.replicas)
+    if compacted:
+        gone = f"{counted(compacted, 'record')} {are(compacted)} gone from one of them"
+        return f"from offset {first:,} on by compaction only: {gone}"
+    return f"in bytes only, from offset {first:,} on: the records are the same"
+
+
+def overview(results: Sequence[str]) -> str:
+    """The kinds of all partitions, counted."""
+    count = len(results)
+    same = sum(kind == "identical" for kind in results)
+    partitions = counted(count, "partition")
+    if same == count:
+        return f"{partitions} compared: all replicas here are the same."
+    return f"{partitions} compared: {count - same:,} with differences."
+
+
+class MissingReplicas(msgspec.Struct):
+    """The replicas that are not at the paths, counted over all results: by node, or by why they are not known."""
+
+    partitions: dict[int, int] = msgspec.field(default_factory=dict)
+    unknown: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def take(self, result: PartitionResult) -> None:
+        """Add the result of a partition."""
+        for node_id in result.missing_node_ids or ():
+            self.partitions[node_id] = self.partitions.get(node_id, 0) + 1
+        reason = result.assignment.unknown
+        if reason:
+            self.unknown[reason] = self.unknown.get(reason, 0) + 1
+
+    def not_checked(self) -> Iterator[str]:
+        """What was not compared, in words."""
+        for node_id, count in sorted(self.partitions.items()):
+            yield f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}"
+        for reason, count in self.unknown.items():
+            yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
+
+
+def _damage_words(result: PartitionResult, names: list[str]) -> str:
+    words = ""
+    for each, name in zip(result.replicas, names, strict=True):
+        if each.damaged:
+            first, last = each.damaged[0]
+            more = f" and {counted(len(each.damaged) - 1, 'other place')}" if len(each.damaged) > 1 else ""
+            place = f"offsets {first:,} to {last:,}" if last < 2**63 - 1 else f"offset {first:,} and all after it"
+            place = f"offset {first:,}" if first == last else place
+            words += f" {_capital(name)} cannot be read at {place}{more}."
+    return words
+
+
+def _election_words(result: PartitionResult, names: list[str]) -> str:
+    words = ""
+    assignment = result.assignment
+    order = sorted(range(len(names)), key=lambda number: not result.replicas[number].is_best)
+    nothing = "nothing" if result.is_whole else "nothing that the others here have"
+    for number in order:
+        each = result.replicas[number]
+        if not each.can_be_elected:
+            words += f" {_capital(names[number])} has no replica of it, by {assignment.source}: it cannot be elected."
+            continue
+        loses = _loss(each.lost, each.lost_committed, nothing)
+        if assignment.is_leader(each.node_id):
+            words += f" {_capital(names[number])} is the leader. It lacks {loses}."
+        elif each.is_best:
+            is_unclean = assignment.state is not None and each.node_id not in assignment.complete_replicas
+            election = f"{names[number]}{' (an unclean election)' if is_unclean else ''}"
+            words += f" {'Elect' if result.is_whole else 'Of these replicas, elect'} {election}: it loses {loses}."
+        else:
+            words += f" {_capital(names[number])}, elected, loses {loses}."
+    return words + _others_words(result)
+
+
+def _loss(lost: Span, committed: Span, nothing: str) -> str:
+    if not lost.count:
+        return nothing
+    return f"{_offsets(lost)}, {f'{committed.count:,}' if committed.count else 'none'} of them known as committed"
+
+
+def _others_words(result: PartitionResult) -> str:
+    """What the metadata says of the replicas, and of those that are not here."""
+    assignment = result.assignment
+    if assignment.state is None:
+        return f" Whether there are other replicas is not known: {assignment.unknown}."
+    leader = "no leader" if assignment.leader is None else f"leader: node {assignment.leader}"
+    words = f" By {assignment.source}: {leader}, {assignment.last_members}."
+    missing = result.missing_node_ids
+    if missing:
+        words += f" Not here: {named_nodes(missing)}, whose records are not counted."
+    present = {each.node_id for each in result.replicas}
+    if not present.intersection(assignment.complete_replicas):
+        words += " None of these replicas is in the ISR or the ELR: committed records may be missing from all of them."
+    return words
+
+
+def _quorum_words(result: PartitionResult, names: list[str]) -> str:
+    """Who can win the election of the controllers: a voter votes for no log that ends before its own (KIP-595)."""
+    ends = [(-1 if each.epochs.latest is None else each.epochs.latest, each.epochs.log_end_offset)
+            for each in result.replicas]  # fmt: skip
+    words = " It has no unclean election: controllers elect by the last epoch and the log end."
+    voters = result.voters
+    if voters is None:
+        epoch, end = ends[result.best]
+        latest = f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,})"
+        return f"{words} Which nodes vote is not known; {latest}."
+    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
+    if observers:
+        is_one = len(observers) == 1
+        words += f" {_capital(listed(observers))} {'is an observer' if is_one else 'are observers'}, never elected."
+    missing = result.missing_node_ids
+    if missing:
+        return f"{words} Not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too."
+    if not result.is_whole or len(names) - len(observers) != len(voters):
+        return words
+    own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
+    majority = len(own) // 2 + 1
+    winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
+               if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
+    words += f" Of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win."
+    shared = sorted((end for _, end in own), reverse=True)[majority - 1]
+    if result.kind == "behind" and shared < max(end for _, end in own):
+        words += f" No majority of them has the records from offset {shared:,} on."
+    return words
+
+
+def _truncation_words(result: PartitionResult, names: list[str]) -> str:
+    words = ""
+    leader = names[result.best]
+    for each, name in zip(result.replicas, names, strict=True):
+        if each.truncate_to is None or each.kind != "diverged":
+            continue
+        if each.truncate_to < each.epochs.log_end_offset:
+            words += f" Under {leader}, Kafka truncates {name} to {each.truncate_to:,}."
+        if each.offset is not None and each.truncate_to > each.offset:
+            words += f" Kafka does not repair {name} at {each.offset:,}: the leader epochs agree there."
+    return words
+
+
+def _offsets(span: Span) -> str:
+    if span.count == 1:
+        return f"offset {span.first:,}"
+    return f"{span.count:,} offsets ({span.first:,} to {span.last:,})"
+
+
+def _names(replicas: list[ReplicaResult]) -> list[str]:
+    """Node ids where all replicas have different ones, else paths."""
+    ids = [each.node_id for each in replicas]
+    if None not in ids and len(set(ids)) == len(ids):
+        return [f"node {each}" for each in ids]
+    return [each.path for each in replicas]
+
+
+def _capital(name: str) -> str:
+    return f"Node{name[4:]}" if name.startswith("node ") else name

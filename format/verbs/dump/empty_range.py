@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from format.errors import KafkaLogError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import Kind
 from format.node.partition import Partition
@@ -12,7 +11,6 @@ from format.node.target import Target
 from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_max_timestamp
-from format.verbs.find.trace import Match
 from format.verbs.groups.log_ends import log_end_of
 
 _MOST_NAMED = 4
@@ -50,15 +48,7 @@ def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
     if end <= start:
         return f"{name} is empty, at offset {end}"
     words = f"{name} has offsets {start} to {end - 1}"
-    largest = _largest_timestamp(partition, limits) if by_time else None
-    return words if largest is None else f"{words}, and its largest timestamp is {iso_time(largest)}"
-
-
-def _largest_timestamp(partition: Partition, limits: Limits) -> int | None:
-    try:
-        for item in find_max_timestamp(partition, past_high_watermark=True, limits=limits):
-            if isinstance(item, Match):
-                return item.timestamp
-    except KafkaLogError:
-        return None
-    return None
+    newest = find_max_timestamp(partition, past_high_watermark=True, limits=limits).match if by_time else None
+    if newest is None or newest.timestamp is None:
+        return words
+    return f"{words}, and its largest timestamp is {iso_time(newest.timestamp)}"

@@ -6,7 +6,7 @@ import os
 import re
 
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.verbs.dump_log.stops import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 
 import msgspec
 
 from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
-from format.io.remote_path import absolute as absolute_path
-from format.io.remote_path import entries_of, path_of
+from format.io.session import absolute as absolute_path
+from format.io.session import entries_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
 from format.verbs.dump_log import offset_index_lines, time_index_lines
@@ -79,7 +80,7 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, seen: _Misma
     suffix = name[dot:] if dot >= 0 else ""
     if dot < 0 and options.emulate is Release.V3_9_1:
         raise KafkaStops("java.lang.StringIndexOutOfBoundsException: begin -1")
-    absolute = str(absolute_path(path_of(path)))
+    absolute = str(absolute_path(options.session.path(path)))
     if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
         yield from _log_items(path, suffix, options, limits, seen, jobs)
     elif suffix == layout.OFFSET_INDEX_SUFFIX:
@@ -115,9 +116,9 @@ def _log_items(
     location = location_of_file(path)
     next_base_offset = None
     if location.base_offset is not None:
-        base_offsets = _base_offsets(os.path.dirname(path) or ".")
+        base_offsets = _base_offsets(options.place(os.path.dirname(path) or "."))
         next_base_offset = next((each for each in base_offsets if each > location.base_offset), None)
-    log = LogUnit(path_of(path), location, None, next_base_offset)
+    log = LogUnit(options.session.path(path), location, None, next_base_offset)
     make = partial(
         LogLines,
         log=log,
@@ -130,7 +131,7 @@ def _log_items(
         if not isinstance(item, OffsetGaps):
             yield item
         elif item:
-            mismatches.gaps[str(absolute_path(path_of(path)))] = item
+            mismatches.gaps[str(absolute_path(options.session.path(path)))] = item
 
 
 def _pieces(
@@ -142,7 +143,7 @@ def _pieces(
     jobs: int,
 ) -> Iterator[bytes | memoryview | Finding | OffsetGaps]:
     """The lines of a log, and its gaps."""
-    with FileSource(path) as source:  # an error names the path as it was given
+    with FileSource(options.place(path)) as source:  # an error names the path as it was given
         if options.emulate is not None:
             lines = make(source)
             yield from lines.emulated_lines()
@@ -165,7 +166,7 @@ def _heading(path: str, suffix: str) -> bytes:
 
 
 @cache
-def _base_offsets(directory: str) -> list[int]:
+def _base_offsets(directory: str | Path) -> list[int]:
     """The base offsets of the logs in a directory, in order."""
     try:
         with entries_of(directory) as entries:

@@ -14,7 +14,7 @@ from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_walk import batch_at
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
@@ -38,7 +38,7 @@ def entry_lines(
     """
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = offset_index.read(path, base_offset, limits)
+    index = offset_index.read(options.place(path), base_offset, limits)
     log = sibling(path, LOG_SUFFIX)
     tables, damage, missing = header_tables(log, limits)
     if not index.entry_count and not (index.padding_bytes and tables):

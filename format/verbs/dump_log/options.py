@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 
 import msgspec
+
+from format.io.session import Session, is_remote
 
 INT32_MAX = 2**31 - 1
 
@@ -45,6 +48,11 @@ class DumpLogOptions(msgspec.Struct, frozen=True):
     key_decoder: str = "org.apache.kafka.tools.api.StringDecoder"
     value_decoder: str = "org.apache.kafka.tools.api.StringDecoder"
     emulate: Release | None = None
+    session: Session = msgspec.field(default_factory=Session)
+
+    def place(self, path: str) -> str | Path:
+        """The path to open: of an address that of the session, else the text as it was given, which messages name."""
+        return self.session.path(path) if is_remote(path) else path
 
     @property
     def reads_records(self) -> bool:

@@ -12,13 +12,15 @@ from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
 
 
-def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:
+def header_tables(
+    path: str | os.PathLike[str], limits: Limits
+) -> tuple[list[BatchTable], int | None, InputError | None]:
     """The tables of all batches, the position of the first damage (None for none), and why the file cannot be read.
 
     Wrapped messages are decompressed, since a wrapper's header does not hold its first offset.
     """
     try:
-        with FileSource(os.fspath(path)) as source:
+        with FileSource(path) as source:
             for with_bodies in (False, True):
                 tables: list[BatchTable] = []
                 damaged_from = None

@@ -11,11 +11,11 @@ from pathlib import Path
 from format.codecs.checksums import crc32c_of
 from format.files import producer_snapshot, transaction_index
 from format.findings import Finding, finding
-from format.io.remote_path import is_there, path_of
+from format.io.session import is_there
 from format.io.source import read_whole
 from format.layout import PRODUCER_SNAPSHOT_HEADER
 from format.limits import Limits
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.verbs.dump_log.file_names import java_long, stem_of
 from format.verbs.dump_log.java_text import decrement_sequence
 from format.verbs.dump_log.options import DumpLogOptions, Release
@@ -30,7 +30,7 @@ def transaction_index_lines(path: str, options: DumpLogOptions, limits: Limits) 
         java_long(stem_of(path))
         if not is_there(path):
             return
-    index = transaction_index.read(path, location.base_offset or 0, limits)
+    index = transaction_index.read(options.place(path), location.base_offset or 0, limits)
     versions = (index.versions >> 8 if is_emulated else index.versions).tolist()
     if is_emulated and any(version > 0 for version in versions):
         raise KafkaStops("org.apache.kafka.common.KafkaException: Unexpected aborted transaction version")
@@ -54,8 +54,8 @@ def producer_snapshot_lines(
 ) -> Iterator[bytes | Finding | ErrorLine]:
     """A line for each producer; as in Kafka, no lines for a snapshot that cannot be trusted."""
     location = location_of_file(path)
-    snapshot = producer_snapshot.read(path, limits)
-    untrusted = _untrusted(snapshot, path_of(path), limits)
+    snapshot = producer_snapshot.read(options.place(path), limits)
+    untrusted = _untrusted(snapshot, options.session.path(path), limits)
     if options.emulate is not None and untrusted is not None:
         yield ErrorLine(untrusted)
         return

@@ -13,7 +13,7 @@ from format.checks.side_files import TimeIndexCheck
 from format.files import time_index
 from format.files.index_file import broker_slot
 from format.findings import Finding, Severity, finding
-from format.io.remote_path import entries_of, is_there, path_of
+from format.io.session import entries_of, is_there, path_of
 from format.io.source import FileSource, Source
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
@@ -21,7 +21,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.verbs.dump_log.batch_text import BatchFacts
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import read_records
@@ -48,7 +48,7 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
     """
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = time_index.read(path, base_offset, limits)
+    index = time_index.read(options.place(path), base_offset, limits)
     for problem in index.problems:
         yield finding(problem.code, location.at(position=problem.position, length=problem.length), problem.message)
     if options.checks_sanity_only:
@@ -60,7 +60,7 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
         yield b"".join([b"timestamp: %d offset: %d\n" % each for each in rows])
         if not index.entry_count and index.padding_bytes:
             yield (b"timestamp: 0 offset: %d\n" % base_offset)  # Kafka takes the first of the zeros for an entry
-    tables, damage, missing = header_tables(sibling(path, LOG_SUFFIX), limits)
+    tables, damage, missing = header_tables(options.place(sibling(path, LOG_SUFFIX)), limits)
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
         return
@@ -71,7 +71,7 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
     if damage is not None:
         before = [table.last_offset[table.position < damage] for table in tables]
         damaged_after = max((int(each.max()) for each in before if len(each)), default=base_offset - 1)
-    is_closed = bool(later_segment_exists(path_of(path), base_offset))
+    is_closed = bool(later_segment_exists(options.session.path(path), base_offset))
     for found in check.findings(damaged_after, is_closed=is_closed):
         if found.severity >= Severity.ERROR:
             yield found

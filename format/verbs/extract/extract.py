@@ -18,16 +18,15 @@ from msgspec.structs import replace
 from format.errors import InputError
 from format.files import meta_properties
 from format.findings import Finding
-from format.io.remote_path import is_remote
+from format.io.session import is_remote
 from format.location import Location
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import parse_partition_dir, read_partition
+from format.node.partition import location_of_file, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
-from format.scan.cluster import Cluster, current_cluster
+from format.scan.cluster import Cluster, cluster_of
 from format.scan.progress import no_progress
 from format.verbs.extract.files import ExtractedFile
 from format.verbs.extract.terms import Extraction, ExtractSource, Key
@@ -118,7 +117,7 @@ def extract(
         by_directory.setdefault(source.directory, []).append(source)
     units = [ExtractUnit(directory, tuple(each)) for directory, each in by_directory.items()]
     files: list[ExtractedFile] = []
-    cluster = current_cluster()
+    cluster = cluster_of(sources[0].path) if sources else None
     left = [each for each in units if not publication.is_step_finished(each.directory)]
     made = _here(left, publication, terms) if cluster is None else _on(cluster, left, publication, terms)
     with contextlib.closing(made):  # the cluster's directory is removed before the output is published

@@ -10,79 +10,68 @@ at or past the high watermark (ReplicaManager.fetchOffset).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from format import layout
-from format.errors import InputError
+from format.errors import InputError, KafkaLogError
 from format.findings import Finding, finding
+from format.io.live_broker import is_broker_running, settled
+from format.layout import NO_TIMESTAMP
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
-from format.node.partition import Partition, is_offset, read_partition
-from format.node.segment import NOT_A_SEGMENT_NAME
+from format.node.offsets import MARKS_OF_REPLICAS
+from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read_partition
 from format.node.target import Target
-from format.verbs.find.bounds import Bounds, read_bounds
-from format.verbs.find.by_offset import offset_lookup
-from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup
-from format.verbs.find.segment_lookup import LookupSegment
-from format.verbs.find.trace import LookupStep, Match, Result, TraceStep
-from format.verbs.find.visibility import diagnosed
+from format.timestamps import iso_time
+from format.verbs.find.lookup import Lookup, Match, Visibility
+from format.verbs.find.segment_lookup import BatchPlace, LookupSegment, SearchedBatch
+from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
+from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
 from format.wording import listed
-
-#: A look-up in the segments of a partition, within the bounds.
-_Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
 
 #: The most bytes of a remote log that are read by default to find out who can see a record.
 REMOTE_VISIBILITY_BYTES = 256 * 1024
+#: How often a log is listed again whose segments a broker deletes or renames before they are read.
+_MOST_LISTINGS = 4
 
 
 def find_offset(
     partition: Partition, offset: int, *, visibility_limit: int | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[LookupStep | Result]:
-    """The steps to the record with this offset, findings, and at the end the Match or NotFound.
+) -> Lookup:
+    """The record with this offset, and who can see it.
 
-    Both have the visibility of the offset, unless more than ``visibility_limit`` bytes must be read for it. Raises
-    UnreadableFile for a log that cannot be read.
+    The visibility stays unknown where more than ``visibility_limit`` bytes must be read for it.
     """
 
-    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
-        result = yield from offset_lookup(segments, bounds, offset)
-        if isinstance(result, Match):
-            return diagnosed(partition, bounds, result, limits, visibility_limit)
-        if result.answer is not None:
-            return result
-        nowhere = replace(partition.location().at(offset=offset), base_offset=None)
-        return replace(result, answer=Match(nowhere, None, None, visibility=result.visibility))
+    def search(log: _SearchedLog) -> None:
+        log.search_offset(offset)
+        if log.lookup.match is not None:
+            log.lookup.match = diagnosed(log.partition, log.bounds, log.lookup.match, limits, visibility_limit)
 
-    return _run(partition, limits, lookup)
+    return _looked_up(partition, limits, search)
 
 
 def find_timestamp(
     partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[LookupStep | Result]:
-    """The same steps for the first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
+) -> Lookup:
+    """The first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
 
     ``past_high_watermark`` also returns records that a broker hides from consumers because they are not replicated.
     """
-
-    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
-        return timestamp_lookup(segments, _bounds(bounds, past_high_watermark), timestamp)
-
-    return _run(partition, limits, lookup)
+    return _looked_up(partition, limits, lambda log: log.search_timestamp(timestamp, past_high_watermark))
 
 
 def find_max_timestamp(
     partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[LookupStep | Result]:
-    """The same steps for the first record with the log's largest timestamp (KIP-734)."""
-
-    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
-        return max_timestamp_lookup(segments, _bounds(bounds, past_high_watermark))
-
-    return _run(partition, limits, lookup)
+) -> Lookup:
+    """The first record with the log's largest timestamp (KIP-734); ``past_high_watermark`` as in ``find_timestamp``."""
+    return _looked_up(partition, limits, lambda log: log.search_max_timestamp(past_high_watermark))
 
 
 def partition_to_search(path: Path) -> Partition:
@@ -122,33 +111,59 @@ def _many_partitions(target: Target) -> str:
     return f"{what}: give one partition directory{f', such as {example}' if example else ''}"
 
 
-def _bounds(bounds: Bounds, past_high_watermark: bool) -> Bounds:
-    return replace(bounds, high_watermark=None) if past_high_watermark else bounds
+# -- the run of a look-up --------------------------------------------------------------------------------------
 
 
-def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[LookupStep | Result]:
-    """Run a look-up, report each finding once, and close the segments' files."""
-    yield from _not_searched(partition)
-    bounds = yield from read_bounds(partition, limits)
+def _looked_up(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> Lookup:
+    """The outcome of a search. Beside a running broker, the log is listed and searched again where it seems wrong."""
+    found = _searched(partition, limits, search)
+    seems_right = found.error is None and not found.findings
+    if seems_right or partition.mark not in MARKS_OF_REPLICAS or not is_broker_running(partition.path):
+        return found
+
+    def again() -> tuple[list[Finding], Lookup]:
+        for _ in range(_MOST_LISTINGS):
+            try:
+                other = _searched(Target(partition.path, Kind.PARTITION).partition, limits, search)
+            except KafkaLogError as error:
+                other = Lookup(error=error)
+            if other.error is None:
+                break
+        return other.findings, other
+
+    first = again() if found.error is not None else (found.findings, found)
+    findings, found = settled(first, again, partition.location())
+    found.findings = findings
+    return found
+
+
+def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> Lookup:
+    """The outcome of one search, whose last step is the match; its files are closed."""
+    lookup = Lookup(findings=list(_not_searched(partition)))
+    bounds, findings = read_bounds(partition, limits)
+    lookup.report(findings)
     live = partition.segments
     next_base_offsets = [*(segment.base_offset for segment in live), None][1:]
     segments = [
-        LookupSegment(partition, segment, next_base_offset, limits)
+        LookupSegment(lookup, partition, segment, next_base_offset, limits)
         for segment, next_base_offset in zip(live, next_base_offsets, strict=True)
     ]
     try:
-        result = yield from _without_repeated_findings(lookup(segments, bounds))
+        search(_SearchedLog(partition, segments, bounds, lookup))
+    except KafkaLogError as error:
+        lookup.error = error
+        return lookup
     finally:
         for segment in segments:
             segment.close()
-    bytes_read = sum(segment.bytes_read for segment in segments)
-    if isinstance(result, Match):
-        where, words = result.location, f"offset {result.location.offset}"
-        words += f", {result.note}" if result.note else ""
+    lookup.bytes_read = sum(segment.bytes_read for segment in segments)
+    match = lookup.match
+    if match is None:
+        where, words = partition.location(), f"not found: {lookup.reason}"
     else:
-        where, words = partition.location(), f"not found: {result.reason}"
-    yield TraceStep("match", where, f"{words}; {bytes_read} bytes were read")
-    yield replace(result, bytes_read=bytes_read)
+        where, words = match.location, f"offset {match.location.offset}{f', {match.note}' if match.note else ''}"
+    lookup.step("match", where, f"{words}; {lookup.bytes_read} bytes were read")
+    return lookup
 
 
 def _not_searched(partition: Partition) -> Iterator[Finding]:
@@ -168,17 +183,210 @@ def _not_searched(partition: Partition) -> Iterator[Finding]:
                 yield finding("file-unreadable", where, "not a regular file, so not searched")
 
 
-def _without_repeated_findings(steps: Generator[LookupStep, None, Result]) -> Generator[LookupStep, None, Result]:
-    """The same steps without repeated findings: a look-up may pass a batch more than once."""
-    reported: set[tuple[str, Location]] = set()
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as stop:
-            result: Result = stop.value
-            return result
-        if isinstance(step, Finding):
-            if (step.code, step.location) in reported:
+# -- the searches ----------------------------------------------------------------------------------------------
+
+
+class _Next(msgspec.Struct, frozen=True):
+    """The first record at or past an offset, or the log end offset; ``lost`` is why the offset itself is skipped."""
+
+    match: Match | None
+    lost: str | None = None
+    log_end_offset: int | None = None
+
+    def why_absent(self, offset: int) -> tuple[str, Visibility]:
+        """Why there is no record with the offset, and what that means for consumers."""
+        match, end = self.match, self.log_end_offset
+        if match is not None:
+            reason = self.lost or f"offset {offset} is not in the log: compacted, or never written"
+            visibility = Visibility.COMPACTED if self.lost is None else Visibility.DAMAGED
+            return f"{reason}; the next record is at offset {match.location.offset}", visibility
+        if self.lost is not None:
+            return self.lost, Visibility.DAMAGED
+        if end is not None and offset < end:
+            reason = f"offset {offset} was removed: no record is left from there to the log end offset {end}"
+            return reason, Visibility.COMPACTED
+        return f"offset {offset} is at or past the log end offset {end}", Visibility.PAST_END
+
+
+class _SearchedLog(msgspec.Struct, frozen=True):
+    """A log that is searched: its segments, the bounds of an answer, and the look-up that gets the answer."""
+
+    partition: Partition
+    segments: list[LookupSegment]
+    bounds: Bounds
+    lookup: Lookup
+
+    def search_offset(self, offset: int) -> None:
+        """Find the record with this offset; if there is none, the next record that a fetch would return."""
+        segments, start = self.segments, self.bounds.log_start_offset
+        is_below = offset < start
+        below_start = f"offset {offset} is below the log start offset {start} ({self.bounds.log_start_source})"
+        if not segments:
+            visibility = Visibility.BELOW_LOG_START if is_below else Visibility.PAST_END
+            self._is_absent(offset, "the partition has no segment", visibility)
+            return
+        if offset < segments[0].base_offset:
+            reason = below_start if is_below else f"offset {offset} is in remote storage, which is not read"
+            self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else None)
+            return
+        number = max(number for number, segment in enumerate(segments) if segment.base_offset <= offset)
+        segments[number].step(f", {number + 1} of {len(segments)}: the greatest base offset at or below {offset}")
+        found = self._next_record(segments[number:], offset)
+        match = found.match
+        if match is None or match.location.offset != offset:
+            reason, visibility = found.why_absent(offset)
+            self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else visibility, match)
+        elif is_below:
+            self.lookup.miss(f"{below_start}; its record is still in the file", match)
+            self.lookup.answer = replace(match, visibility=Visibility.BELOW_LOG_START)
+        else:
+            self.lookup.match = match
+
+    def _is_absent(self, offset: int, reason: str, visibility: Visibility | None, nearest: Match | None = None) -> None:
+        self.lookup.miss(reason, nearest)
+        self.lookup.answer = Match(self.partition.location().at(offset=offset), visibility=visibility)
+
+    def _next_record(self, segments: list[LookupSegment], offset: int) -> _Next:
+        """The first record at or past the offset, in the first segment or a later one, where a fetch would continue."""
+        lost: str | None = None
+        log_end_offset = segments[0].base_offset
+        for number, segment in enumerate(segments):
+            if number:
+                segment.step(f": the one before has no record at or past offset {offset}")
+            scan = segment.scan_from(offset)
+            searched: SearchedBatch | None = None
+            for place in scan.places_from(offset):
+                searched = segment.first_record(place, lambda records: records.offset >= offset, by_time=False)
+                if not searched.is_complete and place.spans(offset):
+                    lost = f"{place.words} should hold offset {offset} and cannot be read"
+                if searched.match is not None:
+                    break
+            self.lookup.report(scan.findings)
+            for each in scan.findings:
+                if each.lost_offsets is not None and each.lost_offsets[0] <= offset <= each.lost_offsets[1]:
+                    lost = f"offset {offset} is lost: {each.message}"
+            for (first, last), each in scan.repairable:
+                if first <= offset <= last:
+                    lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
+            segment.scan_step(scan, f"at or past offset {offset}", searched)
+            if searched is not None and searched.match is not None:
+                return _Next(searched.match, lost)
+            log_end_offset = max(log_end_offset, segment.base_offset, scan.end_offset or 0)
+            segment.close()
+        return _Next(None, lost, log_end_offset)
+
+    def search_timestamp(self, timestamp: int, past_high_watermark: bool) -> None:
+        """Find the first record at or after a time (ms), as ListOffsets answers it.
+
+        A broker searches only the first segment whose largest timestamp is at or past the time. For a segment without
+        timestamps, such as one of format 0 messages, it takes the time when the file was changed (LogSegment).
+        """
+        start = self.bounds.log_start_offset
+        largest_of_all = NO_TIMESTAMP
+        stopped_at: LookupSegment | None = None
+        for number, segment in enumerate(self.segments):
+            if self._is_below_start(segment):
                 continue
-            reported.add((step.code, step.location))
-        yield step
+            largest = largest_timestamp(segment, at_least=timestamp)
+            largest_of_all = max(largest_of_all, largest.timestamp)
+            has_none = largest.timestamp == NO_TIMESTAMP
+            reached = segment.modified_ms if has_none else largest.timestamp
+            is_reached = reached >= timestamp
+            side = "at or after" if is_reached else "before"
+            detail = (
+                f"{largest.detail}, and the file was changed at {iso_time(reached)}" if has_none else largest.detail
+            )
+            segment.step(f", {number + 1} of {len(self.segments)}: {detail}, {side} {iso_time(timestamp)}")
+            if is_reached and has_none:
+                stopped_at = stopped_at or segment
+            elif is_reached:
+                match, is_whole = first_record_at(segment, timestamp, start)
+                if match is not None and stopped_at is not None:
+                    return self._stopped(stopped_at, match, timestamp)
+                if match is not None:
+                    return self._is_found(match, past_high_watermark)
+                if is_whole and stopped_at is None:
+                    stopped_at = segment
+            segment.close()  # there may be thousands
+        if largest_of_all >= timestamp:
+            return self.lookup.miss(f"no record at or after {iso_time(timestamp)} from the log start offset {start} on")
+        words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {iso_time(largest_of_all)}"
+        return self.lookup.miss(f"no record has a timestamp at or after {iso_time(timestamp)}; {words}")
+
+    def _stopped(self, segment: LookupSegment, match: Match, timestamp: int) -> None:
+        self.lookup.miss(
+            f"a broker answers that there is no such record: it looks no further than segment {segment.base_offset}, "
+            f"which has no record at or after {iso_time(timestamp)} from the log start offset "
+            f"{self.bounds.log_start_offset} on; the next one is at offset {match.location.offset}",
+            match,
+        )
+
+    def search_max_timestamp(self, past_high_watermark: bool) -> None:
+        """Find the first record with the largest timestamp: in the first segment that has it, in its first batch."""
+        best: tuple[LookupSegment, LargestTimestamp] | None = None
+        for number, segment in enumerate(self.segments):
+            if self._is_below_start(segment):
+                continue
+            largest = largest_timestamp(segment)
+            segment.step(f", {number + 1} of {len(self.segments)}: {largest.detail}")
+            segment.close()
+            if best is None or largest.timestamp > best[1].timestamp:
+                best = segment, largest
+        if best is None:
+            return self.lookup.miss("the partition has no segment")
+        segment, largest = best
+        scan = segment.scan_from(largest.offset)
+        place: BatchPlace | None = None
+        for batches in scan:
+            rows = np.flatnonzero(batches.table.max_timestamp == largest.timestamp)
+            if len(rows):
+                place = batches.place(int(rows[0]))
+                break
+        self.lookup.report(scan.findings)
+        if place is None:
+            return self.lookup.miss("the log has no records")
+        if place.magic == 0:
+            return self.lookup.miss("the log has no timestamps: its messages are in format 0")
+        max_timestamp = place.max_timestamp
+        searched = segment.first_record(place, lambda records: records.timestamp == max_timestamp)
+        match = searched.match
+        if match is not None:
+            segment.scan_step(scan, f"with timestamp {iso_time(max_timestamp)}", searched)
+            if (match.location.offset or 0) < self.bounds.log_start_offset:
+                match = replace(match, note=f"below the log start offset {self.bounds.log_start_offset}")
+            return self._is_found(match, past_high_watermark)
+        words = f"{place.words} has the largest timestamp {iso_time(max_timestamp)}"
+        if not searched.is_complete:
+            return self.lookup.miss(f"{words} and cannot be read")
+        if not searched.has_records:
+            return self.lookup.miss(
+                f"{words}, and compaction has removed all of its records: a broker answers that there is no such record"
+            )
+        if max_timestamp != NO_TIMESTAMP:  # which a broker stores for records that are all older than 1970
+            where = segment.location.at(place.position, place.size_bytes, place.base_offset)
+            message = f"the header says {iso_time(max_timestamp)}, none of the records has that timestamp"
+            self.lookup.report([finding("max-timestamp-mismatch", where, message)])
+        return self.lookup.miss(f"{words}, none of its records has it: a broker answers that there is no such record")
+
+    def _is_below_start(self, segment: LookupSegment) -> bool:
+        """Whether the whole segment lies below the log start offset: a broker is about to delete it."""
+        end = segment.next_base_offset
+        if end is None or end > self.bounds.log_start_offset:
+            return False
+        segment.step(f": it ends below the log start offset {self.bounds.log_start_offset}")
+        return True
+
+    def _is_found(self, match: Match, past_high_watermark: bool) -> None:
+        """Answer with a record that was found by time, unless a broker hides it."""
+        offset, high_watermark = match.location.offset or 0, self.bounds.high_watermark
+        if not past_high_watermark and high_watermark is not None and offset >= high_watermark:
+            return self.lookup.miss(
+                f"a broker answers that there is no such record: the record at offset {offset} is at or past the high "
+                f"watermark {high_watermark} of the checkpoint",
+                match,
+            )
+        self.lookup.match = match
+        unsure = self.bounds.unsure_words(offset)
+        if unsure and self.bounds.replicated_end is not None and not past_high_watermark:
+            self.lookup.not_checked.append(f"whether the record is replicated, so that a broker returns it: {unsure}")
+        return None

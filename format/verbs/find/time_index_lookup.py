@@ -6,7 +6,7 @@ Otherwise the headers are scanned.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,15 +16,81 @@ from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.time_index import TimestampOffset
 from format.findings import Finding, finding, finding_of
+from format.io.session import is_on_disk
 from format.io.source import FileSource
-from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
+from format.kernel.headers import HOP_STOPS, hop
+from format.layout import MESSAGE_V0, NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
+from format.log.batch_table import BATCH_COLUMN
 from format.timestamps import iso_time
-from format.verbs.find.closed_end import confirms_last_entry
-from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
-from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
-from format.verbs.find.trace import LookupStep, TraceStep
+from format.verbs.find.lookup import Match
+from format.verbs.find.segment_lookup import (
+    END_READ_BYTES,
+    NO_NEXT_OFFSET,
+    BatchPlace,
+    HeaderScan,
+    LookupSegment,
+    SearchedBatch,
+    is_in_order,
+)
 from format.wording import counted_plainly
+
+_MOST_READS = 4
+_PLAIN_STOPS = (HOP_STOPS.index("end"), HOP_STOPS.index("more-bytes"))
+_rows = np.empty((END_READ_BYTES // MESSAGE_V0.size_bytes + 1, len(BATCH_COLUMN)), np.int64)
+_status = np.zeros(3, np.int64)
+
+
+def confirms_last_entry(segment: LookupSegment, start: int, entry: TimestampOffset) -> bool:
+    """Whether sound v2 batches in offset order lead from ``start`` to the end of the log, and the entry is of them.
+
+    That is so if one of them spans its offset and has its timestamp, and none has a larger one. False for logs that are
+    not on a disk.
+    """
+    log = segment.log
+    if not is_on_disk(log.place):
+        return False
+    bytes_read = log.bytes_read
+    is_confirmed = _are_confirming(_headers_to_end(log, start), segment, entry)
+    if not is_confirmed:
+        log.bytes_read = bytes_read  # the scan reads these bytes again, and counts them
+    return is_confirmed
+
+
+def _are_confirming(rows: list[list[int]], segment: LookupSegment, entry: TimestampOffset) -> bool:
+    """Whether the last batches of a log are sound, and one of them is the entry's."""
+    base, delta, timestamp, magic = (
+        BATCH_COLUMN[name] for name in ("base_offset", "last_offset_delta", "max_timestamp", "magic")
+    )
+    after = NO_NEXT_OFFSET if segment.next_base_offset is None else segment.next_base_offset
+    is_confirmed = False
+    for row in reversed(rows):
+        last_offset = row[base] + row[delta]
+        if row[magic] != 2 or row[timestamp] > entry.timestamp:
+            return False
+        if not is_in_order(segment.base_offset, (row[base], last_offset), after):
+            return False
+        is_confirmed |= row[base] <= entry.offset <= last_offset and row[timestamp] == entry.timestamp
+        after = row[base]
+    return is_confirmed
+
+
+def _headers_to_end(log: FileSource, start: int) -> list[list[int]]:
+    """The rows of the headers from a position on, if the last batch ends with the log; none otherwise."""
+    rows: list[list[int]] = []
+    position = start
+    _status[2] = 0
+    for _ in range(_MOST_READS):
+        buffer = memoryview(log.read_at(position, END_READ_BYTES))
+        count = hop(buffer, 0, len(buffer), position, memoryview(_rows), 0, memoryview(_status))
+        stop, length, _ = _status.tolist()
+        if not count or stop not in _PLAIN_STOPS:
+            return []
+        rows += _rows[:count].tolist()
+        position += length
+        if position >= log.size_bytes:
+            return rows if position == log.size_bytes else []
+    return []
 
 
 class LargestTimestamp(msgspec.Struct, frozen=True):
@@ -35,9 +101,7 @@ class LargestTimestamp(msgspec.Struct, frozen=True):
     detail: str
 
 
-def largest_timestamp(
-    segment: LookupSegment, at_least: int | None = None
-) -> Generator[Finding, None, LargestTimestamp]:
+def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> LargestTimestamp:
     """The segment's largest timestamp, equal to LogSegment.maxTimestampSoFar after a broker's start.
 
     The last time index entry has it when the segment was closed. Where the index is missing, still preallocated or
@@ -45,41 +109,41 @@ def largest_timestamp(
     """
     path = segment.segment.time_index
     if path is None:
-        return (yield from _scanned_largest(segment, "there is no .timeindex"))
+        return _scanned_largest(segment, "there is no .timeindex")
     try:
         index = segment.source(path)
         entry = time_index.last_entry(index, segment.base_offset)
         is_trimmed = _is_trimmed(index, entry)
     except KafkaLogError as error:
-        yield finding_of(error, segment.at(path))
-        return (yield from _scanned_largest(segment, "the time index cannot be used"))
+        segment.report(finding_of(error, segment.at(path)))
+        return _scanned_largest(segment, "the time index cannot be used")
     if entry is None:
-        largest = yield from _scanned_largest(segment, "the time index has no entry")
+        largest = _scanned_largest(segment, "the time index has no entry")
         if is_trimmed and largest.timestamp != NO_TIMESTAMP:
             words = f"the index has no entry, but the segment's largest timestamp is {iso_time(largest.timestamp)}"
-            yield _mismatch(segment.at(path), words)
+            segment.report(_mismatch(segment.at(path), words))
         return largest
     detail = f"largest timestamp {iso_time(entry.timestamp)}, of the last entry"
     largest = LargestTimestamp(entry.timestamp, entry.offset, detail)
     if is_trimmed and _ends_with(segment, entry):
         return largest
-    place = yield from segment.batch_of(entry.offset)
+    place = segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        scanned = yield from _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
+        scanned = _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
         if scanned.timestamp != entry.timestamp and not segment.has_lost(entry.offset):
             why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
             if scanned.timestamp == NO_TIMESTAMP:
                 why = "no batch of the segment has a timestamp"
-            yield _entry_mismatch(segment, path, entry, why)
+            segment.report(_entry_mismatch(segment, path, entry, why))
         return scanned
     if at_least is not None and entry.timestamp >= at_least:
         return largest
-    later = yield from _later_largest(segment, place, is_trimmed)
+    later = _later_largest(segment, place, is_trimmed)
     if later is None:
         return largest
     largest_words = iso_time(later.max_timestamp)
     if is_trimmed:
-        yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {largest_words}")
+        segment.report(_entry_mismatch(segment, path, entry, f"a later batch has timestamp {largest_words}"))
     detail = f"last entry {_shown(segment, entry)}, and after it a batch with the largest timestamp {largest_words}"
     return LargestTimestamp(later.max_timestamp, later.last_offset, detail)
 
@@ -102,10 +166,10 @@ def _is_of(entry: TimestampOffset, place: BatchPlace) -> bool:
     return place.spans(entry.offset) and (place.magic == 0 or place.max_timestamp == entry.timestamp)
 
 
-def _scanned_largest(segment: LookupSegment, why: str) -> Generator[Finding, None, LargestTimestamp]:
+def _scanned_largest(segment: LookupSegment, why: str) -> LargestTimestamp:
     scan = segment.scan()
     place = _larger_in(scan, NO_TIMESTAMP)
-    yield from scan.findings
+    segment.report(*scan.findings)
     detail = f"{why}; {counted_plainly(scan.batch_count, 'batch header')}: "
     if place is None:
         return LargestTimestamp(NO_TIMESTAMP, segment.base_offset, f"{detail}no timestamp")
@@ -144,9 +208,7 @@ def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
     return is_there and not scan.findings
 
 
-def _later_largest(
-    segment: LookupSegment, place: BatchPlace, is_trimmed: bool
-) -> Generator[Finding, None, BatchPlace | None]:
+def _later_largest(segment: LookupSegment, place: BatchPlace, is_trimmed: bool) -> BatchPlace | None:
     """The first batch with the largest timestamp of all after this one, if that is larger than its own."""
     start = _last_indexed_position(segment) if is_trimmed else None
     if start is not None and start > place.end_position:
@@ -155,7 +217,7 @@ def _later_largest(
             return None
     scan = segment.scan(place.end_position)
     later = _larger_in(scan, place.max_timestamp)
-    yield from scan.findings
+    segment.report(*scan.findings)
     return later
 
 
@@ -177,9 +239,7 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     return last.position if last.position < segment.log.size_bytes else None
 
 
-def first_record_at(
-    segment: LookupSegment, timestamp: int, starting_offset: int
-) -> Generator[LookupStep, None, tuple[FoundRecord | None, bool]]:
+def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[Match | None, bool]:
     """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
 
     Also returns whether every batch that may hold an earlier one could be read.
@@ -187,26 +247,24 @@ def first_record_at(
     path = segment.segment.time_index
     entry = trusted = None
     if path is None:
-        yield TraceStep("time_index", segment.location, "there is no .timeindex")
+        segment.lookup.step("time_index", segment.location, "there is no .timeindex")
     else:
-        entry, trusted = yield from _time_floor(segment, path, timestamp)
-    floor = yield from segment.floor(max(starting_offset, segment.base_offset if trusted is None else trusted.offset))
-    yield segment.floor_step(floor)
-    scan = segment.scan(floor.position)
-    found: FoundRecord | None = None
+        entry, trusted = _time_floor(segment, path, timestamp)
+    scan = segment.scan_from(max(starting_offset, segment.base_offset if trusted is None else trusted.offset))
+    searched: SearchedBatch | None = None
     is_whole = True
     for place in _places_at(scan, timestamp, starting_offset):
-        searched = yield from segment.first_record(
+        searched = segment.first_record(
             place, lambda records: (records.timestamp >= timestamp) & (records.offset >= starting_offset)
         )
         is_whole = is_whole and searched.is_complete
-        found = searched.found
-        if found is not None:
+        if searched.match is not None:
             break
-    yield from scan.findings
-    yield segment.scan_step(scan, found, f"at or after {iso_time(timestamp)}")
+    segment.report(*scan.findings)
+    found = None if searched is None else searched.match
+    segment.scan_step(scan, f"at or after {iso_time(timestamp)}", searched)
     if path is not None and entry is not None and trusted is None:
-        yield from _misled(segment, path, entry, found)
+        _report_misled(segment, path, entry, found)
     return found, is_whole and not scan.is_damaged
 
 
@@ -220,45 +278,41 @@ def _places_at(scan: HeaderScan, timestamp: int, starting_offset: int) -> Iterat
 
 def _time_floor(
     segment: LookupSegment, path: Path, timestamp: int
-) -> Generator[LookupStep, None, tuple[TimestampOffset | None, TimestampOffset | None]]:
+) -> tuple[TimestampOffset | None, TimestampOffset | None]:
     """The time index entry at or below the timestamp, and the same entry again where the log confirms it, else None."""
     try:
         entry = time_index.floor_entry(segment.source(path), segment.base_offset, timestamp)
     except KafkaLogError as error:
-        yield finding_of(error, segment.at(path))
-        yield TraceStep("time_index", segment.at(path), "the index cannot be used")
+        segment.report(finding_of(error, segment.at(path)))
+        segment.lookup.step("time_index", segment.at(path), "the index cannot be used")
         return None, None
     if entry is None:
-        yield TraceStep("time_index", segment.at(path), f"no entry at or below {iso_time(timestamp)}")
+        segment.lookup.step("time_index", segment.at(path), f"no entry at or below {iso_time(timestamp)}")
         return None, None
     where = _entry_location(segment, path, entry)
-    place = yield from segment.batch_of(entry.offset)
+    place = segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        yield TraceStep(
+        segment.lookup.step(
             "time_index", where, f"entry {_shown(segment, entry)}: the log contradicts it, so it is not used"
         )
         return entry, None
     detail = f"entry {_shown(segment, entry)}: no larger timestamp up to offset {entry.offset}"
-    yield TraceStep("time_index", where, detail)
+    segment.lookup.step("time_index", where, detail)
     return entry, entry
 
 
-def _misled(
-    segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None
-) -> Generator[Finding, None, None]:
+def _report_misled(segment: LookupSegment, path: Path, entry: TimestampOffset, found: Match | None) -> None:
     """A finding about an entry that the log contradicts: an error if using it would miss the record."""
     if segment.has_lost(entry.offset):
         return
-    floor = yield from segment.floor(entry.offset)
-    if found is not None and found.place.position < floor.position:
-        yield _entry_mismatch(segment, path, entry, f"it would miss the record at offset {found.offset}")
+    floor = segment.floor(entry.offset)
+    where = None if found is None else found.location
+    if where is not None and (where.position or 0) < floor.position:
+        segment.report(_entry_mismatch(segment, path, entry, f"it would miss the record at offset {where.offset}"))
     else:
         where = _entry_location(segment, path, entry)
-        yield finding(
-            "time-index-imprecise",
-            where,
-            f"entry {_shown(segment, entry)}: the batch of that offset has another largest timestamp; it was not used",
-        )
+        words = "the batch of that offset has another largest timestamp; it was not used"
+        segment.report(finding("time-index-imprecise", where, f"entry {_shown(segment, entry)}: {words}"))
 
 
 def _shown(segment: LookupSegment, entry: TimestampOffset) -> str:

@@ -1,7 +1,4 @@
-"""Who can see a record: computes the last stable offset, and how the record's transaction ended.
-
-Source: storage UnifiedLog (fetchLastStableOffset), LocalLog (isolation levels).
-"""
+"""Who can see a record: the bounds of what is served, the last stable offset, and how the transaction ended."""
 
 from __future__ import annotations
 
@@ -11,18 +8,81 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from format import layout
 from format.errors import KafkaLogError
+from format.findings import Finding
+from format.io import live_broker
+from format.io.session import is_there
 from format.io.source import FileSource
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
+from format.node.log_dir import Checkpoints, directory_around, read_checkpoints
+from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
+from format.state.cluster_context import Assignment
 from format.state.producers import Transaction, TransactionState, newest_sound_snapshot
-from format.verbs.find.bounds import Bounds
-from format.verbs.find.trace import Match, MatchedBatch, Visibility
+from format.verbs.find.lookup import Match, MatchedBatch, Visibility
+
+_CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
+
+    ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it,
+    and beside a running broker, whose own is past that of the checkpoint, which it writes every few seconds. Offsets
+    below ``replicated_end`` are replicated by the checkpoint. ``offsets`` are what files and checkpoints say.
+    """
+
+    log_start_offset: int
+    log_start_source: str
+    high_watermark: int | None
+    replicated_end: int | None
+    offsets: PartitionOffsets
+
+    def unsure_words(self, offset: int) -> str:
+        """Why it is not known whether this offset is below the high watermark; empty where it is known."""
+        if self.high_watermark is not None or (self.replicated_end is not None and offset < self.replicated_end):
+            return ""
+        if self.replicated_end is None:
+            return "no high watermark is here"
+        return f"the checkpoint has high watermark {self.replicated_end}, and the running broker a newer one"
+
+
+def read_bounds(partition: Partition, limits: Limits) -> tuple[Bounds, list[Finding]]:
+    """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark), and findings.
+
+    A checkpoint that cannot be read gives a finding and sets no bound.
+    """
+    checkpoints = Checkpoints()
+    if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:
+        directory = directory_around(partition.path)
+        paths = {name: directory / name for name in _CHECKPOINTS}
+        checkpoints = read_checkpoints(
+            {name: path for name, path in paths.items() if is_there(path)},
+            limits,
+            is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
+            has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
+            lock=live_broker.probe(directory / layout.LOCK),
+        )
+    offsets = offsets_of(partition, checkpoints)
+    findings = [*checkpoints.findings, *remote_head_findings(offsets, partition.location())]
+    log_start_offset, log_start_source = offsets.log_start_offset or 0, "the first segment's base offset"
+    if log_start_offset != (offsets.local_start_offset or 0):
+        log_start_source = f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
+    replicated_end = offsets.high_watermark
+    if replicated_end is not None:
+        replicated_end = max(replicated_end, log_start_offset)
+    if offsets.is_broker_running:
+        offsets = replace(offsets, high_watermark=None)
+    high_watermark = None if offsets.high_watermark is None else replicated_end
+    return Bounds(log_start_offset, log_start_source, high_watermark, replicated_end, offsets), findings
+
 
 #: Headers are read in windows of this size; the rest of larger batches is skipped.
 _WINDOW_BYTES = 256 * 1024
@@ -138,7 +198,7 @@ def diagnosed(
     return replace(
         match,
         visibility=visibility,
-        is_replicated=None if bounds.high_watermark is None else offset < bounds.high_watermark,
+        unsure=bounds.unsure_words(offset),
         transaction_state=state,
         note=note,
         visibility_bytes_read=stability.bytes_read,
@@ -205,3 +265,37 @@ def _end_markers(
                 bytes_read += source.size_bytes - start
         except KafkaLogError:
             return
+
+
+def visibility_sentence(match: Match, name: str, assignment: Assignment, node_id: int | None) -> str:
+    """Such as ``offset 7 is visible to every consumer while node 1 leads orders-0, as it does by the metadata of …``.
+
+    ``name`` is that of the partition, ``node_id`` the node of this replica. Empty for an unknown visibility.
+    """
+    if match.visibility is None:
+        return ""
+    subject = f"offset {match.location.offset} is"
+    if match.location.topic == CLUSTER_METADATA_TOPIC:
+        what = match.note or "in this replica of the metadata log; whether the quorum committed it is not stored"
+        return f"{subject} {what}. Consumers never read this log"
+    is_leader = assignment.is_leader(node_id)
+    if match.visibility is not Visibility.VISIBLE:
+        return f"{subject} {match.note}{'' if is_leader else f'. {standing(name, assignment, node_id)}'}"
+    unsure = f", if it is replicated: {match.unsure}" if match.unsure else ""
+    if is_leader:
+        leads = f"while node {node_id} leads {name}, as it does by {assignment.source}"
+        return f"{subject} visible to every consumer {leads}{unsure}"
+    return f"{subject} visible in this replica{unsure}. {standing(name, assignment, node_id)}"
+
+
+def standing(name: str, assignment: Assignment, node_id: int | None) -> str:
+    """What this replica, which is not known to lead, is to consumers; empty for the leader."""
+    if assignment.state is None:
+        return f"Consumers read from the leader, which is not known: {assignment.unknown}"
+    if assignment.is_leader(node_id):
+        return ""
+    here = "" if node_id is None or node_id in assignment.replicas else f"Node {node_id} has no replica of {name}. "
+    if assignment.leader is None:
+        return f"{here}{name} has no leader ({assignment.last_members}), by {assignment.source}: no consumer reads it"
+    whose = "its replica was not read" if node_id is not None else "no meta.properties says whose replica this is"
+    return f"{here}Consumers read from the leader, node {assignment.leader} by {assignment.source}: {whose}"

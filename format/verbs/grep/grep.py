@@ -1,30 +1,40 @@
 """grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs.
 
-grep is a scan. The matches in a chunk depend on that chunk alone. The fold counts the matches in a log, and stops
-after the first one where one is enough. ``lines`` has the scans whose parts are sent between processes.
+grep is a scan. The matches in a chunk depend on that chunk alone, so processes share the chunks of a log, and send the
+records found as lines, as rows or as a number. Only with context the fold decides what is shown, as the records around
+a match may lie in other chunks; then one process reads each log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.checks.records import reading_findings
+from format.columns import IS_MATCH, RowSchema, record_schema
 from format.errors import NotALogDir
 from format.findings import Finding
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.node.log_dir import Kind
 from format.node.target import Target, target_at
+from format.rows.line_blocks import LineBlock, in_lines
+from format.rows.record_rows import Row, RowBlock, record_block, record_rows
+from format.rows.row_text import LineStyle, RowText
 from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, ResultT, Scan
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
@@ -55,7 +65,7 @@ class Criteria(msgspec.Struct, frozen=True):
 
 
 class FoundRecords(msgspec.Struct, frozen=True):
-    """Some records found, in log order; ``hits`` has the match of each, None where no pattern found them."""
+    """Some records of a log, in order; ``hits`` has the match of each, None where no pattern found them."""
 
     location: Location
     records: RecordTable
@@ -70,56 +80,32 @@ class LogSearched(msgspec.Struct, frozen=True):
     record_count: int
 
 
-#: What grep yields.
-GrepItem = FoundRecords | LogSearched | Finding
+class FoundRows(msgspec.Struct, frozen=True):
+    """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
+
+    rows: Iterable[Row]
+    row_count: int
+    hits: Hits | None
+
+    def __reduce__(self) -> tuple[type[FoundRows], tuple[object, ...]]:
+        return FoundRows, (list(self.rows), self.row_count, self.hits)
 
 
-def is_searchable(kind: Kind) -> bool:
-    """Whether there may be records in a path of this kind."""
-    return kind in LOG_KINDS
-
-
-def grep(
-    path: Path | Target,
-    criteria: Criteria,
-    *,
-    first_only: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[GrepItem]:
-    """The records found at ``path`` in the order of the logs, the end of each log, and findings on the way.
-
-    With ``first_only`` the search of a log ends after the first records found in it. Records of a batch with a wrong
-    CRC are not searched; a finding reports them. Raises InputError for a path that does not belong to Kafka or holds
-    no records.
-    """
-    return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria))
-
-
-class GrepScan(msgspec.Struct, frozen=True):
-    """grep as a scan in one process: the parts are tables of the records found, the fold counts them."""
+class Search(msgspec.Struct, frozen=True):
+    """The criteria, limits and output style of a search; ``style`` None gives rows instead of lines."""
 
     criteria: Criteria
+    style: LineStyle | None = None
     limits: Limits = DEFAULT_LIMITS
-    first_only: bool = False
+    jobs: int = 1
+    advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
+    extra_columns: frozenset[str] = frozenset()  # of EXTRA_RECORD_COLUMNS
 
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, self.criteria.selection, self.limits, GREP_CHUNK_BYTES, GREP_COST)
 
-    def parts(self, opened: OpenedRange) -> Iterator[FoundRecords | Finding]:
-        """The records found in a range, and findings."""
-        return found_in(selected_chunks(opened, self.needs), self.criteria, self.limits)
+Found = LineBlock | FoundRows | Finding
 
-    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[GrepItem]:
-        """The same items, then the end of the log with the number of records found."""
-        count = 0
-        for item in with_last_finding(log, parts):
-            yield item
-            if isinstance(item, FoundRecords):
-                count += len(item.records)
-                if self.first_only:
-                    break
-        yield LogSearched(log.path, log.location, count)
+
+# -- what is searched, and what matches ------------------------------------------------------------------------
 
 
 def logs_to_search(path: Path | Target, criteria: Criteria) -> Iterator[LogUnit | Finding]:
@@ -128,37 +114,13 @@ def logs_to_search(path: Path | Target, criteria: Criteria) -> Iterator[LogUnit 
     Raises InputError for a path that is none of Kafka's or holds no records.
     """
     target = target_at(path)
-    if not is_searchable(target.kind):
+    if target.kind not in LOG_KINDS:
         raise NotALogDir(f"a file of the kind {target.kind.value} holds no records", Location(str(target.path)))
     return logs_below(target, criteria.selection)
 
 
-def found_in(
-    items: Iterable[LogChunk | Finding], criteria: Criteria, limits: Limits
-) -> Iterator[FoundRecords | Finding]:
-    """The records found in a log's chunks, and findings."""
-    for item in items:
-        if isinstance(item, Finding):
-            yield item
-        else:
-            yield from _chunk(item, criteria, limits)
-
-
-def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[FoundRecords | Finding]:
-    for table in record_tables(item.chunk, which=_batches(item, criteria), limits=limits, location=item.location):
-        yield from reading_findings(table, item.location)
-        candidates = _candidates(table, criteria, item.least_offset)
-        hits = _hits(candidates, criteria)
-        if hits is not None:
-            found = candidates.rows(_others(candidates, hits) if criteria.is_inverted else hits.row)
-        else:
-            found = candidates
-        if len(found):
-            yield FoundRecords(item.location, found, None if criteria.is_inverted else hits)
-
-
-def are_found(table: RecordTable, criteria: Criteria) -> NDArray[np.bool_]:
-    """Which records of a table match the criteria, the selection aside."""
+def matching(table: RecordTable, criteria: Criteria) -> tuple[NDArray[np.intp], Hits | None]:
+    """The rows of a table that match the criteria, the selection aside, and what the pattern found in each of them."""
     keep = np.ones(len(table), bool)
     if criteria.producer_id is not None:
         keep &= table.batches.producer_id[table.batch] == criteria.producer_id
@@ -167,45 +129,301 @@ def are_found(table: RecordTable, criteria: Criteria) -> NDArray[np.bool_]:
     if criteria.tombstones:
         keep &= table.value_length < 0
     candidates = np.flatnonzero(keep)
-    some = table.rows(candidates)
-    hits = _hits(some, criteria)
-    found = np.zeros(len(table), bool)
-    if hits is None:
-        found[candidates] = True
-    else:
-        found[candidates[_others(some, hits) if criteria.is_inverted else hits.row]] = True
-    return found
-
-
-def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
-    """The batches that may hold a match; no others are decompressed."""
-    batches = item.chunk.table
-    which = item.readable
-    if criteria.producer_id is not None:
-        which &= batches.producer_id == criteria.producer_id
-    if criteria.producer_epoch is not None:
-        which &= batches.producer_epoch == criteria.producer_epoch
-    return which
-
-
-def _candidates(table: RecordTable, criteria: Criteria, least_offset: int) -> RecordTable:
-    if criteria.selection.is_everything and not criteria.tombstones:
-        return table
-    keep = criteria.selection.records(table) & (table.offset >= least_offset)
-    if criteria.tombstones:
-        keep &= table.value_length < 0
-    return table.rows(np.flatnonzero(keep))
-
-
-def _hits(table: RecordTable, criteria: Criteria) -> Hits | None:
+    some = table if len(candidates) == len(table) else table.rows(candidates)
     if criteria.pattern is not None:
-        return search(table, criteria.pattern, criteria.places)
-    if criteria.places.header_names:
-        return search_header_names(table, criteria.places.header_names)
-    return None
+        hits = search(some, criteria.pattern, criteria.places)
+    elif criteria.places.header_names:
+        hits = search_header_names(some, criteria.places.header_names)
+    else:
+        return candidates, None
+    if criteria.is_inverted:
+        return np.delete(candidates, hits.row), None
+    return candidates[hits.row], hits
 
 
-def _others(table: RecordTable, hits: Hits) -> NDArray[np.intp]:
-    keep = np.ones(len(table), bool)
-    keep[hits.row] = False
-    return np.flatnonzero(keep)
+class GrepScan(msgspec.Struct, frozen=True):
+    """grep as a scan in one process: the parts are tables of the records found."""
+
+    criteria: Criteria
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, self.criteria.selection, self.limits, GREP_CHUNK_BYTES, GREP_COST)
+
+    def parts(self, opened: OpenedRange) -> Iterator[FoundRecords | Finding]:
+        """The records found in a range, and findings."""
+        for item in self.selected(opened, self._batches):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            rows, hits = matching(item.records, self.criteria)
+            if len(rows):
+                records = item.records if len(rows) == len(item.records) else item.records.rows(rows)
+                yield FoundRecords(item.location, records, hits)
+
+    def selected(
+        self, opened: OpenedRange, batches: Callable[[LogChunk], NDArray[np.bool_]]
+    ) -> Iterator[FoundRecords | Finding]:
+        """The records of some batches of a range that are in the selected ranges, and findings."""
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            for table in record_tables(item.chunk, which=batches(item), limits=self.limits, location=item.location):
+                yield from reading_findings(table, item.location)
+                records = table
+                if not self.criteria.selection.is_everything:
+                    keep = self.criteria.selection.records(table) & (table.offset >= item.least_offset)
+                    records = table.rows(np.flatnonzero(keep))
+                if len(records):
+                    yield FoundRecords(item.location, records, None)
+
+    def _batches(self, item: LogChunk) -> NDArray[np.bool_]:
+        """The batches that may hold a match; no others are decompressed."""
+        batches, which = item.chunk.table, item.readable
+        if self.criteria.producer_id is not None:
+            which &= batches.producer_id == self.criteria.producer_id
+        if self.criteria.producer_epoch is not None:
+            which &= batches.producer_epoch == self.criteria.producer_epoch
+        return which
+
+    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[FoundRecords | Finding]:
+        """The parts."""
+        return parts
+
+
+def grep(
+    path: Path | Target, criteria: Criteria, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[FoundRecords | Finding]:
+    """The records found at ``path`` in the order of the logs, and findings on the way.
+
+    Records of a batch with a wrong CRC are not searched; a finding reports them. Raises InputError as
+    ``logs_to_search`` does.
+    """
+    return scan_logs(GrepScan(criteria, limits), logs_to_search(path, criteria), advance=advance)
+
+
+# -- lines, rows and counts ------------------------------------------------------------------------------------
+
+
+def found_lines(paths: Iterable[Path | Target], search: Search) -> Iterator[Found]:
+    """What ``grep`` finds at each path, in the same order: records as lines or rows, and findings.
+
+    Records come as rows if the search has no style, if the kernel is not compiled, or if they may be too long for a
+    line. Raises InputError for a path that does not belong to Kafka or holds no records, and WorkerDied.
+    """
+    return _searched(paths, search, GrepLines.of(search))
+
+
+def follow_grep(targets: Sequence[Target], search: Search, follow: FollowTerms) -> Iterator[Found | CaughtUp]:
+    """The results of ``found_lines`` for what is appended from now on. Raises InputError as ``Target.kind`` does."""
+    scan = GrepLines.of(search)
+    needs = scan.needs
+    follow = replace(follow, selection=needs.selection, limits=search.limits, step_bytes=needs.range_bytes)
+    with FollowDriver(targets, follow) as driver:
+        yield from driver.begin()
+        yield from follow_logs(scan, driver)
+
+
+def searched_logs(
+    paths: Iterable[Path | Target], search: Search, *, first_only: bool = False
+) -> Iterator[LogSearched | Finding]:
+    """How many records ``grep`` finds in each log, and findings; ``first_only`` ends a log after its first records."""
+    return _searched(paths, search, GrepCounts(GrepScan(search.criteria, search.limits), first_only))
+
+
+def _searched(paths: Iterable[Path | Target], search: Search, scan: Scan[Any, ResultT]) -> Iterator[ResultT | Finding]:
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria))
+    return scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
+
+
+class GrepLines(msgspec.Struct, frozen=True):
+    """grep as a scan whose parts are lines, or rows without ``text``; the fold yields them."""
+
+    grep: GrepScan
+    text: RowText | None
+    extra_columns: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, search: Search) -> GrepLines:
+        """The scan of a search."""
+        text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
+        return cls(GrepScan(search.criteria, search.limits), text, search.extra_columns)
+
+    @property
+    def needs(self) -> Needs:
+        return self.grep.needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[Found]:
+        """The records found in a range, and findings."""
+        for item in self.grep.parts(opened):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            schema = record_schema(self.extra_columns)
+            block = record_block(item.records, item.location, schema, opened.log.log_start_offset)
+            if self.text is None:
+                yield FoundRows(block.rows, len(item.records), item.hits)
+                continue
+            for each in in_lines([block], self.text, opened.room):
+                if isinstance(each, RowBlock):
+                    rows = list(each.rows)
+                    yield FoundRows(rows, len(rows), None)
+                else:
+                    yield each
+
+    def fold(self, log: LogUnit, parts: LogParts[Found]) -> Iterator[Found]:
+        """The parts."""
+        return parts
+
+
+class GrepCounts(msgspec.Struct, frozen=True):
+    """grep as a scan whose parts are numbers of records found; the fold adds them up."""
+
+    grep: GrepScan
+    first_only: bool = False
+
+    @property
+    def needs(self) -> Needs:
+        return self.grep.needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[int | Finding]:
+        """How many records were found in each table of a range, and findings."""
+        for item in self.grep.parts(opened):
+            yield item if isinstance(item, Finding) else len(item.records)
+
+    def fold(self, log: LogUnit, parts: LogParts[int | Finding]) -> Iterator[LogSearched | Finding]:
+        """The findings and the sum; with ``first_only`` the log ends after the first records found."""
+        total = 0
+        for item in with_last_finding(log, parts):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            total += item
+            if self.first_only:
+                break
+        yield LogSearched(log.path, log.location, total)
+
+
+# -- context ---------------------------------------------------------------------------------------------------
+
+
+class Context(msgspec.Struct, frozen=True):
+    """How many records are shown before and after each match."""
+
+    before: int = 0
+    after: int = 0
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    """Some consecutive records, and which of them match."""
+
+    records: RecordTable
+    is_match: NDArray[np.bool_]
+
+
+def context_schema(extra_columns: frozenset[str]) -> RowSchema:
+    """The columns of rows with context: ``is_match`` is the last."""
+    schema = record_schema(extra_columns)
+    return RowSchema(schema.type, (*schema.columns, IS_MATCH))
+
+
+def found_with_context(
+    targets: Iterable[Path | Target], search: Search, context: Context
+) -> Iterator[FoundRows | Finding]:
+    """The records found at each path in log order, those around them, and findings."""
+    scan = ContextScan(GrepScan(search.criteria, search.limits), context, search.extra_columns)
+    return _searched(targets, replace(search, jobs=1), scan)
+
+
+class ContextScan(msgspec.Struct, frozen=True):
+    """grep with context as a scan."""
+
+    grep: GrepScan
+    context: Context
+    extra_columns: frozenset[str] = frozenset()
+
+    @property
+    def needs(self) -> Needs:
+        return replace(self.grep.needs, cost=None)
+
+    def parts(self, opened: OpenedRange) -> Iterator[_Marked | Finding]:
+        """The selected records of a range, and findings."""
+        for item in self.grep.selected(opened, lambda chunk: chunk.readable):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            is_match = np.zeros(len(item.records), np.bool_)
+            is_match[matching(item.records, self.grep.criteria)[0]] = True
+            yield _Marked(item.records, is_match)
+
+    def fold(self, log: LogUnit, parts: LogParts[_Marked | Finding]) -> Iterator[FoundRows | Finding]:
+        """The records of a log that are shown, and findings."""
+        held = _Held(self.context.before)
+        still_after = 0
+        for item in with_last_finding(log, parts):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            shown, needed_before, still_after = self._shown(item.is_match, still_after)
+            for records in held.last(needed_before):
+                yield self._rows(records, np.zeros(len(records), np.bool_), log)
+            numbers = np.flatnonzero(shown)
+            if len(numbers):
+                held.clear()
+                yield self._rows(item.records.rows(numbers), item.is_match[numbers], log)
+            held.add(item.records, int(numbers[-1]) + 1 if len(numbers) else 0)
+
+    def _shown(self, is_match: NDArray[np.bool_], still_after: int) -> tuple[NDArray[np.bool_], int, int]:
+        """Which records are shown, how many more before the first, and how many more after the last."""
+        count = len(is_match)
+        found = np.flatnonzero(is_match)
+        steps = np.zeros(count + 1, np.int64)
+        np.add.at(steps, np.maximum(found - self.context.before, 0), 1)
+        np.add.at(steps, np.minimum(found + self.context.after + 1, count), -1)
+        shown: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        shown[:still_after] = True
+        left = max(still_after - count, 0)
+        if not len(found):
+            return shown, 0, left
+        needed = max(self.context.before - int(found[0]), 0) if not still_after else 0
+        return shown, needed, max(left, int(found[-1]) + self.context.after + 1 - count)
+
+    def _rows(self, records: RecordTable, is_match: NDArray[np.bool_], log: LogUnit) -> FoundRows:
+        rows = record_rows(records, log.location, record_schema(self.extra_columns), log.log_start_offset)
+        marked: Iterable[Row] = ((*row, found) for row, found in zip(rows, is_match.tolist(), strict=True))
+        return FoundRows(marked, len(records), None)
+
+
+class _Held:
+    """The last records that were not shown, at most ``most`` of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tables: deque[RecordTable] = deque()
+        self._count = 0
+
+    def add(self, records: RecordTable, first: int) -> None:
+        """Hold the last records of a table, from row ``first`` on."""
+        kept = records.rows(slice(max(first, len(records) - self._most), len(records)))
+        if not len(kept):
+            return
+        self._tables.append(kept)
+        self._count += len(kept)
+        while self._count - len(self._tables[0]) >= self._most:
+            self._count -= len(self._tables.popleft())
+
+    def last(self, count: int) -> Iterator[RecordTable]:
+        """The last of the records held, in order."""
+        too_many = max(self._count - count, 0)
+        for table in self._tables:
+            skipped = min(too_many, len(table))
+            too_many -= skipped
+            if skipped < len(table):
+                yield table.rows(slice(skipped, len(table)))
+
+    def clear(self) -> None:
+        """Hold no records."""
+        self._tables.clear()
+        self._count = 0

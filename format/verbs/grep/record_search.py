@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from format.kernel.records import index_record_headers
 from format.kernel.search import find_in_fields
 from format.log.record_table import RecordTable
-from format.verbs.grep.pattern import Pattern
-from format.verbs.grep.required_bytes import Needle, Requirement
+from format.verbs.grep.pattern import Needle, Pattern, Requirement
 
 Int64Column = NDArray[np.int64]
 

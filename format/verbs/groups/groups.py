@@ -12,8 +12,7 @@ from format.findings import Finding
 from format.internal_topics.group_replay import REPLAY_CODES, GroupReplay
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import TopicPartition
-from format.node.log_dir import Kind
+from format.node.log_dir import Kind, TopicPartition
 from format.node.target import Target
 from format.scan.cost import size_of
 from format.scan.drivers import scan_logs

@@ -10,8 +10,7 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
-from format.node.partition import Partition
-from format.node.segment import Segment
+from format.node.partition import Partition, Segment
 from format.scan.selection import Selection, start_position
 
 _LAST = Selection(from_offset=2**63 - 1)

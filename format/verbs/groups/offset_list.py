@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.sorted_values import distinct_values
 from format.state.groups import LATEST, OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START, DistinctRows, PendingCommit
 from format.verbs.groups.group_facts import Keys

@@ -12,11 +12,9 @@ from format.files import partition_metadata
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints, TopicPartition
-from format.node.file_location import proven_topic_of_file
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind, TopicPartition
 from format.node.offsets import offsets_of
-from format.node.partition import Partition
+from format.node.partition import Partition, proven_topic_of_file
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs

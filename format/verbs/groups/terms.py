@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoints import TopicPartition
+from format.node.log_dir import TopicPartition
 from format.state.groups import GroupStates
 from format.verbs.groups.replicas import Replicas
 

@@ -19,7 +19,7 @@ from format import layout
 from format.columns import DISK_USAGE
 from format.errors import NotALogDir
 from format.findings import Finding, finding
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.io.source import os_reason
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits

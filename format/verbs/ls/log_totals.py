@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from format.findings import Finding, Judgement, finding, finding_of
-from format.io import read_policy
+from format.io.session import is_read_plainly
 from format.kernel.headers import sum_logs
 from format.kernel.tables import HEADER_SUMS
 from format.limits import DEFAULT_LIMITS, Limits
@@ -20,8 +20,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import wrapper_table
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
-from format.node.live_files import LiveFiles
-from format.node.partition import Partition
+from format.node.partition import LiveFiles, Partition
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
@@ -108,8 +107,8 @@ def _open_first_wrapper(opened: OpenedRange, chunk: BatchChunk, limits: Limits, 
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return False
-    if source.bundled is not None and source.bundled.has_only_headers:
-        outline = source.bundled.outline(start)
+    if source.headers_only is not None:
+        outline = source.headers_only.outline(start)
         if outline is None or not outline[0]:
             return False
         first, last, timestamp = outline[0][0], outline[0][-1], outline[1][0]
@@ -139,7 +138,7 @@ class SoundLogs:
         self._files = partition.live_files
         self._scan = scan
         self._directory_fd = -1
-        if scan and read_policy.current is None and self._files:
+        if scan and is_read_plainly(partition.path) and self._files:
             with suppress(OSError):
                 self._directory_fd = os.open(partition.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 

@@ -18,21 +18,26 @@ from format.files import meta_properties
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import settled
-from format.io.remote_path import path_of
+from format.io.session import path_of
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.directory_sizes import DirectorySizes, size_of_files
-from format.node.file_location import location_of_directory, location_of_file
-from format.node.log_dir import Kind, LogDir, directory_around
+from format.node.log_dir import Checkpoints, Kind, LogDir, directory_around
 from format.node.offsets import MARKS_OF_REPLICAS
-from format.node.partition import Partition, key_of_directory, read_partition
+from format.node.partition import (
+    DirectorySizes,
+    Partition,
+    Segment,
+    key_of_directory,
+    location_of_directory,
+    location_of_file,
+    read_partition,
+    size_of_files,
+)
 from format.node.partition_surroundings import MAX_BASE_OFFSET, interrupted_finding, unexpected_finding, unexpected_note
-from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
-from format.scan.cluster import current_cluster
+from format.scan.cluster import cluster_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit
 from format.state.cluster_context import ClusterContext
@@ -261,7 +266,7 @@ def _listed(
     """The partitions in this order."""
     units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
     own_terms = terms.of_partitions(with_segments)
-    cluster = current_cluster()
+    cluster = cluster_of(found.path)
     if cluster is not None:
         scan = ListScan(replace(own_terms, advance=no_progress))
         yield from cluster.results(scan, units, terms.advance)

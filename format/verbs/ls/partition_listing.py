@@ -20,16 +20,21 @@ from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
+from format.io.session import joins_remote_segments
 from format.io.source import FileSource, Source, os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node import remote_tier
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
+from format.node.log_dir import Checkpoints
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition import (
+    Partition,
+    Segment,
+    location_of_directory,
+    missing_indexes,
+    parse_partition_dir,
+    read_partition,
+)
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings, surroundings_notes
-from format.node.segment import Segment, missing_indexes
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
@@ -315,7 +320,7 @@ def list_partition(
         notes.append(f"{remote_count} of {counted_plainly(partition.segment_count, 'segment')} remote")
     if offsets.is_head_remote:
         notes.append(HEAD_IS_REMOTE)
-        if remote_tier.current is not None:  # it was asked for
+        if joins_remote_segments(path):  # it was asked for
             found += remote_head_findings(offsets, partition.location())
     sizes, totals = partition.sizes, live.totals
     is_read = known is not None or (terms.scan and (totals.is_whole or totals.batch_count > 0))

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from format.errors import UnreadableFile
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.rewriting.index_builder import IndexedOffsets

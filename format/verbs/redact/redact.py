@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import InputError, UnreadableFile
 from format.findings import Finding, finding, finding_of
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import open_wrappers

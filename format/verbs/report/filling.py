@@ -24,8 +24,7 @@ from format.columns import (
 )
 from format.findings import FINDING_CODES, Finding, Severity
 from format.layout import CODEC_BITS_NAMES
-from format.node.file_location import location_of_directory
-from format.node.partition import parse_partition_dir
+from format.node.partition import location_of_directory, parse_partition_dir
 from format.rows.finding_rows import finding_row
 from format.rows.record_rows import Row
 from format.verbs.ls.partition_listing import PartitionListing

@@ -35,8 +35,7 @@ from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import Limits
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind, LogDir, directory_around
+from format.node.log_dir import Checkpoints, Kind, LogDir, directory_around
 from format.node.offsets import unread_heads_words
 from format.node.partition import Partition
 from format.node.target import Target
@@ -62,8 +61,7 @@ from format.verbs.report.filling import (
 )
 from format.verbs.report.survey import Survey, SurveyedPartition, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
-from format.verbs.retention.configured_logs import ConfiguredLog, configured_logs
-from format.verbs.retention.retention import Retention, RetentionTerms
+from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
 from format.verbs.txns.txns import (
     OpenTransaction,
     Transactions,
@@ -172,10 +170,9 @@ class _Answers(msgspec.Struct):
         if len(set(keys)) == len(keys):
             report.note(["differences between replicas: no partition has two replicas here"])
             return
-        from format.verbs.diff.diff import PartitionResult, diff  # few reports need these
-        from format.verbs.diff.sentence import MissingReplicas
-        from format.verbs.diff.sentence import overview as diff_overview
-        from format.verbs.diff.sentence import sentence as diff_sentence
+        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff  # few reports need these
+        from format.verbs.diff.diff import overview as diff_overview
+        from format.verbs.diff.diff import sentence as diff_sentence
 
         results: list[PartitionResult] = []
         missing = MissingReplicas()

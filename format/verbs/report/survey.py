@@ -17,7 +17,7 @@ from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.rows.record_rows import Row
 from format.scan.protocol import LogUnit

@@ -134,7 +134,7 @@ class TableReport:
     Raises UnreadableFile for tables that cannot be read.
     """
 
-    places: Sequence[str]
+    places: Sequence[Path]
     terms: ReportTerms
     kept: KeptFindings = field(default_factory=KeptFindings)
     _sets: list[TableSet] = field(init=False)
@@ -200,7 +200,7 @@ class TableReport:
 
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
-        report = Report(self.terms.now_ms, list(self.places))
+        report = Report(self.terms.now_ms, [str(each) for each in self.places])
         report.counts = Coverage().counts
         self._add_runs(report)
         for schemas in _SHOWN.values():

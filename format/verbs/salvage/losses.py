@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import PatchedSource
 from format.location import Location
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, SegmentScan

@@ -21,13 +21,12 @@ from format import layout
 from format.checks.directories import check_lost_log
 from format.errors import UnreadableFile
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import PatchedSource
 from format.kafka_uuid import is_reserved
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import LogDir, directory_around, log_dir_around
+from format.node.log_dir import Checkpoints, LogDir, directory_around, log_dir_around
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.rewriting.index_builder import IndexedOffsets

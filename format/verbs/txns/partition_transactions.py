@@ -18,7 +18,7 @@ from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, read_partition
 from format.node.target import Target

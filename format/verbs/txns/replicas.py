@@ -17,11 +17,9 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
-from format.node.partition import Partition, read_partition
+from format.node.log_dir import Checkpoints, Kind
+from format.node.partition import NOT_A_SEGMENT_NAME, Partition, read_partition
 from format.node.partition_surroundings import unread_findings
-from format.node.segment import NOT_A_SEGMENT_NAME
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange

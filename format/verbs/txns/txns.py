@@ -22,7 +22,7 @@ from format.findings import Finding, Judgement, finding
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.partition import Partition
 from format.node.target import Target
 from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown

@@ -18,7 +18,7 @@ from format.findings import Cause, Finding, Judgement, Severity, finding, findin
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
 from format.scan.progress import no_progress

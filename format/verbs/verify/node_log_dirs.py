@@ -10,12 +10,11 @@ import msgspec
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding
-from format.io.remote_path import is_there
+from format.io.session import is_there
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import Limits
 from format.location import Location
-from format.node.checkpoints import TopicPartition
-from format.node.log_dir import LogDir
+from format.node.log_dir import LogDir, TopicPartition
 from format.node.partition import parse_partition_dir
 
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)

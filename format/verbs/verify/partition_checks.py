@@ -33,11 +33,10 @@ from format.limits import Limits
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
-from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
-from format.node.partition import Partition
+from format.node.partition import Partition, Segment
 from format.node.partition_surroundings import unread_findings
-from format.node.segment import Segment
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import (

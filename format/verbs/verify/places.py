@@ -11,10 +11,8 @@ from format.errors import KafkaLogError
 from format.findings import MOST_ALIKE, Finding, finding_of
 from format.io.live_broker import is_broker_running, settled
 from format.location import Location
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory, location_of_file
-from format.node.log_dir import Kind, LogDir, read_log_dir
-from format.node.partition import Partition
+from format.node.log_dir import Checkpoints, Kind, LogDir, read_log_dir
+from format.node.partition import Partition, location_of_directory, location_of_file
 from format.node.target import Target
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import verify_partition

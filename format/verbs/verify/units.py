@@ -11,11 +11,9 @@ import msgspec
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, read_log_dir
+from format.node.log_dir import Checkpoints, Kind, read_log_dir
 from format.node.offsets import offsets_of
-from format.node.partition import key_of_directory, read_partition
+from format.node.partition import key_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.scan.protocol import Driver, LogUnit
 from format.scan.selected_logs import every_log_of

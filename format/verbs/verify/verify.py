@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.io.session import joins_remote_segments
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node import remote_tier
-from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.offsets import offsets_of
+from format.node.partition import location_of_file
 from format.node.target import Target, nothing_to_read, target_at
-from format.scan.cluster import Cluster, current_cluster
+from format.scan.cluster import Cluster, cluster_of
 from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
@@ -55,18 +55,18 @@ def verify(path: Path | Target, verification: Verification | None = None) -> Ite
     """
     terms = verification or Verification()
     target = target_at(path)
-    cluster = current_cluster()
+    cluster = cluster_of(target.path)
     if cluster is not None:
-        yield from _without_remote_heads(_verify_on(cluster, target, terms), terms)
+        yield from _without_remote_heads(_verify_on(cluster, target, terms), target, terms)
         return
     if terms.driver is not None:
-        yield from _without_remote_heads(_verify(target, terms), terms)
+        yield from _without_remote_heads(_verify(target, terms), target, terms)
         return
     with opened_for([target], terms) as opened:
-        yield from _without_remote_heads(_verify(target, opened), terms)
+        yield from _without_remote_heads(_verify(target, opened), target, terms)
 
 
-def _without_remote_heads(found: Iterable[Finding], terms: Verification) -> Iterator[Finding]:
+def _without_remote_heads(found: Iterable[Finding], target: Target, terms: Verification) -> Iterator[Finding]:
     """The findings without ``log-head-remote``, which is counted, if the remote part of tiered logs was not asked for.
 
     It is left out for a log whose head is lost, as the metadata log shows before.
@@ -78,7 +78,7 @@ def _without_remote_heads(found: Iterable[Finding], terms: Verification) -> Iter
         elif each.code == "log-head-remote":
             if (each.location.path, each.location.offset) in lost:
                 continue
-            if remote_tier.current is None:
+            if not joins_remote_segments(target.path):
                 terms.coverage.remote_heads += 1
                 continue
         yield each
@@ -92,7 +92,7 @@ def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verif
     """
     targets = list(targets)
     terms = replace(terms, elsewhere=_elsewhere(targets, terms))
-    if current_cluster() is not None:
+    if any(cluster_of(each.path) is not None for each in targets):
         yield terms
         return
     logs: list[LogUnit] = []

@@ -142,9 +142,9 @@ def _walked(
     if chunk.buffer is not None and chunk.table.is_wrapper.any():
         stored_offsets = chunk.table.base_offset.copy()
         open_wrappers(chunk, limits=walk.limits)
-    bundled = source.bundled
-    has_only_headers = bundled is not None and bundled.has_only_headers
-    if bundled is not None and has_only_headers:
+    bundled = source.headers_only
+    has_only_headers = bundled is not None
+    if bundled is not None:
         chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
         stored_offsets = chunk.table.base_offset.copy()
         open_bundled_wrappers(chunk.table, bundled)

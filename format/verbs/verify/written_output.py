@@ -18,8 +18,7 @@ from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_header import header_tables
-from format.node.checkpoints import Checkpoints
-from format.node.log_dir import Kind
+from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, merged

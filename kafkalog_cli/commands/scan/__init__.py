@@ -2,13 +2,146 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from kafkalog_cli.command_table import SCANS
-from kafkalog_cli.commands.scan.on_spark import load_scan
-from kafkalog_cli.lazy_group import LazyCommands, LazyGroup
+from format.io.session import Session
+from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyCommands, LazyGroup, made_command
+from kafkalog_cli.options.groups import as_command, option_names
+from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
+from kafkalog_cli.runner import TableWriter, writing_tables
+
+if TYPE_CHECKING:
+    from format.columns import RowSchema
+    from kafkalog_cli.exit_codes import Summary
+
+
+#: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
+_LEFT_OUT = frozenset({"follow", "jobs", "max_rate", "cache_friendly", "output_file"})
+#: The messages for those that a user may give all the same.
+_REFUSED = {
+    "--follow": "--follow does not go with scan: leave scan out",
+    "-f": "--follow does not go with scan: leave scan out",
+    "--jobs": "--jobs does not go with scan: Spark decides how many tasks run at a time",
+    "--max-rate": "--max-rate does not go with scan: it is a limit for one host",
+    "--cache-friendly": "--cache-friendly does not go with scan: it is about the memory of one host",
+}
+#: Commands that write a directory of their own, or no rows.
+_WITHOUT_TABLES = frozenset({"extract", "dump-log"})
+_WITH_BATCHES = frozenset({"ls"})
+
+
+def load_scan(entry: CommandEntry) -> Any:
+    """The verb of scan for a command, with the command's options and those of the cluster."""
+    module = import_module(entry.module)
+    function = getattr(module, entry.name.replace("-", "_"))
+    verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
+    command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
+    examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
+    left_out = _LEFT_OUT & option_names(verb)
+    command = made_command(entry.name, as_command(verb, left_out), command_class, examples)
+    names = {f"--{each.replace('_', '-')}" for each in left_out} | ({"-f"} if "follow" in left_out else set())
+    command.refused = {name: words for name, words in _REFUSED.items() if name in names}
+    return command
+
+
+def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The examples of the verb: those of the command, except examples with options that the verb does not have."""
+    left_out = [f"--{each.replace('_', '-')}" for each in _LEFT_OUT]
+    return [
+        (line.replace(f"kafkalog {name}", f"kafkalog scan {name}", 1), meaning)
+        for line, meaning in examples
+        if not any(option in line.split() for option in (*left_out, ">"))
+    ]
+
+
+def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> Callable[..., None]:
+    """The function of a command with the options of the cluster, on which it runs."""
+    added: dict[str, Any] = {"session": Session, "cluster": Cluster}
+    if has_tables:
+        added["tables_output"] = Tables
+    if name in _WITH_BATCHES:
+        added["batches_table"] = BatchesTable
+
+    def verb(**groups: Any) -> None:
+        given = {each: groups.pop(each) for each in added if each != "session"}
+        tables = given.get("tables_output", Tables())
+        has_batches = given.get("batches_table", BatchesTable()).batches
+        if has_batches and tables.tables is None:
+            raise typer.BadParameter("--batches needs --output DIR")
+        with _cluster(name, given["cluster"], tables, has_batches, groups.pop("session")):
+            function(**groups)
+
+    own = signature(function)
+    verb.__name__, verb.__doc__, verb.__module__ = function.__name__, function.__doc__, function.__module__
+    verb.__annotations__ = get_type_hints(function, include_extras=True) | added
+    verb.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[
+            *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own.parameters.values()),
+            *(Parameter(each, Parameter.KEYWORD_ONLY, annotation=kind) for each, kind in added.items()),
+        ]
+    )
+    return verb
+
+
+@contextmanager
+def _cluster(name: str, cluster: Cluster, tables: Tables, has_batches: bool, session: Session) -> Iterator[None]:
+    """The context in which the session of a command has the cluster."""
+    from spark_jobs.submit import Where, on_spark
+
+    where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
+    with (
+        on_spark(where, session) as spark,
+        writing_tables(None if tables.tables is None else _Tables(spark, session, tables, has_batches).open),
+    ):
+        yield
+
+
+class _Tables:
+    """The report set of a run, as the tables that ``Run`` fills."""
+
+    def __init__(self, spark: Any, session: Session, tables: Tables, has_batches: bool) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._session = session
+        self._output = session.path(tables.tables or "")
+        self._has_batches = has_batches
+        self._paths: Sequence[Path] = ()
+        self._report: Any = None
+
+    def open(self, command: str, paths: Sequence[str]) -> TableWriter:
+        """Begin the tables of a command about these paths."""
+        from spark_jobs.submit import open_report
+
+        self._paths = [self._session.path(each) for each in paths]
+        self._report = open_report(self._output, command, self._paths, self._tables.broker_id)
+        return self
+
+    def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
+        """Add a row to its table."""
+        self._report.add(schema, row)
+
+    def finish(self, summary: Summary) -> None:
+        """Publish all tables."""
+        from spark_jobs.submit import Ending, write_batches
+
+        if self._has_batches:
+            write_batches(self._spark, self._paths, self._output, self._tables.broker_id)
+        ending = Ending(
+            int(summary.exit_code), summary.complete, summary.condition_names, summary.all_not_checked, summary.counts
+        )
+        self._report.finish(ending, has_batches=self._has_batches)
+
+    def discard(self) -> None:
+        """Remove tables that are not published."""
+        self._report.discard()
+
 
 EXAMPLES = (
     ("kafkalog scan verify /var/kafka", "the findings of kafkalog verify, on all cores"),

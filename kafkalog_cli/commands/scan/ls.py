@@ -6,11 +6,9 @@ from msgspec.structs import replace
 
 from kafkalog_cli.commands.ls import Listed
 from kafkalog_cli.commands.ls import ls as list_here
-from kafkalog_cli.options.guards import DecompressionGuard
-from kafkalog_cli.options.judging import Judging
-from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import DecompressionGuard, Pacing
 
 SCAN_EXAMPLES = (
     ("kafkalog scan ls /var/kafka", "every partition and segment"),

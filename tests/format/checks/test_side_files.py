@@ -19,7 +19,7 @@ from format.findings import Finding, Severity
 from format.layout import TRANSACTION_INDEX_SUFFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.state.producers import ProducerState
 from format.timestamps import iso_time
 from format.verbs.verify.verify import verify

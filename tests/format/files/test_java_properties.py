@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from format.errors import InvalidCheckpoint, LimitExceeded
-from format.files.java_properties import decode_properties, encode_property
+from format.files.side_file import decode_properties, encode_property
 from format.limits import DEFAULT_LIMITS, Limits
 from tests.sources import BytesSource
 

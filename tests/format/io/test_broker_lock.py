@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from format.io import broker_lock
-from format.io.broker_lock import probe
+from format.io import live_broker
+from format.io.live_broker import probe
 
 #: Takes the lock as Java's FileChannel.lock does, says so, and holds it until its input ends.
 HOLDER = """
@@ -82,10 +82,10 @@ def test_an_unknown_holder_is_none_with_a_reason(tmp_path, lock, monkeypatch):
     def refuse(*arguments):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(broker_lock.fcntl, "fcntl", refuse)
+    monkeypatch.setattr(live_broker.fcntl, "fcntl", refuse)
     assert probe(lock).is_held is None
     assert probe(lock).reason == f"the file system does not report locks: {os.strerror(37)}"
-    monkeypatch.setattr(broker_lock, "fcntl", None)
+    monkeypatch.setattr(live_broker, "fcntl", None)
     assert (probe(lock).is_present, probe(lock).is_held) == (True, None)
 
 

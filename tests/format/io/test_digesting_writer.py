@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from format.io.digesting_writer import DigestingWriter
+from format.io.file_writer import DigestingWriter
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from format.io.directory_sync import sync_directory
+from format.io.file_writer import sync_directory
 
 
 def test_the_directory_itself_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

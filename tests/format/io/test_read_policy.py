@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from format.io import read_policy
-from format.io.read_policy import ReadPolicy, reading_by
+from format.io.session import Description, Session
 from format.io.source import FileSource
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
@@ -38,7 +37,8 @@ class Clock:
 
 def test_a_rate_is_kept_over_all_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    with reading_by(ReadPolicy(len(CONTENT) // 4)), FileSource(path) as one, FileSource(path) as other:
+    path = Session(Description(max_bytes_per_s=len(CONTENT) // 4)).path(path)
+    with FileSource(path) as one, FileSource(path) as other:
         assert one.read_at(0, len(CONTENT)) == CONTENT
         assert other.read_at(5, 1000) == CONTENT[5:1005]
     seconds = 4 * (len(CONTENT) + 1000) / len(CONTENT)
@@ -48,7 +48,7 @@ def test_a_rate_is_kept_over_all_files(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_rate_is_reached_however_long_each_chunk_is_processed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    with reading_by(ReadPolicy(len(CONTENT))), FileSource(path) as source:
+    with FileSource(Session(Description(max_bytes_per_s=len(CONTENT))).path(path)) as source:
         for _chunk in range(20):
             source.read_at(0, len(CONTENT))
             clock.now += 0.9
@@ -57,7 +57,7 @@ def test_the_rate_is_reached_however_long_each_chunk_is_processed(path: Path, mo
 
 def test_a_long_pause_is_made_up_for_by_one_second_at_most(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    with reading_by(ReadPolicy(len(CONTENT))), FileSource(path) as source:
+    with FileSource(Session(Description(max_bytes_per_s=len(CONTENT))).path(path)) as source:
         clock.now += 3600
         before = clock.now
         for _second in range(5):
@@ -83,7 +83,7 @@ def test_what_was_in_memory_stays_and_the_rest_goes(path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "preadv", preadv)
     monkeypatch.setattr(os, "posix_fadvise", fadvise)
-    with reading_by(ReadPolicy(spares_cache=True)), FileSource(path) as source:
+    with FileSource(Session(Description(spares_cache=True)).path(path)) as source:
         assert source.read_at(100, len(CONTENT)) == CONTENT[100:]
     covered = {position // 4096 for each in let_go for position in each[::4096]}
     assert covered >= set(range(300_000 // 4096)) | set(range(700_000 // 4096 + 1, len(CONTENT) // 4096))
@@ -92,8 +92,7 @@ def test_what_was_in_memory_stays_and_the_rest_goes(path: Path, monkeypatch: pyt
 
 
 def test_the_bytes_are_the_same_on_this_system(path: Path) -> None:
-    with reading_by(ReadPolicy(spares_cache=True)), FileSource(path) as source:
+    with FileSource(Session(Description(spares_cache=True)).path(path)) as source:
         assert source.read_at(0, len(CONTENT)) == CONTENT
         assert source.read_at(len(CONTENT) - 7, 100) == CONTENT[-7:]
         assert source.read_at(len(CONTENT), 1) == b""
-    assert read_policy.current is None

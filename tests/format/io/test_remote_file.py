@@ -8,9 +8,8 @@ import random
 import pytest
 
 from format.errors import FileChanged, KafkaLogError, UnreadableFile
-from format.io import remote_file
-from format.io.remote_file import RemoteFile
-from format.io.stores.store import ObjectReplaced, RemoteEntry
+from format.io.remote_files import RemoteFile, Stores
+from format.io.store import ObjectReplaced, RemoteEntry
 
 ADDRESS = "s3://bucket/t-0/00000000000000000000.log"
 CONTENT = random.Random(1).randbytes(12 * 1024 * 1024)
@@ -47,8 +46,8 @@ class FakeStore:
 def store(monkeypatch: pytest.MonkeyPatch) -> FakeStore:
     fake = FakeStore()
     entry = RemoteEntry("0.log", False, len(CONTENT), 1_700_000_000, "tag")
-    monkeypatch.setattr(remote_file.remote_files, "entry_of", lambda path: entry)
-    monkeypatch.setattr(remote_file.remote_files, "store_of", lambda path: (fake, "t-0/0.log"))
+    monkeypatch.setattr(Stores, "entry_of", lambda self, path: entry)
+    monkeypatch.setattr(Stores, "store_of", lambda self, path: (fake, "t-0/0.log"))
     return fake
 
 
@@ -69,7 +68,7 @@ FAILED = OSError(errno.EIO, "the server answers with 500")
 def test_an_object_that_changes_while_it_is_read(
     error: OSError, kind: type[KafkaLogError], words: str, position: int, store: FakeStore
 ) -> None:
-    file = RemoteFile(ADDRESS)
+    file = RemoteFile(Stores(), ADDRESS)
     assert file.read(100, 1000) == (CONTENT[1000:1100], 64 * 1024)
     store.error = error
     with pytest.raises(KafkaLogError, match=words) as raised:
@@ -85,7 +84,7 @@ def _read_on(file: RemoteFile, position: int) -> None:
 
 
 def test_a_fetch_ahead_of_the_reader_sees_the_replacement_too(store: FakeStore) -> None:
-    file = RemoteFile(ADDRESS)
+    file = RemoteFile(Stores(), ADDRESS)
     position = 0
     while not file._ahead and position < len(CONTENT):
         position += len(file.read(300_000, position)[0])
@@ -100,19 +99,19 @@ def test_a_fetch_ahead_of_the_reader_sees_the_replacement_too(store: FakeStore) 
 def test_an_object_that_cannot_be_opened(error: OSError, kind: type[KafkaLogError], store: FakeStore) -> None:
     store.error = error
     with pytest.raises(KafkaLogError, match="cannot open: ") as raised:
-        RemoteFile(ADDRESS)
+        RemoteFile(Stores(), ADDRESS)
     assert type(raised.value) is kind
 
 
 def test_a_closed_file_is_not_read(store: FakeStore) -> None:
-    file = RemoteFile(ADDRESS)
+    file = RemoteFile(Stores(), ADDRESS)
     file.close()
     with pytest.raises(UnreadableFile, match="closed"):
         file.read(1, 0)
 
 
 def test_reads_in_order_and_out_of_it_give_the_bytes_of_the_object(store: FakeStore) -> None:
-    file, rnd = RemoteFile(ADDRESS), random.Random(7)
+    file, rnd = RemoteFile(Stores(), ADDRESS), random.Random(7)
     position = 0
     for _ in range(200):
         length = rnd.choice((61, 5_000, 70_000, 600_000))

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.errors import FileChanged, UnreadableFile
-from format.io import remote_file, remote_files
-from format.io.remote_path import RemotePath, entries_of, is_remote, is_there, path_of
+from format.io import remote_files
+from format.io.obstore_store import ObjectStore
+from format.io.session import Description, RemotePath, Session, entries_of, is_remote, is_there, path_of
 from format.io.source import FileSource
-from format.io.stores.obstore_store import ObjectStore
 from format.node.log_dir import Kind, read_log_dir
 from format.node.target import kind_of
 from tests.building import batches, write_segment
@@ -46,25 +46,25 @@ def test_what_is_remote() -> None:
     assert type(path_of("/a")) is type(Path("/a"))
 
 
-def test_options_behind_an_address_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_files, "_queries", {})
+def test_options_behind_an_address_are_no_part_of_it() -> None:
+    session = Session()
     address = "s3://b/c?endpoint_override=host:9000&scheme=http"
-    assert str(path_of(address)) == "s3://b/c"
-    remote_files.know([address, "/local", "s3://other/d"])
-    assert remote_files.known() == ("s3://b/?endpoint_override=host%3A9000&scheme=http",)
+    assert str(session.path(address)) == "s3://b/c"
+    for other in ("/local", "s3://other/d"):
+        session.path(other)
+    assert session.description.addresses == ("s3://b/?endpoint_override=host%3A9000&scheme=http",)
+    assert Session().description == Description()
 
 
 def test_keys_in_an_address_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_files, "_queries", {})
-    monkeypatch.setattr(remote_files, "_hosts", {})
-    monkeypatch.setattr(remote_files, "_stores", {})
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     assert str(path_of("s3://key:a%2Fsecret@bucket/c?scheme=http")) == "s3://bucket/c"
     assert str(path_of("abfs://box:key@account.dfs.core.windows.net/c")) == "abfs://box@account.dfs.core.windows.net/c"
     assert str(path_of("hdfs://user@host:8020/c")) == "hdfs://user@host:8020/c"
-    remote_files.know(["s3://key:secret@bucket/c"])
-    assert remote_files.known() == ("s3://key:secret@bucket/?",)
-    store, _ = remote_files.store_of("s3://bucket/c")
+    session = Session()
+    session.path("s3://key:secret@bucket/c")
+    assert session.description.addresses == ("s3://key:secret@bucket/?",)
+    store, _ = session.stores.store_of("s3://bucket/c")
     assert isinstance(store, ObjectStore)
     found = store._settings["credential_provider"]()
     assert (found["access_key_id"], found["secret_access_key"], found["token"]) == ("key", "secret", None)
@@ -91,15 +91,16 @@ def test_listings_and_kinds(log_dir: Path) -> None:
 
 
 def test_one_listing_answers_for_all_below(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = f"local://{log_dir}"
-    with remote_files.listed_at_once(address):
-        monkeypatch.setattr(remote_files, "store_of", None)  # nothing may be asked for now
-        found = read_log_dir(path_of(address))
+    session = Session()
+    path = session.path(f"local://{log_dir}")
+    with session.stores.listed_at_once(str(path)):
+        monkeypatch.setattr(session.stores, "store_of", None)  # nothing may be asked for now
+        found = read_log_dir(path)
         assert len(found.partition(found.partitions[0]).segments) == 1
-        assert not is_there(path_of(address) / "t-0" / "nothing")
+        assert not is_there(path / "t-0" / "nothing")
     monkeypatch.undo()
     (log_dir / "t-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
-    assert is_there(path_of(address) / "t-0" / "leader-epoch-checkpoint")
+    assert is_there(path / "t-0" / "leader-epoch-checkpoint")
 
 
 def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
@@ -128,7 +129,7 @@ def test_small_reads_beside_each_other_are_one_request(log_dir: Path) -> None:
     with FileSource(f"local://{path}") as source:
         for position in range(0, 60_000, 610):
             source.read_at(position, 61)
-        assert source.bytes_read == remote_file.BLOCK_BYTES
+        assert source.bytes_read == remote_files.BLOCK_BYTES
 
 
 def test_a_reader_in_order_fetches_more_and_more(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_reader_in_order_fetches_more_and_more(tmp_path: Path) -> None:
                 before = source.bytes_read
         assert source.bytes_read == len(content)
     assert len(fetched) < 15
-    assert max(fetched) <= remote_file.MOST_FETCH_BYTES
+    assert max(fetched) <= remote_files.MOST_FETCH_BYTES
 
 
 @given(reads=st.lists(st.tuples(st.integers(0, 1_500_000), st.integers(0, 400_000)), max_size=12))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.source import FileSource
-from format.io.unreadable_ranges import PatchedSource
+from format.io.source import FileSource, PatchedSource
 from format.location import Location
 
 BLOCK = 4096

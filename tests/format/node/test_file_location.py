@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.location import Location
-from format.node.file_location import location_of_directory, location_of_file
+from format.node.partition import location_of_directory, location_of_file
 
 
 def test_a_segment_file() -> None:

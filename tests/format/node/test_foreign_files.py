@@ -18,9 +18,8 @@ import zstandard
 from lz4 import frame as lz4_frame
 
 from format.errors import InputError, NotALogDir
-from format.node.foreign_files import absent_words
 from format.node.log_dir import Kind
-from format.node.target import Target
+from format.node.target import Target, absent_words
 from tests.building import BASE_TIMESTAMP, batches, write_segment
 
 LOG = b"".join(batches(4))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from format.limits import DEFAULT_LIMITS
-from format.node.interrupted_swaps import completed_swaps
 from format.node.partition import Partition, read_partition
+from format.node.partition_surroundings import completed_swaps
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.salvage.salvage import salvage

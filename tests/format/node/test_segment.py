@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from format.node.segment import NamedFiles, Segment, needs_time_index, segment_file_name
+from format.node.partition import NamedFiles, Segment, needs_time_index, segment_file_name
 from tests.building import batch, wrapper
 
 

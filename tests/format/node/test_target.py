@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from format.errors import FileChanged, NotALogDir
-from format.io import broker_lock
-from format.io.remote_path import entries_of
+from format.io import live_broker
+from format.io.session import entries_of
 from format.node import log_dir as log_dir_module
 from format.node import partition as partition_module
-from format.node.live_files import listed_files
 from format.node.log_dir import Kind
+from format.node.partition import listed_files
 from format.node.target import Target, target_at, targets_at
 from format.verbs.ls.ls import ls
 from format.verbs.verify.terms import Verification
@@ -42,16 +42,16 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts[str(path)] += 1
         return listed_files(path, *rest)
 
-    probe = broker_lock.probe
+    probe = live_broker.probe
 
-    def probing(path: Path) -> broker_lock.BrokerLock:
+    def probing(path: Path) -> live_broker.BrokerLock:
         counts[str(path)] += 1
         return probe(path)
 
     for module in (log_dir_module, partition_module):
         monkeypatch.setattr(module, "entries_of", listing)
     monkeypatch.setattr(partition_module, "listed_files", listing_files)
-    monkeypatch.setattr(broker_lock, "probe", probing)
+    monkeypatch.setattr(live_broker, "probe", probing)
     return counts
 
 

@@ -12,8 +12,7 @@ import pytest
 from format import layout
 from format.files import producer_snapshot
 from format.limits import DEFAULT_LIMITS
-from format.node.partition import Partition, read_partition
-from format.node.segment import segment_file_name
+from format.node.partition import Partition, read_partition, segment_file_name
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.snapshot_builder import rebuild_snapshots
 from format.rewriting.sources import read_write_sources

@@ -17,7 +17,7 @@ from format.location import Location  # noqa: E402
 from format.log.read_records import record_tables  # noqa: E402
 from format.log.record_table import RecordTable  # noqa: E402
 from format.log.walker import batch_chunks  # noqa: E402
-from format.node.file_location import location_of_file  # noqa: E402
+from format.node.partition import location_of_file  # noqa: E402
 from format.rows import arrow_columns  # noqa: E402
 from format.rows.record_rows import batch_rows, record_block, record_rows  # noqa: E402
 from tests.building import batch, wrapper  # noqa: E402

@@ -14,7 +14,7 @@ from format.log.encode_batches import BatchHeader, encode_batch
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.rows.record_rows import record_block
-from kafkalog_cli.render.csv import CsvRenderer, cell_writers
+from kafkalog_cli.render.lines import CsvRenderer, cell_writers
 from tests.building import wrapper
 from tests.record_encoder import NewRecord, encode_record
 from tests.sources import BytesSource

@@ -21,7 +21,7 @@ from format.rows.row_text import RowText
 from format.verbs.dump_log.bulk_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
-from kafkalog_cli.render.values import text_string
+from kafkalog_cli.render.text import text_string
 from tests.building import batch
 from tests.sources import BytesSource
 

@@ -18,8 +18,7 @@ from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
 from format.verbs.extract.files import TextFormat
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import Search, found_lines
+from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.recompress.explain import explain_recompress

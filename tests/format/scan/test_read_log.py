@@ -10,7 +10,7 @@ from format import layout
 from format.io.source import FileSource
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings
 from tests.building import batch, wrapper, write_segment

@@ -21,7 +21,7 @@ from format.verbs.extract.extract import Extraction, extract, extract_sources
 from format.verbs.extract.files import ParquetFormat
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.producers import Producers, ProducerTerms
-from format.verbs.retention.retention import Retention, RetentionTerms
+from format.verbs.retention import Retention, RetentionTerms
 from format.verbs.txns.txns import Transactions, TransactionTerms
 from format.verbs.verify.verify import Level, Verification, verify
 from tests.building import batches, write_segment

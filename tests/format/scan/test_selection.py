@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from format.io.source import FileSource
-from format.node.segment import Segment
+from format.node.partition import Segment
 from format.scan.selection import Selection, is_batch_start, start_position
 from tests.building import batch, batches, wrapper, write_segment
 

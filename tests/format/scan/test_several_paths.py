@@ -14,8 +14,7 @@ from format.rows.line_blocks import LineBlock
 from format.scan.forked import ForkedDriver
 from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import Search, found_lines
+from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import opened_for, verify

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.limits import DEFAULT_LIMITS
-from format.node.file_location import location_of_file
+from format.node.partition import location_of_file
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.selection import EVERYTHING, Selection
 from tests.building import batches, write_segment

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from format.io.bundles.members import MANIFEST
+from format.io.bundles.schemas import MANIFEST
 from tests.building import batch, write_segment
 from tests.running import Run, Word
 

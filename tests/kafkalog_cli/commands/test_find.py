@@ -8,7 +8,7 @@ from pathlib import Path
 
 from format.timestamps import iso_time
 from tests.building import BASE_TIMESTAMP, batch
-from tests.format.verbs.find.lookup_logs import (
+from tests.format.verbs.find.lookups import (
     write_checkpoint,
     write_indexed,
     write_second_example,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from format.io.bundles.members import BATCHES, DAMAGE, FILE_LIST, FINDINGS, MANIFEST, OUTLINES
+from format.io.bundles.schemas import BATCHES, DAMAGE, FILE_LIST, FINDINGS, MANIFEST, OUTLINES
 from tests.building import batch, wrapper, write_segment
 from tests.kafkalog_cli.commands.test_bundle import members
 from tests.kafkalog_cli.commands.test_hostile_bundles import Members, archive
@@ -38,8 +38,7 @@ VALUES: tuple[Any, ...] = (
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Members:
     """The members of a bundle with damage, findings, outlines, side files and a metadata log."""
     from format.node.target import Target
-    from format.verbs.bundle.bundle import BundleRun
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms
 
     node = tmp_path_factory.mktemp("node")
     parts = [batch(number * 3, [b"value"] * 3) for number in range(9)]

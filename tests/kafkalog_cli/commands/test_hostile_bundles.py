@@ -6,17 +6,21 @@ import hashlib
 import io
 import json
 import os
+import re
+import resource
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zstandard
 
 from format.errors import InputError
-from format.io.bundles.members import MANIFEST
+from format.io.bundles.schemas import MANIFEST
 from format.io.bundles.unpacking import open_bundle
+from kafkalog_cli.main import main
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.commands.test_bundle import members
 from tests.running import Run
@@ -30,8 +34,7 @@ Members = dict[str, bytes]
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Members:
     """The members of a small bundle, with a whole file in it."""
     from format.node.target import Target
-    from format.verbs.bundle.bundle import BundleRun
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms
 
     node = tmp_path_factory.mktemp("node")
     write_segment(node / "orders-0", 0, [batch(number * 3, [b"value"] * 3) for number in range(9)])
@@ -108,6 +111,27 @@ def headed(**columns: Any) -> Callable[[Members], bytes]:
     return lambda found: archive(with_headers(found, **columns))
 
 
+def outlined(found: Members, count: int) -> bytes:
+    """A bundle with an outline of so many records, which take few bytes."""
+    import pyarrow as pa
+
+    schema = pq.read_schema(io.BytesIO(found["outlines.parquet"]))
+    numbers = pa.array(np.zeros(count, np.int64))
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), numbers)
+    sink = io.BytesIO()
+    pq.write_table(pa.table([pa.array(["x"]), pa.array([0]), lists, lists], schema=schema), sink, compression="zstd")
+    return archive({**found, "outlines.parquet": sink.getvalue()})
+
+
+def enlarged(found: Members) -> bytes:
+    """A bundle whose log has 2^62 bytes in the file list."""
+
+    def apply(values: dict[str, Any]) -> dict[str, Any]:
+        return {**values, "size_bytes": 2**62} if values["path"].endswith(".log") else values
+
+    return archive(changed(found, "files.jsonl", apply))
+
+
 HUGE = {"name": "files/x", "size_bytes": 10**15, "sha256": "0" * 64}
 CASES: dict[str, tuple[str, Callable[[Members], bytes]]] = {
     "a link": ("not a regular file", lambda m: archive(m, infos=[info("x", tarfile.SYMTYPE, "/etc/passwd")])),
@@ -135,6 +159,10 @@ CASES: dict[str, tuple[str, Callable[[Members], bytes]]] = {
     "a listed size that lies": ("more bytes", edited("files.jsonl", {"size_bytes": 1})),
     "a listed type": ("line 4 of its files.jsonl.*size_bytes", edited("files.jsonl", {"size_bytes": "9"})),
     "a huge number": ("size_bytes", edited("files.jsonl", {"size_bytes": 2**80})),
+    "a log of 2^62 bytes": ("neither a batch header nor damage", enlarged),
+    "many directories": ("more than fits into the 224 MiB", edited("files.jsonl", {"path": "a/" * 20_000 + "a"})),
+    "many sources": ("sources", edited(MANIFEST, {"sources": [{"path": "a"}] * 10_001})),
+    "many records": ("would unpack to more", lambda m: outlined(m, 8 * 1024 * 1024 + 1)),
     "no Parquet": ("cannot be read", lambda m: archive({**m, "batches.parquet": os.urandom(500)})),
     "other columns": ("other columns", lambda m: archive({**m, "batches.parquet": m["outlines.parquet"]})),
     "headers that go back": ("do not fit", headed(position=[0] * 9)),
@@ -143,6 +171,20 @@ CASES: dict[str, tuple[str, Callable[[Members], bytes]]] = {
     "an unknown magic": ("magic", headed(magic=[7] * 9)),
     "content of another size": ("does not fit its header", headed(content=[b"x"] * 9)),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["a bomb", "a log of 2^62 bytes", "many directories", "many sources", "many records"])
+def test_much_in_few_bytes_takes_little_memory(
+    sound: Members, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    words, make = CASES[case]
+    path = tmp_path / "hostile.tar.zst"
+    path.write_bytes(make(sound))
+    assert path.stat().st_size < 200_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert main(["verify", str(path)]) == 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    assert re.search(words, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from kafkalog_cli.options.cluster import Cluster, check_conf
+from kafkalog_cli.options.work import Cluster, check_conf
 
 
 def test_settings() -> None:

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
-from kafkalog_cli.options.compression import Sample, check_level
+from kafkalog_cli.options.writing import Sample, check_level
 
 LEVELS = [("gzip", 9), ("lz4", 17), ("zstd", -131072), ("zstd", 22), ("none", None)]
 

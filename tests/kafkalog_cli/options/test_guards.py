@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from format.limits import DEFAULT_LIMITS
-from kafkalog_cli.options.guards import DecompressionGuard, Guards
+from kafkalog_cli.options.work import DecompressionGuard, Guards
 
 
 def test_limits():

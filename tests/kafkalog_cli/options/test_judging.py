@@ -12,7 +12,7 @@ from format.findings import Severity, finding
 from format.location import Location
 from kafkalog_cli import main as program
 from kafkalog_cli.command_table import COMMANDS
-from kafkalog_cli.options import judging as options
+from kafkalog_cli.options import output as options
 from kafkalog_cli.runner import Run
 from tests.building import batch, batches, write_segment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
+from kafkalog_cli.options.parsers import FlagError, Takes, parse_flags
 
 KNOWN = {"files": Takes.VALUE, "print-data-log": Takes.NOTHING, "key-decoder-class": Takes.OPTIONAL_VALUE}
 

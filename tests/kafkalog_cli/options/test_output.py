@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkalog_cli.options.output import DocumentOutput, Output, RowOutput
-from kafkalog_cli.render import FORMATS
+from kafkalog_cli.render.formats import FORMATS
 
 
 def test_rows_go_to_standard_output_unless_a_file_is_given() -> None:

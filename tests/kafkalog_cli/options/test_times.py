@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from format.timestamps import iso_time
-from kafkalog_cli.options.times import parse_time
+from kafkalog_cli.options.parsers import parse_time
 
 NOW = 1_714_564_800_000
 

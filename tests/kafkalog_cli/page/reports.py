@@ -11,7 +11,7 @@ from format.columns import RowSchema
 from format.node.target import Target
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTerms
-from kafkalog_cli.page.view import TABLES
+from kafkalog_cli.page.page import TABLES
 
 NOW_MS = 1_795_300_000_000
 ATTACKS = (

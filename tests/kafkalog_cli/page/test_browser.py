@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from format.verbs.report.terms import Report
-from kafkalog_cli.page.page import page_of
-from kafkalog_cli.page.view import TABLES
-from kafkalog_cli.render.escape import escape_text
+from kafkalog_cli.page.page import TABLES, page_of
+from kafkalog_cli.render.text import escape_text
 from tests.conftest import unavailable
 from tests.kafkalog_cli.page.browser import MISSING, Browser, open_browser
 from tests.kafkalog_cli.page.reports import damaged_node, hostile_report, report_of

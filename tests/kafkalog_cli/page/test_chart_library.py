@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog_cli.page import chart_library as library
+from kafkalog_cli.page import charts as library
 
 pytestmark = pytest.mark.slow
 

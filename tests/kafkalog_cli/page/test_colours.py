@@ -9,7 +9,7 @@ import pytest
 
 from format.findings import Severity
 from kafkalog_cli.page import page
-from kafkalog_cli.page.partition_map import STATES
+from kafkalog_cli.page.page import STATES
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from format.columns import SCHEMAS
-from kafkalog_cli.page.chart_library import chart_library
-from kafkalog_cli.page.document import document_parts
-from kafkalog_cli.page.page import page_of
-from kafkalog_cli.page.view import TABLES
+from kafkalog_cli.page.charts import chart_library
+from kafkalog_cli.page.page import TABLES, document_parts, page_of
 from tests.kafkalog_cli.page.reports import ATTACKS, damaged_node, hostile_report, report_of
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kafkalog_cli.page.partition_map import STATES, map_of
+from kafkalog_cli.page.page import STATES, map_of
 from kafkalog_cli.render.table import human_size
 from tests.corpora import REPOSITORY
 

@@ -9,7 +9,7 @@ import pytest
 
 from format.columns import DIVERGENCE, FINDING, METADATA_CHANGE
 from format.verbs.report.terms import Report
-from kafkalog_cli.page.view import table_views
+from kafkalog_cli.page.page import table_views
 
 pytestmark = pytest.mark.slow
 

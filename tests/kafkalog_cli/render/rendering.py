@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from format.columns import MATCH as WHOLE_MATCH
 from format.columns import Column, RowSchema
+from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render import open_renderer
-from kafkalog_cli.render.values import json_value
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.render.formats import open_renderer
+from kafkalog_cli.render.text import json_value
 from tests.kafkalog_cli.hostile import by_column_type
 
 #: A short row type.

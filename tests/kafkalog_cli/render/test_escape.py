@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 
-from kafkalog_cli.render.escape import (
+from kafkalog_cli.render.text import (
     UNSAFE_RANGES,
     escape_bytes,
     escape_json,
@@ -68,7 +68,7 @@ def test_bytes_can_be_read_back(value):
 
 @given(texts)
 def test_json_strings_can_be_read_back(text):
-    from kafkalog_cli.render.values import json_string
+    from kafkalog_cli.render.text import json_string
 
     literal = json_string(text)
     assert json.loads(literal) == text

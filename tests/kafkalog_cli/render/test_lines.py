@@ -7,9 +7,9 @@ import io
 import pytest
 
 from format.columns import BATCH, PROPERTY
+from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render import FORMATS, open_renderer
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.render.formats import FORMATS, open_renderer
 from tests.kafkalog_cli.render.rendering import rendered
 
 

@@ -9,9 +9,7 @@ import pytest
 
 from format.columns import BOOT_STEP, REPLICA
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.paragraphs import paragraph
-from kafkalog_cli.render.shown_columns import ShownColumns
-from kafkalog_cli.render.table import TableRenderer
+from kafkalog_cli.render.table import ShownColumns, TableRenderer, paragraph
 
 LOG = "/var/kafka/data/__consumer_offsets-17/00000000000000000000.log"
 REASON = "there was no clean shutdown: every batch is read, its CRC checked, and the indexes are rebuilt"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from format.columns import RECORD
-from kafkalog_cli.render.shown_columns import RECORD_COLUMNS, ShownColumns
+from kafkalog_cli.render.table import RECORD_COLUMNS, ShownColumns
 
 
 def test_columns_of_records_are_there_and_the_first_to_go_are_among_them() -> None:

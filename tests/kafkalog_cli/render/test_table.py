@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.columns import DISK_USAGE, PROPERTY, RECORD
+from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.shown_columns import RECORD_COLUMNS, ShownColumns
-from kafkalog_cli.render.table import TableRenderer, human_size
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.render.table import RECORD_COLUMNS, ShownColumns, TableRenderer, human_size
 from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, lines, rendered, rows_of
 

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 import pytest
 
-from kafkalog_cli.render.values import json_value
+from kafkalog_cli.render.text import json_value
 from tests.kafkalog_cli.render.rendering import MATCH, rendered
 
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
 from format.node.log_dir import Kind
-from format.verbs.explore.places import Place, root_place
+from format.verbs.explore import Place, root_place
 from kafkalog_cli.screens.explorer import Explorer
 
 Script = Callable[["Screen"], Awaitable[None]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from format.scan.progress import Advance
-from format.verbs.explore import look_ups
-from format.verbs.explore.places import PlaceKind
+from format.verbs import explore
+from format.verbs.explore import PlaceKind
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
@@ -79,7 +79,7 @@ def test_the_end_of_the_program_ends_the_search(tmp_path: Path, monkeypatch: pyt
         finally:
             ended.set()
 
-    monkeypatch.setattr(look_ups, "matches", endless)
+    monkeypatch.setattr(explore, "matches", endless)
 
     async def script(screen: Screen) -> None:
         await screen.press("slash", "x")
@@ -105,6 +105,6 @@ def test_a_search_and_a_check_say_how_far_they_are(tmp_path: Path) -> None:
 
     scope = Target(tmp_path / "t-0")
     with pytest.raises(Stopped):
-        list(look_ups.matches(scope, text_pattern("x"), 0, stop))
+        list(explore.matches(scope, text_pattern("x"), 0, stop))
     with pytest.raises(Stopped):
-        look_ups.damage_in(scope, stop)
+        explore.damage_in(scope, stop)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.explore.places import PlaceKind
-from kafkalog_cli.screens.hex_view import HexView
+from format.verbs.explore import PlaceKind
+from kafkalog_cli.screens.panes import HexView
 from tests.building import batch, write_segment
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.page.reports import damaged_node

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.verbs.explore.places import PlaceKind
-from kafkalog_cli.screens.field_table import FieldTable
-from kafkalog_cli.screens.hex_view import HexView
-from kafkalog_cli.screens.place_tree import say
+from format.verbs.explore import PlaceKind
+from kafkalog_cli.screens.panes import FieldTable, HexView, say
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 

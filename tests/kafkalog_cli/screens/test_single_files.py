@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from format.node.log_dir import Kind
-from format.verbs.explore.places import PlaceKind
+from format.verbs.explore import PlaceKind
 from tests.building import batch, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from format.errors import NotInBundle
-from format.io.bundles.opened import BundledFile
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, HeadersOnly, Source
 from format.layout import MESSAGE_V0, RECORD_BATCH
 from format.location import Location
 from format.log.after_damage.recorded import recorded_damage
 
 
-def headers_in_bundle(source: Source) -> BundledFile | None:
+def headers_in_bundle(source: Source) -> HeadersOnly | None:
     """The file in the bundle if the bundle has only its batch headers, else None."""
-    bundled = source.bundled if isinstance(source, FileSource) else None
-    return bundled if bundled is not None and bundled.has_only_headers else None
+    return source.headers_only if isinstance(source, FileSource) else None
 
 
-def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
+def ends_at(bundled: HeadersOnly, source: Source, position: int) -> bool:
     """Whether the reader ends at a position because a batch is cut off there.
 
     Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
@@ -33,7 +31,7 @@ def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
     return damage.code == "tail-torn"
 
 
-def invalid_crc(bundled: BundledFile, source: Source, position: int, magic: int) -> str | None:
+def invalid_crc(bundled: HeadersOnly, source: Source, position: int, magic: int) -> str | None:
     """The reader's message about a batch with a wrong CRC, without the computed CRC; None where the CRC is right.
 
     Raises NotInBundle where the bundle has no such information.

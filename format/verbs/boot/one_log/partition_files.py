@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from format.errors import FileChanged, UnreadableFile
-from format.io.remote_path import entries_of
+from format.io.session import entries_of
 from format.io.source import os_reason
 from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
-from format.node.segment import segment_file_name
+from format.node.partition import segment_file_name
 from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, size_of, why_closed
 from format.verbs.boot.pipes import is_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, Step

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from format.io.stores import bounded_calls
-from format.io.stores.bounded_calls import bounded
+from format.io import store
+from format.io.store import Calls
 from tests.corpora import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ _PROGRAM = """
 import sys, threading
 import fsspec
 from fsspec.spec import AbstractFileSystem
-from format.io.stores import bounded_calls
+from format.io import store
 from kafkalog_cli.main import main
 
 class Slow(AbstractFileSystem):
@@ -28,24 +28,21 @@ class Slow(AbstractFileSystem):
         threading.Event().wait()
 
 fsspec.register_implementation("slow", Slow)
-bounded_calls.LONGEST_CALL_S = 0.5
+store.LONGEST_CALL_S = 0.5
 sys.exit(main(["verify", "slow://host/logs"]))
 """
 
 
-@pytest.fixture(autouse=True)
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_calls, "_given_up", {})
-
-
 def test_results_and_errors_are_passed_on() -> None:
+    bounded = Calls().bounded
     assert bounded(lambda: 5, "x://a") == 5
     with pytest.raises(KeyError):
         bounded(lambda: {}["a"], "x://a")
 
 
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_calls, "LONGEST_CALL_S", 0.05)
+    monkeypatch.setattr(store, "LONGEST_CALL_S", 0.05)
+    bounded = Calls().bounded
     release = threading.Event()
     with pytest.raises(TimeoutError, match=r"^x://a did not answer within 0 seconds"):
         bounded(release.wait, "x://a")

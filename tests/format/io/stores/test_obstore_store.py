@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from format.io.stores import bounded_calls, obstore_store
-from format.io.stores.obstore_store import ObjectStore, Patience, connected
-from format.io.stores.store import ObjectReplaced, RemoteEntry, WrongAddress
+from format.io import obstore_store
+from format.io.obstore_store import ObjectStore, Patience, connected
+from format.io.store import Calls, ObjectReplaced, RemoteEntry, WrongAddress
 from tests.front_server import FrontServer, front_server
 from tests.hostile_store import answer, hostile_server
 
@@ -22,10 +22,8 @@ Upload = Callable[[Path, str], str]
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(obstore_store, "PATIENCE", Patience(first_pause_s=0.001, longest_pause_s=0.002))
-    yield
-    bounded_calls.forget()
 
 
 def _options(front: FrontServer, **others: str) -> dict[str, str]:
@@ -44,7 +42,7 @@ def tree(upload: Upload, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(store: str) -> ObjectStore:
-    return connected("s3", "logs", {})[0]
+    return connected("s3", "logs", {}, Calls())[0]
 
 
 # -- entries, listings, ranges -------------------------------------------------------------------------------
@@ -66,7 +64,7 @@ def test_listings(opened: ObjectStore, tree: Path) -> None:
 def test_the_rest_of_a_large_directory_is_not_listed(store: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(obstore_store, "_KEYS_PER_CALL", 1)
     with front_server(store) as front:
-        flat = dict(connected("s3", "logs", _options(front))[0].entries("tree", False))
+        flat = dict(connected("s3", "logs", _options(front), Calls())[0].entries("tree", False))
     assert {name: entry.is_directory for name, entry in flat.items()} == {
         "a-0": True,
         "a-00": True,
@@ -78,7 +76,7 @@ def test_the_rest_of_a_large_directory_is_not_listed(store: str, tree: Path, mon
 
 def test_entries_and_ranges(store: str, tree: Path) -> None:
     with front_server(store) as front:
-        opened = connected("s3", "logs", _options(front))[0]
+        opened = connected("s3", "logs", _options(front), Calls())[0]
         assert opened.entry("tree/a-0").is_directory
         assert opened.entry("tree/a-0/").is_directory
         assert opened.entry("").is_directory
@@ -110,7 +108,7 @@ def test_an_object_that_was_replaced(opened: ObjectStore, tree: Path, upload: Up
 
 def test_google_is_listed(store: str, tree: Path) -> None:
     options = {"endpoint_override": store, "anonymous": "true"}
-    found = dict(connected("gs", "logs", options)[0].entries("tree", False))
+    found = dict(connected("gs", "logs", options, Calls())[0].entries("tree", False))
     assert found["a-0"].is_directory
     assert found["top"].size_bytes == 30
 
@@ -120,7 +118,7 @@ def test_google_is_listed(store: str, tree: Path) -> None:
 
 def test_a_bucket_that_does_not_exist(store: str) -> None:
     with pytest.raises(FileNotFoundError, match="there is no bucket absent"):
-        list(connected("s3", "absent", {})[0].entries("x", False))
+        list(connected("s3", "absent", {}, Calls())[0].entries("x", False))
 
 
 @pytest.mark.parametrize(
@@ -134,15 +132,15 @@ def test_a_bucket_that_does_not_exist(store: str) -> None:
 def test_an_error_is_a_sentence(store: str, status: int, words: str) -> None:
     with front_server(store, lambda method, target: status) as front:
         with pytest.raises(OSError, match=words):
-            list(connected("s3", "logs", _options(front))[0].entries("x", False))
+            list(connected("s3", "logs", _options(front), Calls())[0].entries("x", False))
         assert len(front.seen) == (obstore_store.PATIENCE.attempts if status == 503 else 1)
         if status == 403:
             with pytest.raises(OSError, match="denies access without credentials"):
-                list(connected("s3", "logs", _options(front, anonymous="true"))[0].entries("x", False))
+                list(connected("s3", "logs", _options(front, anonymous="true"), Calls())[0].entries("x", False))
 
 
 def test_a_store_that_is_not_there_is_not_asked_again(opened: ObjectStore) -> None:
-    gone = connected("s3", "logs", {"endpoint_override": "127.0.0.1:1", "scheme": "http"})[0]
+    gone = connected("s3", "logs", {"endpoint_override": "127.0.0.1:1", "scheme": "http"}, Calls())[0]
     with pytest.raises(OSError, match=r"^cannot reach 127\.0\.0\.1:1: Connection refused$"):
         gone.entry("x")
     gone._store = None  # so a request would fail otherwise
@@ -181,14 +179,14 @@ def test_a_copy_of_the_process_is_refused_and_does_not_wait(opened: ObjectStore)
 )
 def test_addresses_that_cannot_be_used(scheme: str, host: str, query: dict[str, str], words: str) -> None:
     with pytest.raises(WrongAddress, match=words):
-        connected(scheme, host, query)
+        connected(scheme, host, query, Calls())
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     headers = "Content-Length: 10\r\nContent-Range: bytes 0-9/20\r\n"
     bodies = [b"01234", b"", b"0123456789"]
     with hostile_server(lambda line: answer("206 Partial Content", headers, bodies.pop(0))) as where:
-        opened = connected("http", where, {})[0]
+        opened = connected("http", where, {}, Calls())[0]
         assert opened.open("x", RemoteEntry("x", False, 20, 0)).read_at(10, 0) == b"0123456789"
         bodies = [b"01"] * 100
         with pytest.raises(OSError, match="the answer was cut off"):
@@ -203,7 +201,7 @@ def test_an_answer_without_an_end_is_read_as_far_as_was_asked_for() -> None:
             yield 0, b"01234"
 
     with hostile_server(endless) as where:
-        opened = connected("http", where, {})[0]
+        opened = connected("http", where, {}, Calls())[0]
         assert opened.open("x", RemoteEntry("x", False, 20, 0)).read_at(10, 0) == b"0123401234"
 
 
@@ -225,9 +223,9 @@ def _key_of(opened: ObjectStore) -> str:
 
 
 def test_the_address_comes_first(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = connected("s3", "a%2Fkey:a%40secret@logs", {})[0]._settings["credential_provider"]()
+    found = connected("s3", "a%2Fkey:a%40secret@logs", {}, Calls())[0]._settings["credential_provider"]()
     assert (found["access_key_id"], found["secret_access_key"], found["token"]) == ("a/key", "a@secret", None)
-    assert "credential_provider" not in connected("s3", "logs", {})[0]._settings  # those of the environment
+    assert "credential_provider" not in connected("s3", "logs", {}, Calls())[0]._settings  # those of the environment
 
 
 def test_a_profile(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,14 +235,14 @@ def test_a_profile(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "[work]\naws_access_key_id = w\naws_secret_access_key = ws\naws_session_token = wt\n"
     )
     (files / "config").write_text("[default]\nregion = here\n[profile work]\nregion = there\n")
-    default = connected("s3", "logs", {})[0]
+    default = connected("s3", "logs", {}, Calls())[0]
     assert (_key_of(default), default._settings["config"]["region"]) == ("d", "here")
-    work = connected("s3", "logs", {"profile": "work"})[0]
+    work = connected("s3", "logs", {"profile": "work"}, Calls())[0]
     assert (_key_of(work), work._settings["config"]["region"]) == ("w", "there")
     monkeypatch.setenv("AWS_PROFILE", "work")
-    assert _key_of(connected("s3", "logs", {})[0]) == "w"
+    assert _key_of(connected("s3", "logs", {}, Calls())[0]) == "w"
     with pytest.raises(OSError, match=r"no AWS credentials: .*absent"):
-        connected("s3", "logs", {"profile": "absent"})
+        connected("s3", "logs", {"profile": "absent"}, Calls())
 
 
 class _Quiet(BaseHTTPRequestHandler):
@@ -310,7 +308,7 @@ def test_the_role_of_the_instance(files: Path, store: str, serve: Serve, monkeyp
             self.end_headers()
             self.wfile.write(body)
 
-    opened = connected("s3", "b", {"endpoint_override": serve(Bucket), "scheme": "http"})[0]
+    opened = connected("s3", "b", {"endpoint_override": serve(Bucket), "scheme": "http"}, Calls())[0]
     assert opened.entry("").is_directory
     assert "Credential=of-the-role/" in signed[0]
     assert asked[-1].endswith("/role")
@@ -318,11 +316,11 @@ def test_the_role_of_the_instance(files: Path, store: str, serve: Serve, monkeyp
 
 def test_no_credentials_anywhere(files: Path, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match=r"^no AWS credentials: .* add \?anonymous=true to the address$"):
-        connected("s3", "logs", {})
+        connected("s3", "logs", {}, Calls())
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(OSError, match=r"^no AWS credentials: neither the environment nor the host's own role has any"):
-        connected("s3", "logs", {})[0].entry("x")
+        connected("s3", "logs", {}, Calls())[0].entry("x")
 
 
 def test_the_region_is_what_aws_says(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,16 +337,16 @@ def test_the_region_is_what_aws_says(serve: Serve, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AWS_REGION", "region-of-another-bucket")
     monkeypatch.setattr(obstore_store, "_AWS", f"http://{serve(Regions)}")
     for name in ("mine", "moved", "closed"):
-        found = connected("s3", name, {"anonymous": "true"})[0]
+        found = connected("s3", name, {"anonymous": "true"}, Calls())[0]
         assert found._settings["config"]["region"] == f"region-of-{name}"
     with pytest.raises(OSError, match="there is no such bucket"):
-        connected("s3", "absent", {"anonymous": "true"})
+        connected("s3", "absent", {"anonymous": "true"}, Calls())
     monkeypatch.setattr(obstore_store, "_AWS", "http://127.0.0.1:1")
-    opened = connected("s3", "mine", {"anonymous": "true"})[0]
+    opened = connected("s3", "mine", {"anonymous": "true"}, Calls())[0]
     assert opened._settings["config"]["region"] == "region-of-another-bucket"
     monkeypatch.delenv("AWS_REGION")
     with pytest.raises(OSError, match=r"AWS does not report the bucket's region \(.*refused.*\): set AWS_REGION, or"):
-        connected("s3", "mine", {"anonymous": "true"})
+        connected("s3", "mine", {"anonymous": "true"}, Calls())
 
 
 def test_the_environment_is_used_where_the_address_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,16 +356,25 @@ def test_the_environment_is_used_where_the_address_says_nothing(monkeypatch: pyt
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:9000")
-    assert connected("s3", "b", {})[0]._settings["config"] == {"region": "us-east-1", "endpoint": "http://store:9000"}
+    assert connected("s3", "b", {}, Calls())[0]._settings["config"] == {
+        "region": "us-east-1",
+        "endpoint": "http://store:9000",
+    }
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "other:1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    assert connected("s3", "b", {})[0]._settings["config"] == {"region": "eu-west-1", "endpoint": "https://other:1"}
+    assert connected("s3", "b", {}, Calls())[0]._settings["config"] == {
+        "region": "eu-west-1",
+        "endpoint": "https://other:1",
+    }
     given = {"endpoint_override": "mine:2", "scheme": "http", "region": "here"}
-    assert connected("s3", "b", given)[0]._settings["config"] == {"region": "here", "endpoint": "http://mine:2"}
+    assert connected("s3", "b", given, Calls())[0]._settings["config"] == {
+        "region": "here",
+        "endpoint": "http://mine:2",
+    }
 
 
 def test_the_key_of_an_azure_account_comes_from_the_address() -> None:
-    opened = connected("abfs", "box:a2V5@account.dfs.core.windows.net", {})[0]
+    opened = connected("abfs", "box:a2V5@account.dfs.core.windows.net", {}, Calls())[0]
     assert opened._settings["config"] == {"account_name": "account", "account_key": "a2V5"}
     assert opened.bucket == "box"
 
@@ -394,7 +401,7 @@ def test_files_of_a_web_server(tmp_path: Path, serve: Serve) -> None:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    opened = connected("http", serve(Files), {})[0]
+    opened = connected("http", serve(Files), {}, Calls())[0]
     assert opened.entry("moved").size_bytes == 10
     entry = opened.entry("a b.log")
     assert (entry.size_bytes, entry.is_directory) == (10, False)

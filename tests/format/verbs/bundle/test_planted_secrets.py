@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from format.internal_topics.decoder import decoder_for
-from format.io.bundles.members import MANIFEST
+from format.io.bundles.schemas import MANIFEST
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.target import Target
 from tests.building import batch, write_segment
@@ -154,9 +154,8 @@ def junk_in_side_files(secrets: Secrets, node: Path) -> None:
 
 def archived(node: Path, *, without_names: bool) -> dict[str, bytes]:
     """The members of a bundle of a log directory, unpacked."""
-    from format.verbs.bundle.bundle import BundleRun
-    from format.verbs.bundle.names import Names
-    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.bundle.bundle import BundleRun, BundleTerms
+    from format.verbs.bundle.secrets import Names
 
     made = BundleRun([Target(node)], BundleTerms(names=Names(b"k" * 32) if without_names else None))
     for _ in made.findings():

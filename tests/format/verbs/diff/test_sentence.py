@@ -9,8 +9,7 @@ import pytest
 
 from format.columns import DIVERGENCE
 from format.node.target import Target
-from format.verbs.diff.diff import PartitionResult, diff
-from format.verbs.diff.sentence import overview, sentence
+from format.verbs.diff.diff import PartitionResult, diff, overview, sentence
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.metadata_logs import write_metadata_log, write_node, write_voters
 

@@ -11,18 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from format import layout
 from format.codecs.checksums import crc32c_of
-from format.verbs.find.trace import Match, NotFound
+from format.verbs.find import time_index_lookup
 from tests.building import BASE_TIMESTAMP, batch
-from tests.format.verbs.find.lookup_logs import (
-    batch_of,
-    write_indexed,
-)
-from tests.format.verbs.find.lookups import (
-    by_max,
-    by_offset,
-    by_time,
-)
+from tests.format.verbs.find.lookups import Seen, batch_of, by_max, by_offset, by_time, write_indexed
 
 pytestmark = pytest.mark.slow
 
@@ -69,14 +62,14 @@ def test_little_is_read(tmp_path: Path, values: int, value_bytes: int, count: in
     for offset in (0, 1, end // 3, end // 2, end - 1, end):
         lookup = by_offset(partition, offset)
         assert (lookup.offset, lookup.codes) == (offset if offset < end else None, [])
-        assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+        assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
     for number in (0, 1, count // 3, count - 1):
         lookup = by_time(partition, BASE_TIMESTAMP + number * 1000)
         assert (lookup.offset, lookup.codes) == (number * values, [])
-        assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+        assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
     lookup = by_max(partition)
     assert (lookup.offset, lookup.codes) == (end - 1, [])
-    assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
+    assert 0 < lookup.found.bytes_read < 64 * 1024 + size_bytes
 
 
 def test_few_files_are_open(tmp_path: Path) -> None:
@@ -95,9 +88,60 @@ def test_few_files_are_open(tmp_path: Path) -> None:
         os.close(each)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(free) + 1, hard))
     try:
-        answers = [by_offset(partition, 0).result, by_time(partition, 6).result, by_max(partition).result]
+        answers = [by_offset(partition, 0), by_time(partition, 6), by_max(partition)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert isinstance(answers[0], NotFound)
-    nearest = answers[0].nearest
-    assert [each.location.offset for each in (nearest, *answers[1:]) if isinstance(each, Match)] == [300, 300, 302]
+    nearest = answers[0].found.nearest
+    assert nearest is not None
+    assert [nearest.location.offset, *(each.offset for each in answers)] == [300, None, 300, 302]
+
+
+_NEWEST = 1_000_000
+
+
+def closed_segments(partition: Path) -> Path:
+    """Two closed segments whose timestamps rise, and an active one; the log of the first is returned."""
+    for first in (0, 8, 16):
+        batches = [
+            batch_of([(offset, 1000 + offset)], base_offset=offset, last_offset=offset, value=b"x" * 60)
+            for offset in range(first, first + 8)
+        ]
+        write_indexed(partition, first, batches, interval_bytes=180, is_closed=first < 16)
+    return partition / f"{0:020d}{layout.LOG_SUFFIX}"
+
+
+def shown(lookup: Seen) -> str:
+    return f"{lookup.steps} {lookup.findings} {lookup.found}"
+
+
+def test_a_sound_end_needs_no_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed_segments(tmp_path / "topic-0")
+    answers: list[bool] = []
+    look = time_index_lookup.confirms_last_entry
+
+    def spied(*values: object) -> bool:
+        answers.append(look(*values))  # type: ignore[arg-type]
+        return answers[-1]
+
+    monkeypatch.setattr(time_index_lookup, "confirms_last_entry", spied)
+    assert by_max(tmp_path / "topic-0").answer == (23, 1023)
+    assert answers[:2] == [True, True]
+
+
+def test_every_byte_of_the_last_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever byte of the last three headers is changed or cut off, both give the same."""
+    log = closed_segments(tmp_path / "topic-0")
+    content = log.read_bytes()
+    size_bytes = len(content) // 8
+    changed = [
+        content[:at] + bytes((content[at] ^ bits,)) + content[at + 1 :]
+        for batch in (5, 6, 7)
+        for at in range(batch * size_bytes, batch * size_bytes + layout.RECORD_BATCH.size_bytes)
+        for bits in (0x01, 0x80)
+    ]
+    for each in (content, *changed, content[:-1], content[: -size_bytes + 30], content + content[-size_bytes:]):
+        log.write_bytes(each)
+        quick = [shown(by_max(log.parent)), shown(by_time(log.parent, _NEWEST))]
+        with monkeypatch.context() as patched:
+            patched.setattr(time_index_lookup, "confirms_last_entry", lambda *values: False)
+            assert [shown(by_max(log.parent)), shown(by_time(log.parent, _NEWEST))] == quick

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.find.trace import Match
 from tests.building import BASE_TIMESTAMP, batch
-from tests.format.verbs.find.lookup_logs import (
-    batch_of,
-    write_indexed,
-)
 from tests.format.verbs.find.lookups import (
-    Lookup,
+    Seen,
+    batch_of,
     by_max,
     by_offset,
     by_time,
+    write_indexed,
 )
 
 pytestmark = pytest.mark.long
@@ -43,7 +40,7 @@ def test_every_index_byte(tmp_path: Path) -> None:
     """Whatever byte of an index is changed, the answers stay right."""
     partition = indexed_partition(tmp_path)
 
-    def answers() -> list[Lookup]:
+    def answers() -> list[Seen]:
         found = [by_offset(partition, offset) for offset in (0, 9, 13, 27, 31, 40)]
         return [*found, *(by_time(partition, moment) for moment in range(1002, 1063, 9)), by_max(partition)]
 
@@ -108,8 +105,7 @@ def test_an_entry_into_a_value(tmp_path: Path) -> None:
     path.with_suffix(".index").write_bytes(struct.pack(">ii", 8, position))
     lookup = by_offset(partition, 9)
     assert (lookup.offset, lookup.codes) == (9, ["offset-index-mismatch"])
-    assert isinstance(lookup.result, Match)
-    assert lookup.result.location.position == len(log[0] + carrier)
+    assert lookup.match.location.position == len(log[0] + carrier)
     (found,) = lookup.findings
     assert (found.location.path, found.location.position) == (str(path.with_suffix(".index")), 0)
     assert "is wrong" in lookup.detail("offset_index")
@@ -173,8 +169,7 @@ def test_a_base_offset_that_was_hit(tmp_path: Path) -> None:
     flip(path, len(log[0]) + 7, 3 ^ 6)  # offsets 3 to 5 become 6 to 8
     lookup = by_offset(partition, 7)
     assert (lookup.offset, lookup.codes) == (7, ["offset-not-increasing"])
-    assert isinstance(lookup.result, Match)
-    assert lookup.result.location.position == len(log[0] + log[1])
+    assert lookup.match.location.position == len(log[0] + log[1])
     flip(path, len(log[0]) + 4, 0x01)
     assert by_offset(partition, 7).codes == ["offset-out-of-segment"]
     assert by_offset(partition, 10).offset == 10

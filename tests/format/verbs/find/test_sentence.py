@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from format.location import Location
 from format.state.cluster_context import Assignment
 from format.state.cluster_image import PartitionState
-from format.verbs.find.sentence import standing, visibility_sentence
-from format.verbs.find.trace import Match, Visibility
+from format.verbs.find.lookup import Match, Visibility
+from format.verbs.find.visibility import standing, visibility_sentence
 
 LED = Assignment(PartitionState((1, 2, 3), isr=(1, 2), leader=1), source="the metadata of node 2 as of T")
 LOST = replace(LED, state=PartitionState((1, 2, 3), isr=(), leader=-1, eligible_leader_replicas=(3,)))
 UNKNOWN = Assignment(unknown="there is no metadata log here (--metadata PATH)")
-VISIBLE = Match(Location("", "orders", 0, offset=7), None, None, visibility=Visibility.VISIBLE, is_replicated=True)
+VISIBLE = Match(Location("", "orders", 0, offset=7), None, None, visibility=Visibility.VISIBLE)
 ABORTED = replace(VISIBLE, visibility=Visibility.ABORTED, note="part of a transaction of producer 4 that was aborted")
 
 
@@ -45,14 +45,16 @@ def test_every_consumer_needs_the_leader(match: Match, assignment: Assignment, n
 
 
 def test_every_consumer_needs_a_high_watermark() -> None:
-    unsure = replace(VISIBLE, is_replicated=None)
+    unsure = replace(VISIBLE, unsure="no high watermark is here")
     for node_id in (1, 2):
         words = visibility_sentence(unsure, "orders-0", LED, node_id)
         assert ", if it is replicated: no high watermark is here" in words
 
 
 def test_no_consumer_reads_the_metadata_log() -> None:
-    found = replace(VISIBLE, location=Location("", "__cluster_metadata", 0, offset=7), is_replicated=None)
+    found = replace(
+        VISIBLE, location=Location("", "__cluster_metadata", 0, offset=7), unsure="no high watermark is here"
+    )
     words = visibility_sentence(found, "__cluster_metadata-0", UNKNOWN, 1)
     assert words.endswith("Consumers never read this log")
     assert "every consumer" not in words

@@ -11,19 +11,89 @@ from format.files import producer_snapshot
 from format.node.partition import read_partition
 from format.state.producers import ProducerState
 from format.verbs.find.find import find_offset
-from format.verbs.find.trace import Match, NotFound, Visibility
-from tests.building import batch, write_segment
+from format.verbs.find.lookup import Lookup, Match, Visibility
+from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import Corpus
+from tests.format.verbs.find.lookups import (
+    batch_of,
+    by_max,
+    by_offset,
+    by_time,
+    three_segments,
+    write_checkpoint,
+    write_indexed,
+)
 from tests.format.verbs.txns.transaction_logs import data, marker
 from tests.oracle.transaction_truth import visibility_of
 
 pytestmark = pytest.mark.slow
 
 
-def found(directory: Path, offset: int) -> Match | NotFound:
-    *_, result = find_offset(read_partition(directory), offset)
-    assert isinstance(result, (Match, NotFound))
-    return result
+def test_high_watermark(tmp_path: Path) -> None:
+    """A broker gives no answer past the high watermark; by offset the record is shown all the same."""
+    partition = three_segments(tmp_path)
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 23)
+    assert by_time(partition, BASE_TIMESTAMP + 22).offset == 22
+    lookup = by_time(partition, BASE_TIMESTAMP + 23)
+    assert "high watermark 23" in lookup.reason
+    assert lookup.found.nearest is not None
+    assert lookup.found.nearest.location.offset == 23
+    assert by_time(partition, BASE_TIMESTAMP + 23, past_high_watermark=True).offset == 23
+    assert "high watermark 23" in by_max(partition).reason
+    assert by_max(partition, past_high_watermark=True).offset == 29
+    lookup = by_offset(partition, 25)
+    assert "high watermark 23" in lookup.match.note
+    assert by_offset(partition, 22).match.note == ""
+
+
+def test_another_partitions_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint that names other partitions bounds nothing, nor does that of a deleted directory's topic."""
+    partition = three_segments(tmp_path)
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 1, 3)
+    assert by_max(partition).offset == 29
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 3)
+    marked = partition.rename(tmp_path / f"topic-0.{'0' * 32}-delete")
+    assert by_max(marked).offset == 29
+
+
+def test_log_start_offset(tmp_path: Path) -> None:
+    partition = three_segments(tmp_path)
+    write_checkpoint(tmp_path, "log-start-offset-checkpoint", "topic", 0, 12)
+    lookup = by_offset(partition, 4)
+    assert "below the log start offset 12" in lookup.reason
+    assert "still in the file" in lookup.reason
+    assert by_offset(partition, 12).offset == 12
+    assert by_time(partition, 0).offset == 12  # the first segment is about to be deleted
+    assert by_time(partition, BASE_TIMESTAMP + 14).offset == 14
+
+
+def test_a_broker_looks_into_one_segment_only(tmp_path: Path) -> None:
+    """The first segment reaches the time, but only below the log start offset: the broker answers nothing."""
+    partition = tmp_path / "topic-0"
+    write_indexed(partition, 0, [batch_of([(0, 900), (1, 100)], base_offset=0, last_offset=1)])
+    write_indexed(partition, 2, [batch_of([(2, 950)], base_offset=2, last_offset=2)])
+    write_checkpoint(tmp_path, "log-start-offset-checkpoint", "topic", 0, 1)
+    lookup = by_time(partition, 900)
+    assert "looks no further than segment 0" in lookup.reason
+    assert lookup.found.nearest is not None
+    assert lookup.found.nearest.location.offset == 2
+
+
+def test_a_broken_checkpoint_is_reported(tmp_path: Path) -> None:
+    partition = three_segments(tmp_path)
+    (tmp_path / "replication-offset-checkpoint").write_text("0\nmany\n")
+    lookup = by_max(partition)
+    assert (lookup.offset, lookup.codes) == (29, ["checkpoint-invalid"])
+
+
+def found(directory: Path, offset: int) -> Lookup:
+    return find_offset(read_partition(directory), offset)
+
+
+def matched(directory: Path, offset: int) -> Match:
+    match = found(directory, offset).match
+    assert match is not None
+    return match
 
 
 def seen(directory: Path, offsets: range) -> list[str]:
@@ -63,22 +133,18 @@ def test_a_log_of_transactions(tmp_path: Path) -> None:
         *(aborted, aborted, visible, visible, control, control, visible, visible, visible),
         *(only, only, only, only, control, only, only, only, "past_end"),
     ]
-    states = {offset: getattr(found(directory, offset), "transaction_state", "") for offset in (0, 2, 4, 6, 9, 11)}
+    states = {offset: matched(directory, offset).transaction_state for offset in (0, 2, 4, 6, 9, 11)}
     assert states == {0: "aborted", 2: "committed", 4: "aborted", 6: None, 9: "open", 11: "committed"}
-    held = found(directory, 14)
-    assert isinstance(held, Match)
-    assert held.note.startswith("behind the open transaction of producer 9, which began at offset 9")
+    assert matched(directory, 14).note.startswith("behind the open transaction of producer 9, which began at offset 9")
 
 
 def test_a_snapshot_saves_reading(tmp_path: Path) -> None:
     directory = tmp_path / "payments-0"
     write_segment(directory, 0, [data(0, 7), batch(2)])
     write_segment(directory, 5, [marker(5, 7, commit=True), batch(6)])
-    without = found(directory, 0)
+    without = matched(directory, 0)
     (directory / f"{9:020d}.snapshot").write_bytes(producer_snapshot.write(ProducerState().snapshot_columns()))
-    with_snapshot = found(directory, 0)
-    assert isinstance(without, Match)
-    assert isinstance(with_snapshot, Match)
+    with_snapshot = matched(directory, 0)
     assert without.visibility is with_snapshot.visibility is Visibility.VISIBLE
     assert without.visibility_bytes_read > with_snapshot.visibility_bytes_read
 
@@ -89,9 +155,8 @@ def test_what_a_snapshot_settles_is_not_read_for(tmp_path: Path) -> None:
     write_segment(directory, 6, [batch(6), marker(8, 7, commit=True), data(9, 7)])
     opened = tuple(np.array([value]) for value in (7, 0, -1, 4, 1, 1_700_000_000_000, -1, 4))
     (directory / f"{6:020d}.snapshot").write_bytes(producer_snapshot.write(opened))
-    before, behind, after = (found(directory, offset) for offset in (2, 4, 6))
+    before, behind, after = (matched(directory, offset) for offset in (2, 4, 6))
     for match, is_read in ((before, False), (behind, True), (after, True)):
-        assert isinstance(match, Match)
         assert match.visibility is Visibility.VISIBLE
         assert (match.visibility_bytes_read > 0) is is_read
 
@@ -103,7 +168,7 @@ def test_bounds_of_checkpoints(tmp_path: Path, offset: int, expected: str) -> No
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 3\n")
     result = found(tmp_path / "payments-0", offset)
     assert result.visibility == expected
-    if isinstance(result, NotFound):
+    if result.match is None:
         assert result.answer is not None
         assert result.answer.timestamp is not None
 

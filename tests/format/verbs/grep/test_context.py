@@ -8,9 +8,7 @@ from random import Random
 import pytest
 
 from format.findings import Finding
-from format.verbs.grep.context import Context, context_schema, found_with_context
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.lines import FoundRows, Search
+from format.verbs.grep.grep import Context, Criteria, FoundRows, Search, context_schema, found_with_context
 from format.verbs.grep.pattern import text_pattern
 from tests.building import batch, write_segment
 from tests.properties.cutting import Cuts, cut

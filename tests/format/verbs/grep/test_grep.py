@@ -16,7 +16,7 @@ from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.selection import Selection
-from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
+from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, Search, grep, searched_logs
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
 from format.verbs.grep.record_search import EVERYWHERE, HEADERS, KEY, VALUE, Places, search
 from tests.building import BASE_TIMESTAMP, batch, write_segment
@@ -266,7 +266,7 @@ def test_only_the_first(tmp_path: Path) -> None:
     write_segment(partition, 0, [*many, bytes(broken)])
     write_segment(partition, 10, [batch(10, [b"y"])])
     write_segment(partition, 11, [batch(11, [b"x"])])
-    reported = list(grep(partition, Criteria(text_pattern("x")), first_only=True))
+    reported = list(searched_logs([partition], Search(Criteria(text_pattern("x"))), first_only=True))
     assert not [each for each in reported if isinstance(each, Finding)]
     assert [bool(each.record_count) for each in reported if isinstance(each, LogSearched)] == [True, False, True]
     assert [each for each in grep(partition, Criteria(text_pattern("x"))) if isinstance(each, Finding)]
@@ -324,7 +324,9 @@ def test_paths_without_records(tmp_path: Path, data_dir: Path) -> None:
     with pytest.raises(InputError):
         list(grep(tmp_path / "nowhere", Criteria()))
     empty = write_segment(tmp_path / "empty-0", 0, [])
-    assert [type(each) for each in grep(empty, Criteria())] == [LogSearched]
+    [searched] = searched_logs([empty], Search(Criteria()))
+    assert isinstance(searched, LogSearched)
+    assert searched.record_count == 0
     assert found_offsets(empty, Criteria(bytes_pattern(b""))) == []
     snapshot = next((data_dir / "kafka-4.3-single").rglob("bootstrap.checkpoint"))
     assert found_offsets(snapshot, Criteria(text_pattern("metadata.version"))) != []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,20 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import Row, record_rows
 from format.scan.selection import Selection
-from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
-from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
+from format.verbs.grep.grep import (
+    Criteria,
+    FoundRecords,
+    FoundRows,
+    LogSearched,
+    Search,
+    found_lines,
+    grep,
+    searched_logs,
+)
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render import open_renderer
+from kafkalog_cli.render.formats import open_renderer
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
@@ -86,11 +95,19 @@ def test_the_same_by_rows_by_lines_and_by_processes(
 def test_the_same_counts_by_processes(tmp_path: Path, criteria: Criteria, first_only: bool, damaged: bool) -> None:
     """All counts; of the first match in a log only that there is one, and nothing of what follows it."""
     partition = partition_of(tmp_path, damaged=damaged)
-    reported = [each for each in grep(partition, criteria, first_only=first_only) if not isinstance(each, FoundRecords)]
-    for jobs in (1, 2, 3):
-        search = Search(criteria, jobs=jobs)
-        searched = list(searched_logs([partition], search, first_only=first_only))
-        assert [*map(as_count, searched)] == [*map(as_count, reported)], jobs
+    reported = list(grep(partition, criteria))
+    totals = Counter(
+        each.location.path for each in reported if isinstance(each, FoundRecords) for _ in each.records.offset
+    )
+    alone = [*map(as_count, searched_logs([partition], Search(criteria), first_only=first_only))]
+    counts = {str(each[0]): each[2] for each in alone if not isinstance(each, Finding) and each[2]}
+    assert counts.keys() == totals.keys()
+    assert first_only or counts == totals
+    findings = [each for each in reported if isinstance(each, Finding)]
+    assert first_only or [each for each in alone if isinstance(each, Finding)] == findings
+    for jobs in (2, 3):
+        searched = searched_logs([partition], Search(criteria, jobs=jobs), first_only=first_only)
+        assert [*map(as_count, searched)] == alone, jobs
 
 
 @pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="lines are made so only by a compiled kernel")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from format.io.read_policy import ReadPolicy, reading_by
+from format.io.session import Description, Session
 from format.node.partition import read_partition
 from format.scan.progress import no_progress
 from format.verbs.ls import log_totals
@@ -107,6 +107,6 @@ def test_a_log_that_changed_since_it_was_listed(tmp_path: Path) -> None:
 
 def test_logs_that_are_read_at_a_rate_are_left_out(tmp_path: Path) -> None:
     write_with_indexes(tmp_path / "orders-0", 0, batches(3))
-    with reading_by(ReadPolicy(10**6)):
-        assert added(tmp_path / "orders-0") == [False]
+    paced = Session(Description(max_bytes_per_s=10**6))
+    assert added(paced.path(tmp_path / "orders-0")) == [False]
     assert added(tmp_path / "orders-0") == [True]

@@ -13,8 +13,8 @@ from format import layout
 from format.files import offset_checkpoint, offset_index, producer_snapshot, time_index, transaction_index
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Finding, Severity
-from format.io import broker_lock, live_broker
-from format.io.broker_lock import BrokerLock
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
 from format.verbs.ls import partition_listing
 from format.verbs.ls.ls import ls
 from format.verbs.verify import partition_checks
@@ -32,7 +32,7 @@ TXN_ENTRY = transaction_index.write(([7], [18], [21], [22]))
 @pytest.fixture
 def partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A sound partition in the log directory of a broker that runs."""
-    monkeypatch.setattr(broker_lock, "probe", lambda path: BrokerLock(str(path), True, True))
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True, True))
     monkeypatch.setattr(live_broker, "_PATIENCE_S", 0.1)
     partition = tmp_path / "orders-0"
     write_segment(partition, 0, PARTS)

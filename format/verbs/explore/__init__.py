@@ -1,1 +1,0 @@
-"""explore: a path as a tree that is read as it is opened, down to the fields of each byte."""

@@ -1,1 +1,0 @@
-"""retention: why each segment is still there, and when it is deleted."""

@@ -1,0 +1,68 @@
+"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from format.columns import RowSchema
+from kafkalog_cli.exit_codes import Summary
+from kafkalog_cli.output import OutputStream
+
+FORMATS = ("table", "jsonl", "csv", "text")
+
+
+class Renderer(Protocol):
+    """The writer of one document."""
+
+    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Render rows, tuples in the order of the schema's columns, from an iterable that is read once.
+
+        If it raises, the rows before that are rendered.
+        """
+        ...
+
+    def write_raw(self, lines: bytes | memoryview) -> None:
+        """Write whole lines that are in the renderer's format already, in UTF-8, each with its LF."""
+        ...
+
+    def flush(self) -> None:
+        """Write the rows that are held back."""
+        ...
+
+    def finish(self, summary: Summary, shown: bool) -> None:
+        """End the document. ``shown``: text and tables include the summary."""
+        ...
+
+
+def open_renderer(
+    format_name: str,
+    output: OutputStream,
+    *,
+    main_schema: RowSchema | None = None,
+    table_columns: Mapping[str, Sequence[str]] | None = None,
+    chosen_columns: Sequence[str] | None = None,
+    aside: Callable[[str], None],
+) -> Renderer:
+    """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
+
+    ``main_schema`` is the row type of CSV. ``table_columns`` are, by row type, the columns of tables;
+    ``chosen_columns``, if given, replace them.
+    """
+    if format_name == "jsonl":
+        from kafkalog_cli.render.lines import JsonLinesRenderer
+
+        return JsonLinesRenderer(output)
+    if format_name == "csv":
+        from kafkalog_cli.render.lines import CsvRenderer
+
+        return CsvRenderer(output, main_schema, aside)
+    if format_name == "table":
+        from kafkalog_cli.render.table import TableRenderer
+
+        return TableRenderer(output, table_columns or {}, chosen_columns)
+    if format_name == "text":
+        from kafkalog_cli.render.lines import TextRenderer
+
+        return TextRenderer(output)
+    raise ValueError(f"no such format: {format_name}")
