@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.kernel.compiled import COMPILED_MODULES
 
 INSTALLED_BESIDE = (
@@ -32,6 +33,8 @@ def main(data_dir: Path) -> None:
             assert (compiled.parent / (name + suffix)).is_file(), f"{name}{suffix} is missing beside {compiled}"
     for name in INSTALLED_BESIDE:
         assert (Path(sys.prefix) / "share" / name).is_file(), f"{name} is missing below {sys.prefix}/share"
+    for topic in INTERNAL_TOPICS:
+        assert decoder_for(topic).record_types, f"no schema of {topic}"
     version = _kafkalog("--version")
     assert "kernel: compiled\n" in version, version
     node = data_dir / "kafka-4.3-single" / "node-1"

@@ -10,9 +10,9 @@ from pathlib import Path
 from format.files import quorum_state
 from format.files.quorum_state import QuorumState
 from format.internal_topics.schema import Message
-from format.internal_topics.schemas.cluster_metadata import PARTITION_RECORD, TOPIC_RECORD
 from format.kafka_uuid import canonical_uuid
 from tests.building import batch, write_segment
+from tests.format.internal_topics.known_messages import MESSAGES
 from tests.format.internal_topics.message_encoder import encode
 from tests.record_encoder import encode_unsigned_varint
 
@@ -29,7 +29,7 @@ def _record(number: int, message: Message, version: int, data: dict[str, object]
 
 
 def _topic_record(name: str) -> bytes:
-    return _record(_TOPIC, TOPIC_RECORD, 0, {"name": name, "topicId": topic_id_of(name)})
+    return _record(_TOPIC, MESSAGES["TopicRecord"], 0, {"name": name, "topicId": topic_id_of(name)})
 
 
 def write_node(log_dir: Path, node_id: int, cluster_id: str = "cluster-a") -> Path:
@@ -59,7 +59,7 @@ def write_metadata_log(
     }  # fmt: skip
     if elr is not None:
         data["eligibleLeaderReplicas"] = list(elr)
-    values = [_topic_record(topic), _record(_PARTITION, PARTITION_RECORD, 2, data)]
+    values = [_topic_record(topic), _record(_PARTITION, MESSAGES["PartitionRecord"], 2, data)]
     values += [_topic_record(f"extra-{number}") for number in range(extra_topics)]
     directory = log_dir / "__cluster_metadata-0"
     directory.mkdir(parents=True)

@@ -46,7 +46,6 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
-        "format/columns",
         "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
@@ -54,7 +53,6 @@ FOLDERS = frozenset(
         *(
             "format/log/after_damage",
             "format/io/bundles",
-            "format/state/tiered",
             "format/scan/processes",
         ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),

@@ -1,30 +1,58 @@
-"""Decoders of the keys and values of one internal topic, for the two framings of Kafka.
+"""Decoders of the keys and values of internal topics, of control records, and of what is embedded in them.
 
 Topics of coordinators (__consumer_offsets, __transaction_state, __share_group_state): the key is an int16 record type
 and a message in version 0; the value is an int16 version and a message (CoordinatorRecordSerde). The metadata log and
 __remote_log_metadata: there is no key; the value is a frame version, a record type and a version, each an unsigned
-varint, and a message (AbstractApiMessageSerde).
+varint, and a message (AbstractApiMessageSerde). Control records: clients record/ControlRecordType, ControlRecordUtils,
+EndTransactionMarker. Members of classic groups: clients consumer/internals/ConsumerProtocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
 from functools import cache
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Final
 
-from format.errors import CorruptDataError, LimitExceeded, TruncatedData
+import msgspec
+
+from format.errors import CorruptDataError, LimitExceeded, TruncatedData, UnknownVersion
 from format.findings import Severity
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoded import INVALID, Decoded, Problem
-from format.internal_topics.reader import reader_for
-from format.internal_topics.schema import Message, RecordType
+from format.internal_topics.reader import INVALID, Cursor, Decoded, Problem, reader_for
+from format.internal_topics.schema import Message, RecordType, Release, schema_of
+from format.wording import counted_plainly
 
 FRAME_VERSION = 1  # 0 is the preview of KRaft in Kafka 2.8, with other records under the same type numbers
+#: The topics that have a decoder.
+INTERNAL_TOPICS = (
+    "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata",
+)  # fmt: skip
+#: transactionStatus in __transaction_state by number (transaction-coordinator TransactionState).
+TRANSACTION_STATUSES = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence",
+)  # fmt: skip
+#: The protocol type of consumer groups; other groups ("connect") have blobs in other formats.
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+#: The fields of a member of a classic consumer group that have messages of their own.
+CONSUMER_BLOBS = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 
 
-class Decoder(Protocol):
-    """Decodes the keys and values of one internal topic.
+@cache
+def decoder_for(topic: str, release: Release | None = None) -> Decoder:
+    """The decoder of an internal topic's records as a release knows them, by default the newest known one.
+
+    Raises ValueError for another topic.
+    """
+    if topic not in INTERNAL_TOPICS:
+        raise ValueError(f"there is no decoder of {topic}")
+    types = schema_of(topic).types
+    if release is not None:
+        known = [each for each in types.values() if each.since is None or each.since <= release]
+        types = {each.id: each.as_of(release) for each in known}
+    return Decoder(topic, types, is_framed=all(each.key is None for each in types.values()))
+
+
+class Decoder(msgspec.Struct, frozen=True):
+    """Decodes the keys and values of one internal topic; with ``is_framed``, values contain their record type.
 
     Both methods raise TruncatedData or CorruptDataError (code "internal-record-invalid", no location) for bytes that
     contradict the schema, and LimitExceeded for a message of millions of values. An unknown type or version is not an
@@ -33,94 +61,62 @@ class Decoder(Protocol):
 
     topic: str
     record_types: dict[int, RecordType]
+    is_framed: bool
 
     def decode_key(self, raw: bytes | None) -> Decoded:
         """Decode a key; for a topic without keys the result is empty."""
-        ...
-
-    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
-        """Decode the value of a record with this key; ``key`` may be None for a topic without keys."""
-        ...
-
-
-class CoordinatorDecoder:
-    """The decoder of a coordinator's topic; see the protocol Decoder."""
-
-    def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
-        self.topic = topic
-        self.record_types = {each.id: each for each in record_types}
-
-    def decode_key(self, raw: bytes | None) -> Decoded:
+        if self.is_framed:
+            problem = Problem(INVALID, Severity.INFO, f"a key, although {self.topic} has no keys", "key", 0)
+            return Decoded(self.topic, "key", problems=() if raw is None else (problem,), raw=raw)
         if raw is None:
             raise CorruptDataError(f"a record of {self.topic} has no key", code=INVALID)
         cursor = Cursor(raw, "key")
         type_id = _guarded(cursor, None, Cursor.read_int16)
-        record_type = self.record_types.get(type_id)
-        if record_type is None or record_type.key is None:
-            cursor.warn("version-unknown", f"record type {type_id} is not known", Severity.INFO)
-            return Decoded(self.topic, "key", None, None, type_id, None, None, tuple(cursor.problems), raw)
-        fields = read_message(cursor, record_type.key, 0)
-        return Decoded(
-            self.topic, "key", record_type.key.name, record_type.name, type_id, 0, fields, tuple(cursor.problems)
-        )
+        kind = self.record_types.get(type_id)
+        if kind is None or kind.key is None:
+            return self._unknown(cursor, None, type_id, None, f"record type {type_id}")
+        fields = read_message(cursor, kind.key, 0)
+        return Decoded(self.topic, "key", kind.key.name, kind.name, type_id, 0, fields, tuple(cursor.problems))
 
     def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+        """Decode the value of a record with this key; ``key`` may be None for a topic without keys."""
         type_id = None if key is None else key.type_id
-        record_type = None if type_id is None else self.record_types.get(type_id)
-        name = None if record_type is None else record_type.name
-        value = None if record_type is None else record_type.value
-        value_name = None if value is None else value.name
-        if raw is None:
-            return Decoded(self.topic, "value", value_name, name, type_id, None, None, is_tombstone=True)
-        cursor = Cursor(raw, "value")
-        version = _guarded(cursor, value_name, Cursor.read_int16)
-        if value is None or version not in value.versions:
-            what = f"a value of record type {type_id}" if value is None else f"{value.name} in version {version}"
-            cursor.warn("version-unknown", f"{what} is not known", Severity.INFO)
-            return Decoded(self.topic, "value", value_name, name, type_id, version, None, tuple(cursor.problems), raw)
-        fields = read_message(cursor, value, version)
-        if value.name == "GroupMetadataValue":
-            from format.internal_topics.consumer_protocol import with_decoded_members
-
-            fields = with_decoded_members(fields, cursor)
-        return Decoded(self.topic, "value", value.name, name, type_id, version, fields, tuple(cursor.problems))
-
-
-class FramedDecoder:
-    """The decoder of a topic whose values contain their record type; see the protocol Decoder."""
-
-    def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
-        self.topic = topic
-        self.record_types = {each.id: each for each in record_types}
-
-    def decode_key(self, raw: bytes | None) -> Decoded:
-        problems: tuple[Problem, ...] = ()
-        if raw is not None:
-            problems = (Problem(INVALID, Severity.INFO, f"a key, although {self.topic} has no keys", "key", 0),)
-        return Decoded(self.topic, "key", None, None, None, None, None, problems, raw)
-
-    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+        kind = None if type_id is None else self.record_types.get(type_id)
         if raw is None:
             message = f"no value, although {self.topic} has no tombstones"
-            problem = Problem(INVALID, Severity.WARNING, message, "value", 0)
-            return Decoded(self.topic, "value", None, None, None, None, None, (problem,), is_tombstone=True)
-        cursor = Cursor(raw, "value")
-        frame_version, type_id, version = _guarded(cursor, None, _frame)
-        record_type = self.record_types.get(type_id)
-        if frame_version != FRAME_VERSION:
-            unknown = f"frame version {frame_version}"
-        elif record_type is None:
-            unknown = f"record type {type_id}"
-        elif version not in record_type.value.versions:
-            unknown = f"{record_type.value.name} in version {version}"
+            problems = (Problem(INVALID, Severity.WARNING, message, "value", 0),) if self.is_framed else ()
+            return Decoded(self.topic, "value", *_names(kind), type_id, problems=problems, is_tombstone=True)
+        cursor, frame_version = Cursor(raw, "value"), FRAME_VERSION
+        if self.is_framed:
+            frame_version, type_id, version = _guarded(cursor, None, _frame)
+            kind = self.record_types.get(type_id)
         else:
-            value = record_type.value
-            fields = read_message(cursor, value, version)
-            problems = tuple(cursor.problems)
-            return Decoded(self.topic, "value", value.name, record_type.name, type_id, version, fields, problems)
-        cursor.warn("version-unknown", f"{unknown} is not known", Severity.INFO)
-        value_name, name = (None, None) if record_type is None else (record_type.value.name, record_type.name)
-        return Decoded(self.topic, "value", value_name, name, type_id, version, None, tuple(cursor.problems), raw)
+            version = _guarded(cursor, _names(kind)[0], Cursor.read_int16)
+        if frame_version != FRAME_VERSION:
+            return self._unknown(cursor, kind, type_id, version, f"frame version {frame_version}")
+        if kind is None:
+            what = "record type" if self.is_framed else "a value of record type"
+            return self._unknown(cursor, kind, type_id, version, f"{what} {type_id}")
+        value = kind.value
+        if version not in value.versions:
+            return self._unknown(cursor, kind, type_id, version, f"{value.name} in version {version}")
+        fields = read_message(cursor, value, version)
+        if value.name == "GroupMetadataValue" and fields["protocolType"] == CONSUMER_PROTOCOL_TYPE:
+            _decode_members(fields["members"], cursor)
+        return Decoded(self.topic, "value", value.name, kind.name, type_id, version, fields, tuple(cursor.problems))
+
+    def _unknown(
+        self, cursor: Cursor, kind: RecordType | None, type_id: int | None, version: int | None, what: str
+    ) -> Decoded:
+        """What is left of a key or value of a newer type or version."""
+        cursor.warn("version-unknown", f"{what} is not known", Severity.INFO)
+        problems = tuple(cursor.problems)
+        return Decoded(self.topic, cursor.part, *_names(kind), type_id, version, None, problems, cursor.buffer)
+
+
+def _names(kind: RecordType | None) -> tuple[str | None, str | None]:
+    """The names of a record type's value and of the type."""
+    return (None, None) if kind is None else (kind.value.name, kind.name)
 
 
 def _frame(cursor: Cursor) -> tuple[int, int, int]:
@@ -150,23 +146,69 @@ def _guarded(cursor: Cursor, name: str | None, read: Any) -> Any:
         raise kind(message, code=INVALID) from None
 
 
-#: The framing of each topic, and the modules of ``schemas`` with its messages, which ``decoder_for`` imports.
-_TABLES: dict[str, tuple[Callable[[str, tuple[RecordType, ...]], Decoder], tuple[str, ...]]] = {
-    "__consumer_offsets": (CoordinatorDecoder, ("classic_groups", "consumer_groups", "share_groups", "streams_groups")),
-    "__transaction_state": (CoordinatorDecoder, ("transaction_state",)),
-    "__share_group_state": (CoordinatorDecoder, ("share_group_state",)),
-    "__cluster_metadata": (FramedDecoder, ("cluster_metadata",)),
-    "__remote_log_metadata": (FramedDecoder, ("remote_log_metadata",)),
-}
-#: The topics that have a decoder.
-INTERNAL_TOPICS = tuple(_TABLES)
+def _decode_members(members: list[dict[str, Any]], cursor: Cursor) -> None:
+    """Put the decoded subscriptions and assignments of a classic group's members in the place of their bytes.
+
+    A blob that cannot be decoded remains in base64, and is a problem of the cursor. An empty blob, of a member without
+    an assignment, remains too, and is not a problem.
+    """
+    messages = schema_of("consumer_protocol").messages
+    for number, member in enumerate(members):
+        for name, message in CONSUMER_BLOBS.items():
+            blob = base64.b64decode(member[name])
+            if not blob:
+                continue
+            try:
+                member[name] = _decode_blob(blob, messages[message], cursor)
+            except (CorruptDataError, LimitExceeded, UnknownVersion) as error:
+                is_newer = isinstance(error, UnknownVersion)
+                code, severity = (error.code, Severity.INFO) if is_newer else (INVALID, Severity.WARNING)
+                cursor.warn(code, f"members[{number}].{name} stays undecoded: {error.message}", severity)
 
 
-@cache
-def decoder_for(topic: str) -> Decoder | None:
-    """The decoder of an internal topic's records, None for other topics."""
-    if topic not in _TABLES:
-        return None
-    framing, names = _TABLES[topic]
-    modules = (import_module(f"format.internal_topics.schemas.{name}") for name in names)
-    return framing(topic, tuple(record_type for module in modules for record_type in module.RECORD_TYPES))
+def _decode_blob(blob: bytes, message: Message, outer: Cursor) -> dict[str, Any]:
+    """Decode a version and a message; bytes after it are ignored, and ``outer`` counts the values for the limit.
+
+    A newer version is decoded as the newest known one, as Kafka does, unless the message has partitions, whose layout
+    may have changed. Raises UnknownVersion for these.
+    """
+    cursor = Cursor(blob, outer.part, outer.values_left)
+    version = cursor.read_int16()
+    if version < 0:
+        raise CorruptDataError(f"version {version} at byte 0")
+    found = reader_for(message, min(version, message.versions.highest))(cursor)
+    outer.values_left = cursor.values_left
+    if version > message.versions.highest and (found.get("ownedPartitions") or found.get("assignedPartitions")):
+        raise UnknownVersion(f"{message.name} in version {version} is not known")
+    for problem in cursor.problems:
+        outer.warn(problem.code, f"in a member's {message.name}: {problem.message}", problem.severity)
+    return found
+
+
+def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -> Decoded:
+    """Decode the value of a control record, by the type number in its key.
+
+    All values start with their version. For an unknown type or version, the result has ``raw`` and a problem; but a
+    newer transaction marker is decoded as the newest known version, as brokers do. Raises TruncatedData and
+    CorruptDataError (code "internal-record-invalid") for bytes that contradict the schema.
+    """
+    if raw is None or len(raw) < 2:
+        found = "no value" if raw is None else counted_plainly(len(raw), "byte")
+        raise TruncatedData(f"value: {found}, too short for a control record", code=INVALID)
+    cursor = Cursor(raw, "value")
+    version = cursor.read_int16()
+    kind = schema_of("control_records").types.get(type_number)
+    name, type_name = _names(kind)
+    newest = 0 if kind is None else kind.value.versions.highest
+    is_marker = name == "EndTxnMarker"
+    if kind is None or (version not in kind.value.versions and not (is_marker and version > newest)):
+        unknown = f"control record type {type_number}" if kind is None else f"{name} in version {version}"
+        cursor.warn("version-unknown", f"{unknown} is not known", Severity.INFO)
+        problems = tuple(cursor.problems)
+        return Decoded(topic, "control", name, type_name, type_number, version, None, problems, raw)
+    if version > newest:
+        cursor.warn("version-unknown", f"{name} in version {version} is read as {newest}", Severity.INFO)
+    if not is_marker:
+        cursor.position = 0  # the version is the first field of the message
+    fields = read_message(cursor, kind.value, min(version, newest))
+    return Decoded(topic, "control", name, type_name, type_number, version, fields, tuple(cursor.problems))

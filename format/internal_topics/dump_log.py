@@ -12,10 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from format.errors import KafkaLogError
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoded import Decoded
-from format.internal_topics.decoder import Decoder, FramedDecoder
-from format.internal_topics.reader import TAGGED_FIELDS
+from format.internal_topics.decoder import Decoder
+from format.internal_topics.reader import TAGGED_FIELDS, Cursor, Decoded
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
@@ -55,7 +53,7 @@ def dump_log_contents(
     For a record that it cannot decode, Kafka prints an error in place of the key or payload. The end of that text, in
     Kafka the message of a Java exception, is the message of this program.
     """
-    framed = isinstance(decoder, FramedDecoder)
+    framed = decoder.is_framed
     try:
         if framed:
             decoded = decoder.decode_value(None, value)

@@ -21,10 +21,9 @@ import numpy as np
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoded import INVALID
 from format.internal_topics.decoder import read_message
-from format.internal_topics.schemas.classic_groups import GROUP_METADATA_VALUE
+from format.internal_topics.reader import INVALID, Cursor
+from format.internal_topics.schema import schema_of
 from format.location import Location
 from format.log.record_table import RecordTable
 
@@ -51,7 +50,10 @@ _NULL = 0xFFFF
 #: What a classic group is, in ``Change.number``.
 _PLAIN, _WITHOUT_PROTOCOL, _TWICE = range(3)
 
-_CONSEQUENCE = "a broker with the group coordinator of Kafka 4.0 and later ends the load of the partition here"
+_CONSEQUENCE = (
+    "a broker with the group coordinator of Kafka 4.0 and later ends the load of the partition here: no group of it "
+    "can be used"
+)
 
 
 class Change(NamedTuple):
@@ -67,23 +69,11 @@ class Change(NamedTuple):
     number: int
 
 
-class GroupChanges(msgspec.Struct, frozen=True):
+class GroupChanges(msgspec.Struct):
     """The group records of a part of a log, and the first offset at which a broker's load ends, or which is damaged."""
-
-    changes: list[Change]
-    ends_at: int | None = None
-
-
-class ChangesReader(msgspec.Struct):
-    """Collects the group records of a part of a log, from its tables and from what is found in them."""
 
     changes: list[Change] = msgspec.field(default_factory=list)
     ends_at: int | None = None
-
-    @classmethod
-    def of(cls, location: Location) -> ChangesReader | None:
-        """The reader for a log, None if its topic has no group records."""
-        return cls() if location.topic == layout.CONSUMER_OFFSETS_TOPIC else None
 
     def take(self, table: RecordTable, found: Iterable[Finding]) -> None:
         """Add the records of a table; ``found`` is what the check of each record by itself found in it."""
@@ -98,15 +88,6 @@ class ChangesReader(msgspec.Struct):
     def end(self, offset: int) -> None:
         """Note that the log cannot be read from an offset on."""
         self.ends_at = offset if self.ends_at is None else min(self.ends_at, offset)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing that a replay needs."""
-        return not self.changes and self.ends_at is None
-
-    def result(self) -> GroupChanges:
-        """What was collected."""
-        return GroupChanges(self.changes, self.ends_at)
 
 
 def group_changes(table: RecordTable) -> list[Change]:
@@ -135,10 +116,11 @@ def _change(table: RecordTable, row: int, offset: int, position: int, length: in
 
 def _classic_kind(value: bytes | None) -> int:
     version = int.from_bytes(value[:2]) if value is not None else -1
-    if value is None or version not in GROUP_METADATA_VALUE.versions or _has_one_member(value, version):
+    message = schema_of(layout.CONSUMER_OFFSETS_TOPIC).messages["GroupMetadataValue"]
+    if value is None or version not in message.versions or _has_one_member(value, version):
         return _PLAIN
     try:
-        fields = read_message(Cursor(value[2:], "value"), GROUP_METADATA_VALUE, version)
+        fields = read_message(Cursor(value[2:], "value"), message, version)
     except KafkaLogError:
         return _PLAIN  # reported by the check of each record by itself
     members = fields["members"]
@@ -192,11 +174,16 @@ class GroupReplay:
         """The finding about the first contradiction, if it is in this part of the log."""
         if not self._is_exact:
             return
-        for change in _before(part):
+        for change in part.changes:
+            if part.ends_at is not None and change.offset >= part.ends_at:
+                continue
             wrong = self._take(change)
             if wrong is not None:
                 self.stop()
-                yield _finding(change, wrong, location)
+                name = change.group.decode(errors="replace")
+                message = f"the record at offset {change.offset}: group {name}: {wrong}; {_CONSEQUENCE}"
+                place = location.at(position=change.position, length=change.length, offset=change.offset)
+                yield finding(INVALID, place, message, judgement=Judgement(severity=Severity.ERROR))
                 return
         if part.ends_at is not None:
             self.stop()
@@ -217,7 +204,14 @@ class GroupReplay:
             return f"a record of a {protocol} group, but the group is a {group.protocol} one"
         if change.is_tombstone:
             return self._take_tombstone(change, group, what)
-        _take_value(change, group, what)
+        if what == _MEMBER:
+            group.members.setdefault(change.member, 0)
+        elif what == _CURRENT:
+            group.members[change.member] = change.number
+        elif what == _TARGET:
+            group.targets.add(change.member)
+        elif what == _TARGET_EPOCH:
+            group.target_epoch = change.number
         return None
 
     def _take_classic(self, change: Change) -> str | None:
@@ -253,26 +247,3 @@ class GroupReplay:
             else:
                 del group.members[change.member]
         return None
-
-
-def _take_value(change: Change, group: _Group, what: int) -> None:
-    if what == _MEMBER:
-        group.members.setdefault(change.member, 0)
-    elif what == _CURRENT:
-        group.members[change.member] = change.number
-    elif what == _TARGET:
-        group.targets.add(change.member)
-    elif what == _TARGET_EPOCH:
-        group.target_epoch = change.number
-
-
-def _before(part: GroupChanges) -> Iterable[Change]:
-    ends_at = part.ends_at
-    return part.changes if ends_at is None else (each for each in part.changes if each.offset < ends_at)
-
-
-def _finding(change: Change, wrong: str, location: Location) -> Finding:
-    name = change.group.decode(errors="replace")
-    message = f"the record at offset {change.offset}: group {name}: {wrong}; {_CONSEQUENCE}: no group of it can be used"
-    place = location.at(position=change.position, length=change.length, offset=change.offset)
-    return finding(INVALID, place, message, judgement=Judgement(severity=Severity.ERROR))

@@ -1,11 +1,4 @@
-"""The reader of the messages in the schema tables: turns a message and version into nested functions, once.
-
-Encodings (KIP-482): versions that are not flexible have int16 lengths of strings, and int32 lengths of bytes and
-arrays, -1 for null. Flexible versions have unsigned varints of the length plus one, 0 for null, and all structs end
-with tagged fields: a count, then the tag, size and bytes of each. A nullable struct starts with an int8, negative for
-null; as a tagged field it starts with an unsigned varint, 0 for null. Source: Kafka's MessageDataGenerator,
-JsonConverterGenerator.
-"""
+"""Reads Kafka's messages by their schemas: a bounded cursor, and nested functions made once for each version."""
 
 from __future__ import annotations
 
@@ -14,14 +7,174 @@ import math
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
-from format.findings import Severity
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoded import INVALID
+from format.findings import Finding, Judgement, Severity, finding
 from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
+from format.location import Location
 from format.wording import counted_plainly
+
+#: The code of a finding for bytes that contradict the schema, and of the errors that the decoders raise.
+INVALID: Final = "internal-record-invalid"
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """An invalid or unknown part that did not stop the decoding; ``position`` is the byte in the key or value."""
+
+    code: str  # of format.findings.FINDING_CODES
+    severity: Severity
+    message: str
+    part: str  # "key" or "value"
+    position: int
+
+    def finding(self, location: Location) -> Finding:
+        """The finding that reports the problem for the record at ``location``."""
+        return finding(self.code, location, f"{self.part}: {self.message}", judgement=Judgement(severity=self.severity))
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """A key, value or control record.
+
+    ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` the name of the record type
+    ("OFFSET_COMMIT"); both are None if the type number ``type_id`` is unknown. ``data`` has Kafka's field names in
+    Kafka's order, with JSON values: bytes are base64, UUIDs are Kafka's 22 characters, and a float that is not finite
+    is its name. Tagged fields with their default are left out, and unknown tagged fields are in "_taggedFields" ({tag:
+    base64}).
+
+    ``part`` is "key", "value" or "control". ``data`` is None for a tombstone (``is_tombstone``), and for a newer type
+    or version that cannot be decoded, whose bytes are in ``raw``.
+    """
+
+    topic: str
+    part: str
+    name: str | None = None
+    record_type: str | None = None
+    type_id: int | None = None
+    version: int | None = None
+    data: dict[str, Any] | None = None
+    problems: tuple[Problem, ...] = ()
+    raw: bytes | None = None
+    is_tombstone: bool = False
+
+    def newer(self, location: Location) -> Finding:
+        """The finding about a record of a type or version that is newer than this program: what it says is missing."""
+        words = "; ".join(each.message for each in self.problems)
+        return finding("version-unknown", location, f"the record is newer than this program: {words}")
+
+
+#: The most fields and array elements of one message; messages of brokers have some thousands.
+MAX_DECODED_VALUES = 1_000_000
+#: The most problems that are kept of one key or value; hostile bytes could have millions.
+MAX_PROBLEMS = 20
+#: The longest string that Kafka reads, in bytes (Short.MAX_VALUE).
+MAX_STRING_BYTES = 0x7FFF
+_MAX_VARINT_BYTES = 5
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+class Leaf(NamedTuple):
+    """The place of a string, or of bytes, in what is read; ``name`` is that of its field, "" for a tag not known."""
+
+    name: str
+    is_text: bool
+    position: int
+    length: int
+
+
+class Cursor:
+    """Reads forward, never past ``end``, and collects problems that do not stop the reading.
+
+    All reads raise TruncatedData at the end, and CorruptDataError for bytes that no encoder writes; ``charge`` raises
+    LimitExceeded. After an error, ``path`` has the names of the fields around its place, the innermost first.
+    ``leaves``, where it is a list, takes the places of all strings and bytes that are read.
+    """
+
+    __slots__ = ("buffer", "end", "leaves", "part", "path", "position", "problems", "values_left")
+
+    def __init__(self, buffer: bytes, part: str, max_values: int = MAX_DECODED_VALUES) -> None:
+        self.buffer = buffer
+        self.position = 0
+        self.end = len(buffer)
+        self.part = part  # "key" or "value", for messages
+        self.values_left = max_values
+        self.problems: list[Problem] = []
+        self.path: list[str] = []
+        self.leaves: list[Leaf] | None = None
+
+    def take(self, length: int) -> int:
+        """Step over ``length`` bytes; returns the position where they start."""
+        at = self.position
+        if length > self.end - at:
+            raise TruncatedData(f"needs {counted_plainly(length, 'byte')} at byte {at}, but has {self.end - at}")
+        self.position = at + length
+        return at
+
+    def charge(self, values: int) -> None:
+        """Count decoded values against the limit."""
+        self.values_left -= values
+        if self.values_left < 0:
+            raise LimitExceeded(f"the {self.part} decodes to more than {MAX_DECODED_VALUES} values")
+
+    def warn(self, code: str, message: str, severity: Severity) -> None:
+        """Add a problem at the current position; only the first MAX_PROBLEMS are kept."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(code, severity, message, self.part, self.position))
+
+    def read_int16(self) -> int:
+        at = self.take(2)
+        return int(_INT16.unpack_from(self.buffer, at)[0])
+
+    def read_int32(self) -> int:
+        at = self.take(4)
+        return int(_INT32.unpack_from(self.buffer, at)[0])
+
+    def read_unsigned_varint(self) -> int:
+        """Read an unsigned varint of at most 31 bits, as for lengths, tags and type numbers."""
+        buffer, start = self.buffer, self.position
+        value = 0
+        for count in range(_MAX_VARINT_BYTES):
+            at = start + count
+            if at >= self.end:
+                raise TruncatedData(f"an unsigned varint at byte {start} has no end")
+            byte = buffer[at]
+            value |= (byte & 0x7F) << (7 * count)
+            if byte < 0x80:
+                if value > 0x7FFFFFFF:
+                    break
+                self.position = at + 1
+                return value
+        raise CorruptDataError(f"an unsigned varint at byte {start} is longer than 31 bits")
+
+    def read_length(self, compact: bool, width: int) -> int:
+        """Read the length of a string (width 2), or of bytes or an array (width 4): -1 for null.
+
+        Kafka reads all negative lengths as null; a length below -1, which it never writes, is a problem.
+        """
+        at = self.position
+        if compact:
+            return self.read_unsigned_varint() - 1
+        length = self.read_int16() if width == 2 else self.read_int32()
+        if length < -1:
+            self.warn(INVALID, f"length {length} at byte {at} is read as null", Severity.WARNING)
+            return -1
+        return length
+
+    def read_text(self, length: int) -> str:
+        """Read a string of ``length`` bytes; bytes that are not UTF-8 become U+FFFD, as in Kafka, and are a problem."""
+        if length > MAX_STRING_BYTES:
+            raise CorruptDataError(f"a string of {length} bytes at byte {self.position}, more than {MAX_STRING_BYTES}")
+        at = self.take(length)
+        raw = self.buffer[at : at + length]
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self.warn(INVALID, f"the string at byte {at} is not UTF-8", Severity.WARNING)
+            return raw.decode("utf-8", "replace")
+
 
 Reader = Callable[[Cursor], Any]
 
@@ -74,7 +227,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> C
 def _with_tagged_fields(
     cursor: Cursor, found: dict[str, Any], tagged: dict[int, tuple[str, Any, Reader]], order: list[str]
 ) -> dict[str, Any]:
-    """Add the tagged fields that do not have their default to a struct, in the order of the table."""
+    """Add the tagged fields that do not have their default to a struct, in the order of the schema."""
     unknown: dict[str, str] = {}
     last_tag = -1
     for _ in range(cursor.read_unsigned_varint()):
@@ -88,6 +241,8 @@ def _with_tagged_fields(
             start = cursor.take(size_bytes)
             cursor.warn("version-unknown", f"tagged field {tag} is not known", Severity.INFO)
             unknown[str(tag)] = base64.b64encode(cursor.buffer[start : start + size_bytes]).decode("ascii")
+            if cursor.leaves is not None:
+                cursor.leaves.append(Leaf("", False, start, size_bytes))
             continue
         name, default, read = tagged[tag]
         start = cursor.position
@@ -101,6 +256,8 @@ def _with_tagged_fields(
             wrong = (
                 f"tagged field {tag} ({name}) has {counted_plainly(read_bytes, 'byte')}, but its size is {size_bytes}"
             )
+            if cursor.leaves is not None:
+                raise CorruptDataError(wrong)  # what follows may be a string, and would be read as numbers
             cursor.warn(INVALID, wrong, Severity.WARNING)
         if value == default:
             found.pop(name, None)
@@ -118,7 +275,7 @@ def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
     if element_type is not None:
         return _array_reader(field, element_type, version, flexible, nullable)
     if field.type != "struct":
-        return _value_reader(field.type, flexible, nullable)
+        return _value_reader(field.name, field.type, flexible, nullable)
     read = _struct_reader(field.fields, version, flexible)
     if not nullable:
         return read
@@ -133,7 +290,7 @@ def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
     return read_nullable if field.tag is None else read_nullable_tagged
 
 
-def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
+def _value_reader(name: str, type: str, flexible: bool, nullable: bool) -> Reader:
     if type == "bool":
         return lambda cursor: cursor.buffer[cursor.take(1)] != 0
     if type == "uuid":
@@ -152,6 +309,8 @@ def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
             if nullable:
                 return None
             raise CorruptDataError(f"is null, which is not allowed, at byte {cursor.position}")
+        if cursor.leaves is not None and length:
+            cursor.leaves.append(Leaf(name, type == "string", cursor.position, length))
         if type == "string":
             return cursor.read_text(length)
         at = cursor.take(length)
@@ -182,7 +341,7 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
     if element_type == "struct":
         read = _struct_reader(field.fields, version, flexible)
     else:
-        read = _value_reader(element_type, flexible, nullable=False)
+        read = _value_reader(field.name, element_type, flexible, nullable=False)
 
     def read_array(cursor: Cursor) -> list[Any] | None:
         at = cursor.position

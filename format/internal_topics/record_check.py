@@ -8,24 +8,125 @@ an unknown type. At any other record that it cannot read, the load of the partit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.decoded import INVALID, Decoded, Problem
-from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, FramedDecoder, decoder_for
-from format.internal_topics.programs import LAST_CLIENT_VERSION, odd_rows
-from format.internal_topics.schemas.share_group_state import SHARE_UPDATE_VALUE
-from format.internal_topics.schemas.transaction_state import TRANSACTION_LOG_VALUE, TRANSACTION_STATUSES
+from format.internal_topics.decoder import (
+    INTERNAL_TOPICS,
+    TRANSACTION_STATUSES,
+    Decoder,
+    decode_control_value,
+    decoder_for,
+)
+from format.internal_topics.reader import INVALID, Decoded, Problem
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field
+from format.kernel import messages as kernel
+from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
 from format.location import Location
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
 from format.log.record_table import RecordTable
 from format.wording import counted
+
+#: The last feature level of transaction.version (server-common TransactionVersion).
+LAST_CLIENT_VERSION = 2
+#: The largest value that a broker accepts in fields that are numbers of something.
+_LARGEST = {"transactionStatus": len(TRANSACTION_STATUSES) - 1, "clientTransactionVersion": LAST_CLIENT_VERSION}
+
+
+class Programs(msgspec.Struct, frozen=True):
+    """The schemas of a topic as programs of ``format.kernel.messages``, some hundred times as fast as the decoder.
+
+    ``messages`` has a row for each record type: the first steps of its key, and of its value in each version.
+    """
+
+    messages: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+
+@cache
+def programs_of(topic: str) -> Programs:
+    """The programs of an internal topic. Raises ValueError for other topics."""
+    types = decoder_for(topic).record_types
+    versions = max(each.value.versions.highest for each in types.values()) + 1
+    table = np.full((max(types) + 1, versions + 1), -1, np.int64)
+    compiler = _Compiler()
+    for number, kind in types.items():
+        if kind.key is not None:
+            table[number, 0] = compiler.program(kind.key.fields, 0, 0 in kind.key.flexible)
+        for version in kind.value.versions:
+            table[number, version + 1] = compiler.program(kind.value.fields, version, version in kind.value.flexible)
+    return Programs(table, np.array(compiler.steps, np.int64))
+
+
+def odd_rows(table: RecordTable, topic: str) -> set[int]:
+    """The rows of a table whose key or value does not plainly follow the schemas of an internal topic."""
+    programs = programs_of(topic)
+    find = find_odd_framed_record if decoder_for(topic).is_framed else find_odd_coordinator_record
+    records, messages, steps = (
+        memoryview(np.ascontiguousarray(each)) for each in (table.columns, programs.messages, programs.steps)
+    )
+    rows: set[int] = set()
+    row = -1
+    while (row := find(table.buffer, records, messages, programs.messages.shape[1] - 1, steps, row + 1)) >= 0:
+        rows.add(row)
+    return rows
+
+
+class _Compiler:
+    """Collects the steps of programs."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int, int]] = []
+
+    def program(self, fields: tuple[Field, ...], version: int, flexible: bool) -> int:
+        """Add the program of a message or struct in a version; the number of its first step."""
+        present = [each for each in fields if version in each.versions]
+        steps = [self._step(each, version, flexible) for each in present if each.tag is None]
+        if flexible:
+            tagged = [
+                (each.tag, self._added([self._step(each, version, True)])) for each in present if each.tag is not None
+            ]
+            steps.append((kernel.STEP_TAGS, len(tagged), 0))
+            steps += [(kernel.STEP_TAGS, tag, program) for tag, program in tagged]
+        return self._added(steps)
+
+    def _added(self, steps: list[tuple[int, int, int]]) -> int:
+        start = len(self.steps)
+        self.steps += [*steps, (kernel.STEP_END, 0, 0)]
+        return start
+
+    def _step(self, field: Field, version: int, flexible: bool) -> tuple[int, int, int]:
+        nullable = int(version in field.nullable)
+        if field.element_type is not None:
+            if field.element_type == "struct":
+                program = self.program(field.fields, version, flexible)
+            else:
+                program = self._added([_plain_step(field.element_type, field.name, flexible, 0)])
+            return (kernel.STEP_COMPACT_ARRAY if flexible else kernel.STEP_ARRAY, nullable, program)
+        if field.type != "struct":
+            return _plain_step(field.type, field.name, flexible, nullable)
+        program = self.program(field.fields, version, flexible)
+        if not nullable:  # as a nullable one would be walked, without its first byte
+            return (kernel.STEP_STRUCT, 0, program)
+        return (kernel.STEP_NULLABLE if field.tag is None else kernel.STEP_NULLABLE_TAGGED, 0, program)
+
+
+def _plain_step(type: str, name: str, flexible: bool, nullable: int) -> tuple[int, int, int]:
+    width = FIXED_WIDTH_TYPES.get(type)
+    if width is not None:
+        return (kernel.STEP_SMALL, width, _LARGEST[name]) if name in _LARGEST else (kernel.STEP_SKIP, width, 0)
+    if type == "string":
+        return (kernel.STEP_COMPACT_STRING if flexible else kernel.STEP_STRING, nullable, 0)
+    return (kernel.STEP_COMPACT_BYTES if flexible else kernel.STEP_BYTES, nullable, 0)
+
 
 #: What follows where a broker cannot read a record of a topic.
 _GROUPS_LOST = (
@@ -54,25 +155,20 @@ class OddRecords(msgspec.Struct, frozen=True):
 
 
 class InternalRecordCheck(msgspec.Struct, frozen=True):
-    """Checks the records of one internal topic."""
+    """Checks the records of one internal topic, in a log at a place."""
 
     topic: str
     location: Location
-    decoder: Decoder
 
     @classmethod
     def of(cls, location: Location) -> InternalRecordCheck | None:
         """The check for a log, None if its topic is not internal."""
-        topic = location.topic
-        return cls.of_topic(topic, location) if topic in INTERNAL_TOPICS else None
+        return cls(location.topic, location) if location.topic in INTERNAL_TOPICS else None
 
-    @classmethod
-    def of_topic(cls, topic: str, location: Location) -> InternalRecordCheck:
-        """The check for a log that has records of an internal topic. Raises ValueError for another topic."""
-        decoder = decoder_for(topic)
-        if decoder is None:
-            raise ValueError(f"there is no decoder of {topic}")
-        return cls(topic, location, decoder)
+    @property
+    def decoder(self) -> Decoder:
+        """The decoder of the topic. Raises ValueError for a topic that is not internal."""
+        return decoder_for(self.topic)
 
     def findings(self, table: RecordTable) -> Iterator[Finding]:
         """Findings for each record that a broker does not read, or that is not as a broker writes it."""
@@ -95,7 +191,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
             decoded = self.decoder.decode_value(decoded_key, value)
         except KafkaLogError:
             return False
-        has_type = decoded_key.data is not None or isinstance(self.decoder, FramedDecoder)
+        has_type = decoded_key.data is not None or self.decoder.is_framed
         has_content = decoded.data is not None or decoded.is_tombstone
         return has_type and has_content and not any(self._contradictions(decoded))
 
@@ -117,11 +213,11 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
     def _odd_rows(self, table: RecordTable) -> list[int]:
         """The rows that are not plainly sound."""
-        rows = odd_rows(table, self.topic, is_framed=isinstance(self.decoder, FramedDecoder))
+        rows = odd_rows(table, self.topic)
         if self.topic == layout.TRANSACTION_STATE_TOPIC:
-            rows |= set(np.flatnonzero(_lacks_partitions(table)).tolist())
+            rows.update(_lacks_partitions(table))
         elif self.topic == layout.SHARE_GROUP_STATE_TOPIC:
-            rows |= set(np.flatnonzero(_is_update_tombstone(table)).tolist())
+            rows.update(_update_tombstones(table))
         return sorted(rows)
 
     def problems(self, key: bytes | None, value: bytes | None) -> Iterator[Problem]:
@@ -141,39 +237,33 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
     def _judged(self, problem: Problem, value: Decoded) -> Problem:
         """A problem with the severity that it has for a broker."""
-        severity = problem.severity
-        if value.name == TRANSACTION_LOG_VALUE.name and problem.code == "version-unknown" and value.data is None:
-            message = f"{problem.message}: a 4.3 broker skips the record, a 3.9 broker loads none after it"
-            return Problem(problem.code, severity, message, problem.part, problem.position)
-        if problem.code == "version-unknown" and value.data is None and problem.part == "value":
-            is_future = value.version is None or value.version >= 0
-            severity = Severity.WARNING if is_future else Severity.ERROR
-            if not is_future:
-                return Problem(INVALID, severity, problem.message, problem.part, problem.position)
+        if problem.code == "version-unknown" and value.data is None:
+            if value.name == "TransactionLogValue":
+                message = f"{problem.message}: a 4.3 broker skips the record, a 3.9 broker loads none after it"
+                return replace(problem, message=message)
+            if problem.part == "value":
+                if value.version is None or value.version >= 0:
+                    return replace(problem, severity=Severity.WARNING)
+                return replace(problem, code=INVALID, severity=Severity.ERROR)
         elif self.topic == layout.CLUSTER_METADATA_TOPIC and (
             problem.part == "key" or value.is_tombstone or "bytes are left" in problem.message
         ):
-            severity = Severity.ERROR
-        return Problem(problem.code, severity, problem.message, problem.part, problem.position)
+            return replace(problem, severity=Severity.ERROR)
+        return problem
 
     def _contradictions(self, value: Decoded) -> Iterator[Problem]:
         """What a broker refuses in a value that it can decode."""
         data = value.data
-        if value.is_tombstone and value.name == SHARE_UPDATE_VALUE.name:
+        if value.is_tombstone and value.name == "ShareUpdateValue":
             yield Problem(INVALID, Severity.ERROR, "a tombstone, which updates do not have", "value", 0)
-        if data is None or value.name != TRANSACTION_LOG_VALUE.name:
+        if data is None or value.name != "TransactionLogValue":
             return
-        status = data["transactionStatus"]
-        if not 0 <= status < len(TRANSACTION_STATUSES):
-            yield Problem(INVALID, Severity.ERROR, f"transactionStatus {status} is not one", "value", _STATUS_AT)
-        elif status and data["transactionPartitions"] is None:
-            yield Problem(
-                INVALID, Severity.ERROR, "a transaction without transactionPartitions", "value", _PARTITIONS_AT
-            )
-        client_version = data.get("clientTransactionVersion", 0)
-        if not 0 <= client_version <= LAST_CLIENT_VERSION:
-            message = f"clientTransactionVersion {client_version} is not one"
-            yield Problem(INVALID, Severity.ERROR, message, "value", 0)
+        for name, largest in _LARGEST.items():
+            if not 0 <= data.get(name, 0) <= largest:
+                yield Problem(INVALID, Severity.ERROR, f"{name} {data[name]} is not one", "value", 0)
+        if 0 < data["transactionStatus"] < len(TRANSACTION_STATUSES) and data["transactionPartitions"] is None:
+            message = "a transaction without transactionPartitions"
+            yield Problem(INVALID, Severity.ERROR, message, "value", _PARTITIONS_AT)
 
     def _finding(self, table: RecordTable, row: int, problem: Problem, more: int = 0) -> Finding:
         batch, offset = int(table.batch[row]), int(table.offset[row])
@@ -197,8 +287,6 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
 def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[Problem]:
     """What is wrong with a control record of the raft log: newer than this program, or against its schema."""
-    from format.internal_topics.control_values import decode_control_value
-
     try:
         decoded = decode_control_value(decode_control_record(key, value).type_number, value)
     except KafkaLogError as error:
@@ -209,27 +297,19 @@ def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[Proble
         yield Problem(each.code, Severity.WARNING if is_unread else each.severity, each.message, each.part, 0)
 
 
-def _bytes_at(table: RecordTable, rows: NDArray[np.intp], distance: int) -> NDArray[np.uint8]:
-    """A byte of the values of rows, so far from their beginning."""
-    source = np.frombuffer(table.buffer, np.uint8)
-    found: NDArray[np.uint8] = source[table.value_start[rows] + distance]
-    return found
-
-
-def _lacks_partitions(table: RecordTable) -> NDArray[np.bool_]:
-    """Which transactions have a status that needs partitions, and null in place of them."""
-    found = np.zeros(len(table), bool)
+def _lacks_partitions(table: RecordTable) -> list[int]:
+    """The rows of transactions that have a status that needs partitions, and null in place of them."""
     rows = np.flatnonzero(table.value_length > _PARTITIONS_AT)
-    version, status = _bytes_at(table, rows, 1), _bytes_at(table, rows, _STATUS_AT)
-    first = _bytes_at(table, rows, _PARTITIONS_AT)
-    found[rows] = (status > 0) & (((version == 0) & (first >= 0x80)) | ((version == 1) & (first == 0)))
+    source, start = np.frombuffer(table.buffer, np.uint8), table.value_start[rows]
+    version, status, first = source[start + 1], source[start + _STATUS_AT], source[start + _PARTITIONS_AT]
+    lacks = (status > 0) & (((version == 0) & (first >= 0x80)) | ((version == 1) & (first == 0)))
+    found: list[int] = rows[lacks].tolist()
     return found
 
 
-def _is_update_tombstone(table: RecordTable) -> NDArray[np.bool_]:
-    """Which records of __share_group_state are updates without a value, which a broker does not expect."""
-    found = np.zeros(len(table), bool)
+def _update_tombstones(table: RecordTable) -> list[int]:
+    """The rows of __share_group_state that are updates without a value, which a broker does not expect."""
     rows = np.flatnonzero((table.value_length < 0) & (table.key_length >= 2))
-    source = np.frombuffer(table.buffer, np.uint8)
-    found[rows] = source[table.key_start[rows] + 1] == _SHARE_UPDATE
+    types = np.frombuffer(table.buffer, np.uint8)[table.key_start[rows] + 1]
+    found: list[int] = rows[types == _SHARE_UPDATE].tolist()
     return found

@@ -1,7 +1,8 @@
 """Walking over Kafka's generated messages by a program: whether the bytes of a record are such a message, to the end.
 
-A program is a table of steps, which ``format.internal_topics.programs`` makes of the schemas. Each step is a number and
-two operands. What is not plainly sound is left to the decoder of ``format.internal_topics``, which says what is wrong.
+A program is a table of steps, which ``format.internal_topics.record_check`` makes of the schemas. Each step is a number
+and two operands. What is not plainly sound is left to the decoder of ``format.internal_topics``, which says what is
+wrong.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
@@ -21,7 +21,6 @@ from format.files import leader_epoch_checkpoint, partition_metadata
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import INT64_RANGE
-from format.findings import Finding, finding
 from format.io.session import absolute, entries_of, is_on_disk, is_there, path_of, session_of
 from format.io.source import FileSource, os_reason
 from format.kernel.directories import group_files
@@ -197,17 +196,6 @@ def size_of_files(paths: Iterable[Path]) -> int:
             continue
         size_bytes += status.st_size if S_ISREG(status.st_mode) else 0
     return size_bytes
-
-
-def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
-    """The size of one file; yields a finding and returns None if it has none."""
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        yield finding("file-changed", location, "the file vanished after its directory was listed")
-    except OSError as error:
-        yield finding("file-unreadable", location, f"cannot access: {os_reason(error)}")
-    return None
 
 
 _WIDTH = len(SEGMENT_COLUMNS)

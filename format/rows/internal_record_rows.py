@@ -10,9 +10,8 @@ from typing import Any
 from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding, finding_of
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.decoded import Decoded
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
+from format.internal_topics.reader import Decoded
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
 from format.log.control_records import decode_control_record
@@ -50,7 +49,7 @@ def decoder_of(location: Location) -> Decoder | None:
     """The decoder of a log's topic; snapshots of the metadata log may be outside of a topic's directory."""
     if PurePath(location.path).name.endswith(CHECKPOINT_SUFFIX):
         return decoder_for(CLUSTER_METADATA_TOPIC)
-    return None if location.topic is None else decoder_for(location.topic)
+    return decoder_for(location.topic) if location.topic in INTERNAL_TOPICS else None
 
 
 def _decoded_blocks(block: RowBlock, location: Location, decoder: Decoder | None) -> Iterator[Item]:

@@ -6,7 +6,6 @@ Records of a metadata transaction take effect at its end (KIP-868); one that has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +34,7 @@ from format.state.cluster_image import BrokenImage, ClusterImage
 from format.state.log_headers import log_parts
 
 if TYPE_CHECKING:
-    from format.internal_topics.decoded import Problem
-    from format.internal_topics.decoder import Decoder
+    from format.internal_topics.reader import Problem
 
 
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
@@ -176,13 +174,6 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                         yield found
 
 
-@cache
-def _decoder() -> Decoder | None:
-    from format.internal_topics.decoder import decoder_for  # imported only if there is a metadata log
-
-    return decoder_for(CLUSTER_METADATA_TOPIC)
-
-
 def _decoded(
     records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
 ) -> MetadataRecord | Finding | None:
@@ -190,14 +181,14 @@ def _decoded(
 
     ``odd`` takes what a node does not read in a record that can be decoded.
     """
+    from format.internal_topics.decoder import decode_control_value, decoder_for  # only if there is a metadata log
+
     offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
     value = records.value(row)
     if is_control:
         control = decode_control_record(records.key(row), value)
         if control.is_end_transaction:
             return None
-        from format.internal_topics.control_values import decode_control_value
-
         decoded = decode_control_value(control.type_number, value)
         if decoded.data is None:
             return decoded.newer(place)
@@ -205,18 +196,15 @@ def _decoded(
         if control.type_name == "LEADER_CHANGE":
             data = {**data, "leaderEpoch": int(records.batches.leader_epoch[records.batch[row]])}
         return MetadataRecord(offset, timestamp, control.type_name, data, is_control=True)
-    decoder = _decoder()
-    if decoder is None:
-        return None
     if value is None:
         raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
-    decoded = decoder.decode_value(None, value)
+    decoded = decoder_for(CLUSTER_METADATA_TOPIC).decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
         return decoded.newer(place)
     if decoded.problems or records.key_length[row] >= 0:
         from format.internal_topics.record_check import InternalRecordCheck
 
-        check = InternalRecordCheck.of_topic(CLUSTER_METADATA_TOPIC, place)
+        check = InternalRecordCheck(CLUSTER_METADATA_TOPIC, place)
         odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
     return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
 

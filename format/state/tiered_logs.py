@@ -30,7 +30,6 @@ from format.state.cluster_context import topic_id_in
 from format.state.log_headers import log_parts
 
 TOPIC = "__remote_log_metadata"
-_DECODER = decoder_for(TOPIC)
 #: The states of a remote segment (storage RemoteLogSegmentState), and of a partition that is deleted.
 STATES = {0: "copy started", 1: "copied", 2: "delete started", 3: "deleted"}
 COPIED, DELETED = 1, 3
@@ -119,13 +118,13 @@ class _Records(msgspec.Struct, frozen=True):
                 for row in np.arange(len(table)).tolist():
                     place = item.location.at(offset=int(table.offset[row]))
                     try:
-                        decoded = None if _DECODER is None else _DECODER.decode_value(None, table.value(row))
+                        decoded = decoder_for(TOPIC).decode_value(None, table.value(row))
                     except KafkaLogError as error:
                         yield finding_of(error, place)
                         continue
-                    if decoded is not None and decoded.raw is not None:
+                    if decoded.raw is not None:
                         yield decoded.newer(place)
-                    elif decoded is not None and decoded.data is not None and decoded.record_type is not None:
+                    elif decoded.data is not None and decoded.record_type is not None:
                         yield decoded.record_type, decoded.data
 
 

@@ -13,9 +13,8 @@ from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
-    from format.verbs.groups.group_list import GroupList
+    from format.verbs.groups.group_list import GroupList, Narrowing
     from format.verbs.groups.groups import GroupsReading
-    from format.verbs.groups.terms import Narrowing
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -104,7 +103,7 @@ class Listed(msgspec.Struct, frozen=True):
 
     @property
     def narrowing(self) -> Narrowing:
-        from format.verbs.groups.terms import Narrowing
+        from format.verbs.groups.group_list import Narrowing
 
         return Narrowing(frozenset(self.group or ()), frozenset(self.topic or ()))
 
@@ -127,9 +126,8 @@ def groups(
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import targets_at
-    from format.verbs.groups.groups import GroupsReading, GroupTerms
-    from format.verbs.groups.history import CommitHistory
-    from format.verbs.groups.scan import LogRecords
+    from format.verbs.groups.group_list import GroupTerms
+    from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
     from kafkalog_cli.runner import Run
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
@@ -165,9 +163,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
     from format.columns import GROUP, GROUP_OFFSET
 
     if len(found):
-        from format.verbs.groups.sentence import sentences
-
-        run.say_now(sentences(found.overview()))
+        run.say_now(found.sentences())
     else:
         _say_nothing_found(run, reading, found, listed.narrowing)
         if at is not None:
@@ -181,7 +177,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
 
 def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> None:
     """Print that there is no such group, or that its partition was not read, which proves nothing."""
-    from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, none_of_topics, sentences
+    from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics
     from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
@@ -197,15 +193,12 @@ def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narro
         is_unread = bool(reading.coordinators.unread(wanted))
         run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)
     else:
-        overview = found.overview()
-        run.say_now(
-            sentences(overview) if overview.dead_count else none_at_all(reading.coordinators, reading.unread_count)
-        )
+        run.say_now(found.sentences() if found.dead_count else none_at_all(reading.coordinators, reading.unread_count))
         run.condition(Condition.NOTHING_FOUND)
 
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
-    from format.verbs.groups.reset_csv import ResetCsv
+    from format.verbs.groups.answers import ResetCsv
     from kafkalog_cli.output import open_output
 
     output = open_output(path, sources)

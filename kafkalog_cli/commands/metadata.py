@@ -70,7 +70,7 @@ class Moment(msgspec.Struct, frozen=True):
             **({} if self.as_of.at is None else {"timestamp": self.as_of.at}),
         )
         topics = frozenset(self.topic) if self.topic else None
-        return MetadataTerms(until, topics, self.history, self.from_time, limits)
+        return MetadataTerms(until, topics, self.from_time, limits)
 
 
 def metadata(

@@ -18,7 +18,7 @@ from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
 from format.scan.serial import SerialDriver
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
 from format.verbs.txns.replicas import TransactionalIds

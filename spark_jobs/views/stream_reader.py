@@ -28,7 +28,7 @@ from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selection import Selection, start_position
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 from spark_jobs.brokers import Brokers, node_id_of
 from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
 from spark_jobs.views.packed_partitions import PackedPartitions

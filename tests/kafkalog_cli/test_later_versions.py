@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from format.internal_topics.decoder import INTERNAL_TOPICS, FramedDecoder, decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
 from tests.building import batch, write_segment
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
@@ -42,7 +42,7 @@ def framed(frame: int, number: int, version: int, content: bytes = bytes(24)) ->
 def framed_values(topic: str) -> dict[str, bytes]:
     """Values of every record type in a later version, of a type that is not known, and of a later frame."""
     decoder = decoder_for(topic)
-    assert isinstance(decoder, FramedDecoder)
+    assert decoder.is_framed
     found = {each.name: framed(1, each.id, LATER) for each in decoder.record_types.values()}
     return {**found, "unknown-type": framed(1, 9999, 0), "later-frame": framed(2, 2, 0), "empty": b""}
 
@@ -50,7 +50,6 @@ def framed_values(topic: str) -> dict[str, bytes]:
 def coordinator_values(topic: str) -> dict[str, tuple[bytes, bytes]]:
     """Keys and values of every record type in a later version, and of a type that is not known."""
     decoder = decoder_for(topic)
-    assert decoder is not None
     later = LATER.to_bytes(2, "big") + bytes(24)
     found = {each.name: (each.id.to_bytes(2, "big") + bytes(24), later) for each in decoder.record_types.values()}
     return {**found, "unknown-type": (later, later)}
@@ -123,7 +122,6 @@ def test_no_verb_fails_at_a_log_of_a_later_kafka(run_kafkalog_many: RunMany, tmp
 
 def decoder_types() -> list[str]:
     decoder = decoder_for("__cluster_metadata")
-    assert decoder is not None
     return [each.name for each in decoder.record_types.values()]
 
 

@@ -26,7 +26,6 @@ Content = tuple[bytes | None, bytes | None]
 
 def _record(kind: int, member: str | None = None, *, gone: bool = False, **data: object) -> Content:
     decoder = decoder_for("__consumer_offsets")
-    assert decoder is not None
     names = [_GROUP] if member is None else [_GROUP, member]
     key = struct.pack(">h", kind) + b"".join(struct.pack(">h", len(each)) + each.encode() for each in names)
     if gone:
@@ -38,7 +37,6 @@ def _record(kind: int, member: str | None = None, *, gone: bool = False, **data:
 
 def _classic(*, protocol_type: str = "consumer", gone: bool = False) -> Content:
     decoder = decoder_for("__consumer_offsets")
-    assert decoder is not None
     key = struct.pack(">hh", 2, len(_GROUP)) + _GROUP.encode()
     if gone:
         return key, None

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from format.findings import Severity
 from format.node.target import Target
-from format.verbs.groups.coordinators import partition_of_group
+from format.verbs.groups.replicas import partition_of_group
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from tests.corpora import REPOSITORY

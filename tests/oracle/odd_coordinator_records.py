@@ -11,13 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from format.internal_topics.schema import Message
-from format.internal_topics.schemas import classic_groups as classic
-from format.internal_topics.schemas import consumer_groups as consumer
-from format.internal_topics.schemas import share_group_state as share
-from format.internal_topics.schemas import share_groups, streams_groups
-from format.internal_topics.schemas import transaction_state as transactions
 from format.layout import CONTROL_BIT, CONTROL_KEY, END_TRANSACTION_MARKER, TRANSACTIONAL_BIT
 from format.log.encode_batches import BatchHeader, encode_batch
+from tests.format.internal_topics.known_messages import MESSAGES
 from tests.format.internal_topics.message_encoder import encode
 from tests.oracle.contradicting_group_records import contradictions
 from tests.record_encoder import NewRecord, encode_record
@@ -84,12 +80,12 @@ def _value(message: Message, version: int, **data: object) -> bytes:
 
 
 def commit_key(group: str = _GROUP, topic: str = "orders", partition: int = 0) -> bytes:
-    return _key(1, classic.OFFSET_COMMIT_KEY, group=group, topic=topic, partition=partition)
+    return _key(1, MESSAGES["OffsetCommitKey"], group=group, topic=topic, partition=partition)
 
 
 def commit_value(version: int = 3, **data: object) -> bytes:
     words = {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": TIMESTAMP, "expireTimestamp": -1}
-    return _value(classic.OFFSET_COMMIT_VALUE, version, **(words | data))
+    return _value(MESSAGES["OffsetCommitValue"], version, **(words | data))
 
 
 def sound_commit(group: str) -> Content:
@@ -97,7 +93,7 @@ def sound_commit(group: str) -> Content:
 
 
 def id_key(name: str) -> bytes:
-    return _key(0, transactions.TRANSACTION_LOG_KEY, transactionalId=name)
+    return _key(0, MESSAGES["TransactionLogKey"], transactionalId=name)
 
 
 def id_value(version: int = 1, **data: object) -> bytes:
@@ -106,7 +102,7 @@ def id_value(version: int = 1, **data: object) -> bytes:
         "transactionPartitions": [], "transactionLastUpdateTimestampMs": TIMESTAMP,
         "transactionStartTimestampMs": TIMESTAMP,
     }  # fmt: skip
-    return _value(transactions.TRANSACTION_LOG_VALUE, version, **(words | data))
+    return _value(MESSAGES["TransactionLogValue"], version, **(words | data))
 
 
 def sound_id(name: str) -> Content:
@@ -114,7 +110,7 @@ def sound_id(name: str) -> Content:
 
 
 def share_key(group: str = _GROUP, kind: int = 0) -> bytes:
-    return _key(kind, share.SHARE_SNAPSHOT_KEY, groupId=group, topicId="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
+    return _key(kind, MESSAGES["ShareSnapshotKey"], groupId=group, topicId="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 
 
 def share_value(**data: object) -> bytes:
@@ -122,12 +118,12 @@ def share_value(**data: object) -> bytes:
         "snapshotEpoch": 0, "stateEpoch": 0, "leaderEpoch": 0, "startOffset": 3, "createTimestamp": TIMESTAMP,
         "writeTimestamp": TIMESTAMP, "stateBatches": [],
     }  # fmt: skip
-    return _value(share.SHARE_SNAPSHOT_VALUE, 0, **(words | data))
+    return _value(MESSAGES["ShareSnapshotValue"], 0, **(words | data))
 
 
 def update_value(**data: object) -> bytes:
     words = {"snapshotEpoch": 0, "leaderEpoch": 0, "startOffset": 3, "stateBatches": []}
-    return _value(share.SHARE_UPDATE_VALUE, 0, **(words | data))
+    return _value(MESSAGES["ShareUpdateValue"], 0, **(words | data))
 
 
 def sound_share(group: str) -> Content:
@@ -147,22 +143,22 @@ def classic_value(version: int = 3, **data: object) -> bytes:
         "protocolType": "consumer", "generation": 1, "protocol": "range", "leader": _MEMBER,
         "currentStateTimestamp": TIMESTAMP, "members": [_classic_member()],
     }  # fmt: skip
-    return _value(classic.GROUP_METADATA_VALUE, version, **(words | data))
+    return _value(MESSAGES["GroupMetadataValue"], version, **(words | data))
 
 
-_GROUP_KEY = _key(2, classic.GROUP_METADATA_KEY, group=_GROUP)
-_CONSUMER_KEY = _key(3, consumer.CONSUMER_GROUP_METADATA_KEY, groupId=_GROUP)
-_CONSUMER_VALUE = _value(consumer.CONSUMER_GROUP_METADATA_VALUE, 0, epoch=1)
-_MEMBER_KEY = _key(5, consumer.CONSUMER_GROUP_MEMBER_METADATA_KEY, groupId=_GROUP, memberId=_MEMBER)
+_GROUP_KEY = _key(2, MESSAGES["GroupMetadataKey"], group=_GROUP)
+_CONSUMER_KEY = _key(3, MESSAGES["ConsumerGroupMetadataKey"], groupId=_GROUP)
+_CONSUMER_VALUE = _value(MESSAGES["ConsumerGroupMetadataValue"], 0, epoch=1)
+_MEMBER_KEY = _key(5, MESSAGES["ConsumerGroupMemberMetadataKey"], groupId=_GROUP, memberId=_MEMBER)
 _MEMBER_VALUE = _value(
-    consumer.CONSUMER_GROUP_MEMBER_METADATA_VALUE, 0, instanceId=None, rackId=None, clientId="c", clientHost="h",
+    MESSAGES["ConsumerGroupMemberMetadataValue"], 0, instanceId=None, rackId=None, clientId="c", clientHost="h",
     subscribedTopicNames=["orders"], subscribedTopicRegex=None, rebalanceTimeoutMs=1000, serverAssignor=None,
 )  # fmt: skip
-_TARGET_EPOCH_KEY = _key(6, consumer.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY, groupId=_GROUP)
-_TARGET_EPOCH_VALUE = _value(consumer.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE, 0, assignmentEpoch=1)
-_TARGET_KEY = _key(7, consumer.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY, groupId=_GROUP, memberId=_MEMBER)
-_TARGET_VALUE = _value(consumer.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE, 0, topicPartitions=[])
-_CURRENT_KEY = _key(8, consumer.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY, groupId=_GROUP, memberId=_MEMBER)
+_TARGET_EPOCH_KEY = _key(6, MESSAGES["ConsumerGroupTargetAssignmentMetadataKey"], groupId=_GROUP)
+_TARGET_EPOCH_VALUE = _value(MESSAGES["ConsumerGroupTargetAssignmentMetadataValue"], 0, assignmentEpoch=1)
+_TARGET_KEY = _key(7, MESSAGES["ConsumerGroupTargetAssignmentMemberKey"], groupId=_GROUP, memberId=_MEMBER)
+_TARGET_VALUE = _value(MESSAGES["ConsumerGroupTargetAssignmentMemberValue"], 0, topicPartitions=[])
+_CURRENT_KEY = _key(8, MESSAGES["ConsumerGroupCurrentMemberAssignmentKey"], groupId=_GROUP, memberId=_MEMBER)
 
 
 def _current_value(**data: object) -> bytes:
@@ -170,7 +166,7 @@ def _current_value(**data: object) -> bytes:
         "memberEpoch": 1, "previousMemberEpoch": 0, "state": 0, "assignedPartitions": [],
         "partitionsPendingRevocation": [],
     }  # fmt: skip
-    return _value(consumer.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE, 0, **(words | data))
+    return _value(MESSAGES["ConsumerGroupCurrentMemberAssignmentValue"], 0, **(words | data))
 
 
 def _marker(kind: int = 1, value: bytes | None = END_TRANSACTION_MARKER.struct.pack(0, 3)) -> Batch:
@@ -304,13 +300,13 @@ _OFFSETS: dict[str, Content | tuple[Batch, ...]] = {
     "member of a group without a record": (Batch(((_MEMBER_KEY, _MEMBER_VALUE),)),),
     "share group after a consumer one": (
         Batch(((_CONSUMER_KEY, _CONSUMER_VALUE),
-               (_key(11, share_groups.SHARE_GROUP_METADATA_KEY, groupId=_GROUP),
-                _value(share_groups.SHARE_GROUP_METADATA_VALUE, 0, epoch=1, metadataHash=0)))),
+               (_key(11, MESSAGES["ShareGroupMetadataKey"], groupId=_GROUP),
+                _value(MESSAGES["ShareGroupMetadataValue"], 0, epoch=1, metadataHash=0)))),
     ),
     "streams group after a consumer one": (
         Batch(((_CONSUMER_KEY, _CONSUMER_VALUE),
-               (_key(17, streams_groups.STREAMS_GROUP_METADATA_KEY, groupId=_GROUP),
-                _value(streams_groups.STREAMS_GROUP_METADATA_VALUE, 0, epoch=1, metadataHash=0)))),
+               (_key(17, MESSAGES["StreamsGroupMetadataKey"], groupId=_GROUP),
+                _value(MESSAGES["StreamsGroupMetadataValue"], 0, epoch=1, metadataHash=0)))),
     ),
     "commit in a transaction without an end": (_in_transaction(sound_commit(_GROUP)),),
     "commit in a transaction that commits": (_in_transaction(sound_commit(_GROUP)), _marker()),

@@ -9,7 +9,8 @@ import pytest
 
 from format.findings import Finding
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.txns.txns import Transactions, TransactionTerms
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify

@@ -58,10 +58,10 @@ def _metadata_version(source: FileSource, path: Path, limits: Limits) -> int | N
     level = None
     for position, value in _values(source, path, limits):
         try:
-            decoded = None if decoder is None else decoder.decode_value(None, value)
+            decoded = decoder.decode_value(None, value)
         except KafkaLogError as error:
             raise _undecodable(path, str(error), position) from error
-        if decoded is None or decoded.data is None:
+        if decoded.data is None:
             raise _undecodable(path, "a record without a value, or of a type that this program does not know", position)
         if decoded.record_type == "FEATURE_LEVEL_RECORD" and decoded.data["name"] == "metadata.version":
             level = int(decoded.data["featureLevel"])

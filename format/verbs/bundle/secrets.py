@@ -37,9 +37,8 @@ from format.files import (
 )
 from format.files.side_file import lines
 from format.findings import FINDING_CODES
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
+from format.internal_topics.reader import Cursor
 from format.io.bundles.schemas import LAYOUTS, WHOLE_TOPICS
 from format.io.source import FileSource
 from format.limits import Limits
@@ -237,8 +236,6 @@ def secrets_of(source: FileSource, limits: Limits) -> list[Overwritten]:
     if _has_properties(Path(source.path).name):
         return _in_properties(source, limits)
     decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
-    if decoder is None:
-        raise ValueError("the metadata log has no decoder")
     found: list[Overwritten] = []
     for chunk in batch_chunks(source, limits=limits):
         for row, spans in enumerate(_spans_of(chunk, decoder, limits)):

@@ -11,7 +11,7 @@ from format.node.target import Target
 from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_max_timestamp
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.replicas import log_end_of
 
 _MOST_NAMED = 4
 

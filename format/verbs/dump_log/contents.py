@@ -87,14 +87,8 @@ def parser_for(options: DumpLogOptions) -> Parser:
             from format.verbs.dump_log.contents_3_9 import ParserOf39
 
             return ParserOf39(options.contents)
-        decoder = decoder_for(options.contents.value)
-        if decoder is None:
-            raise ValueError(f"no decoder for {options.contents.value}")
-        if options.emulate is Release.V4_3_1:
-            from format.verbs.dump_log.contents_4_3 import as_of_4_3
-
-            decoder = as_of_4_3(decoder)
-        return _topic_parser(decoder, is_emulated=options.emulate is not None)
+        known = (4, 3) if options.emulate is Release.V4_3_1 else None
+        return _topic_parser(decoder_for(options.contents.value, known), is_emulated=options.emulate is not None)
     classes = []
     for name in (options.value_decoder, options.key_decoder):
         found = decoder_class(name, options.emulate)

@@ -12,9 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.internal_topics.cursor import Cursor
-from format.internal_topics.decoder import FRAME_VERSION, Decoder, decoder_for
+from format.internal_topics.decoder import FRAME_VERSION, TRANSACTION_STATUSES, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json
+from format.internal_topics.reader import Cursor
 from format.verbs.dump_log.java_text import scala_places, string_hash
 from format.verbs.dump_log.options import Contents
 from format.verbs.dump_log.stops import KafkaStops
@@ -32,16 +32,6 @@ _LATER_FIELDS = {
     "BrokerRegistrationChangeRecord": {"cordonedLogDirs"},
 }
 _LATER_REMOTE_FIELD = re.compile(", txnIdxEmpty=(?:true|false)}$")
-_TRANSACTION_STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
 
 Texts = tuple[bytes | None, bytes | None]
 
@@ -50,10 +40,7 @@ class ParserOf39:
     """The parser that one of 3.9.1's decoder flags selects."""
 
     def __init__(self, contents: Contents) -> None:
-        decoder = decoder_for(contents.value)
-        if decoder is None:
-            raise ValueError(f"no decoder for {contents.value}")
-        self._decoder: Decoder = decoder
+        self._decoder = decoder_for(contents.value)
         self._parse = {
             Contents.OFFSETS: self._group,
             Contents.TRANSACTION_LOG: self._transaction,
@@ -117,12 +104,12 @@ class ParserOf39:
         if fields is None:
             raise KafkaStops(f"java.lang.IllegalStateException: Unknown version {decoded.version}")
         status = fields["transactionStatus"]
-        if not 0 <= status < len(_TRANSACTION_STATES):
+        if not 0 <= status < len(TRANSACTION_STATUSES):
             raise KafkaStops(f"java.lang.IllegalStateException: Unknown transaction state id {status}")
         partitions = [] if status == 0 else _partitions(fields["transactionPartitions"])
         return key_text, (
             f"producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']}"
-            f",state={_TRANSACTION_STATES[status]},partitions=[{','.join(partitions)}]"
+            f",state={TRANSACTION_STATUSES[status]},partitions=[{','.join(partitions)}]"
             f",txnLastUpdateTimestamp={fields['transactionLastUpdateTimestampMs']}"
             f",txnTimeoutMs={fields['transactionTimeoutMs']}"
         )

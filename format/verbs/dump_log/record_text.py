@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.decoded import Decoded
+from format.internal_topics.decoder import decode_control_value
 from format.internal_topics.dump_log import dump_log_json
+from format.internal_topics.reader import Decoded
 from format.verbs.dump_log.batch_text import BatchFacts, java_boolean
 from format.verbs.dump_log.contents import Parser
 from format.verbs.dump_log.java_text import java_utf8

@@ -4,39 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from format.findings import Finding
-from format.internal_topics.group_replay import REPLAY_CODES, GroupReplay
+from format.findings import Finding, finding_of
+from format.internal_topics.group_replay import REPLAY_CODES, GroupChanges, GroupReplay
+from format.internal_topics.record_check import InternalRecordCheck
+from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.read_records import record_tables
 from format.node.log_dir import Kind, TopicPartition
 from format.node.target import Target
 from format.scan.cost import size_of
 from format.scan.drivers import scan_logs
+from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import LogUnit
-from format.state.groups import GroupStates
-from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
-from format.verbs.groups.group_list import GroupList
-from format.verbs.groups.replicas import Replicas, find_replicas
-from format.verbs.groups.scan import GroupsScan, LogChanges, LogRecords
-from format.verbs.groups.terms import Narrowing, Read
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
+from format.scan.selection import EVERYTHING
+from format.state.groups import COORDINATOR_TOPICS, VALUE, GroupRecords, Outcome, read_groups
+from format.verbs.groups.group_list import GroupList, GroupTerms, Narrowing, Read, text_of
+from format.verbs.groups.replicas import Coordinators, find_replicas
 from format.wording import counted
 
 if TYPE_CHECKING:
     from format.state.cluster_context import ClusterContext
 
 
-class GroupTerms(msgspec.Struct, frozen=True):
-    """The options of a run. ``until``: the state as of that time, without records that have a later timestamp."""
+# Measured: seconds for each batch, each byte, and each byte of compressed batches.
+_COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)
 
-    narrowing: Narrowing = msgspec.field(default_factory=Narrowing)
+
+class LogRecords(msgspec.Struct, frozen=True):
+    """One record table of a coordinator's log, reduced to the state of groups."""
+
+    log: LogUnit
+    records: GroupRecords
+
+
+class GroupsScan(msgspec.Struct, frozen=True):
+    """groups as a scan: the parts are reduced record tables, which the caller adds to a state across logs.
+
+    ``until`` leaves out records with a later timestamp; ``with_history`` keeps every commit.
+    """
+
     until: int | None = None
     with_history: bool = False
     limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, EVERYTHING, self.limits, cost=_COST)
+
+    def parts(self, opened: OpenedRange) -> Iterator[GroupRecords | GroupChanges | Finding]:
+        """The reduced record tables of a range, and findings about damage."""
+        place = opened.log.location
+        topic = place.topic if place.topic in COORDINATOR_TOPICS else next(iter(COORDINATOR_TOPICS))
+        check = InternalRecordCheck(topic, place)
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            for table in record_tables(item.chunk, which=item.readable, limits=self.limits, location=place):
+                for problem in table.problems:
+                    yield finding_of(problem.error)
+                at_time = table if self.until is None else table.rows(table.timestamp <= self.until)
+                found = check.summary(at_time).findings
+                yield from found
+                if self.until is None and place.topic == OFFSETS_TOPIC:
+                    changes = GroupChanges()
+                    changes.take(table, found)
+                    if changes.changes or changes.ends_at is not None:
+                        yield changes
+                records = read_groups(table, topic, until=self.until, with_history=self.with_history)
+                if records is not None:
+                    yield records
+
+    def fold(
+        self, log: LogUnit, parts: LogParts[GroupRecords | GroupChanges | Finding]
+    ) -> Iterator[LogRecords | tuple[LogUnit, GroupChanges] | Finding]:
+        """The parts as they come, with their log."""
+        for part in with_last_finding(log, parts):
+            if isinstance(part, GroupRecords):
+                yield LogRecords(log, part)
+            else:
+                yield part if isinstance(part, Finding) else (log, part)
 
 
 class GroupsReading:
@@ -50,16 +104,12 @@ class GroupsReading:
         self._terms = terms
         self._context = context
         self._targets = targets
-        self.replicas: Replicas = find_replicas(targets, terms.limits)
-        self._states = GroupStates()
-        self._partitions: dict[TopicPartition, int] = {}
-        self._paths: dict[str, int] = {}
+        self.replicas = find_replicas(targets, terms.limits)
+        self._logs = [log for log in self.replicas.logs if isinstance(log, LogUnit)]
+        self._read = Read(terms, self.replicas)
         self._unread: set[str] = set()
         self._replays: dict[TopicPartition, GroupReplay] = {}
-        places = [
-            log.location for log in self.replicas.logs if isinstance(log, LogUnit) and not log.location.base_offset
-        ]
-        self._from_start = {(each.topic or OFFSETS_TOPIC, each.partition or 0) for each in places}
+        self._from_start = {_partition_of(log.location) for log in self._logs if not log.location.base_offset}
 
     def topics(self) -> set[str]:
         """The topics of the partitions at the paths."""
@@ -69,23 +119,22 @@ class GroupsReading:
         """Read everything; yields findings, and the records of each table for callers that need their history."""
         terms = self._terms
         scan = GroupsScan(terms.until, terms.with_history, terms.limits)
+        read = self._read
         for item in scan_logs(scan, self.replicas.logs, jobs=jobs, advance=advance):
             if isinstance(item, LogRecords):
-                place = item.log.location
-                key = (place.topic or OFFSETS_TOPIC, place.partition or 0)
-                partition = self._partitions.setdefault(key, len(self._partitions))
-                log = self._paths.setdefault(str(item.log.path), len(self._paths))
-                self._states.take(item.records, partition, log)
-            elif isinstance(item, LogChanges):
-                yield from self._replay_of(item.log.location).feed(item.changes, item.log.location)
-                continue
-            else:
+                partition = read.partitions.setdefault(_partition_of(item.log.location), len(read.partitions))
+                read.states.take(item.records, partition, read.paths.setdefault(str(item.log.path), len(read.paths)))
+                yield item
+            elif isinstance(item, Finding):
                 self._note_unread(item)
-            yield item
+                yield item
+            else:
+                log, changes = item
+                yield from self._replay_of(log.location).feed(changes, log.location)
 
     def _replay_of(self, place: Location) -> GroupReplay:
         """The replay of a partition; one whose first log is not there from offset 0 judges nothing."""
-        key = (place.topic or OFFSETS_TOPIC, place.partition or 0)
+        key = _partition_of(place)
         replay = self._replays.get(key)
         if replay is None:
             replay = self._replays[key] = GroupReplay()
@@ -108,27 +157,25 @@ class GroupsReading:
     @property
     def size_bytes(self) -> int:
         """The bytes to read, for a progress bar."""
-        return sum(size_of(log.path) for log in self.replicas.logs if isinstance(log, LogUnit))
+        return sum(size_of(log.path) for log in self._logs)
 
     @cached_property
     def coordinators(self) -> Coordinators:
         """The partitions of __consumer_offsets at the paths, and their number from the metadata log there."""
         from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
-        places = [log.location for log in self.replicas.logs if isinstance(log, LogUnit)]
-        read = frozenset(
-            each.partition for each in places if each.topic == OFFSETS_TOPIC and each.partition is not None
-        )
-        context = self._context or read_context(self._targets, ContextTerms(limits=self._terms.limits))
-        image = context.image
+        places = [log.location for log in self._logs if log.location.topic == OFFSETS_TOPIC]
+        read = frozenset(each.partition for each in places if each.partition is not None)
+        image = (self._context or read_context(self._targets, ContextTerms(limits=self._terms.limits))).image
         return Coordinators(read, None if image is None else image.partition_count(OFFSETS_TOPIC) or None)
 
     def not_checked(self, found: GroupList) -> list[str]:
         """Notes about what is missing from the answer."""
         words = []
-        if not self.replicas.has_coordinators:
+        # All groups of log directories are asked for, rather than those of chosen partitions.
+        if not self._logs:
             words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
-        elif self._asks_for_all and self.coordinators.missing:
+        elif any(target.kind is Kind.LOG_DIR for target in self._targets) and self.coordinators.missing:
             words.append(self.coordinators.not_read())
         if self.replicas.left_out:
             (left, chosen), count = self.replicas.left_out[0], len(self.replicas.left_out)
@@ -136,26 +183,72 @@ class GroupsReading:
                 f"{counted(count, 'replica')} of coordinator partitions that end no later than "
                 f"the one that was read, such as {left.path} beside {chosen.path}"
             )
-        unknown = found.overview().unknown_count
-        if unknown:
-            words.append(f"the lag on {counted(unknown, 'committed partition')}: not at the paths")
+        if found.unknown_count:
+            words.append(f"the lag on {counted(found.unknown_count, 'committed partition')}: not at the paths")
         return words
-
-    @property
-    def _asks_for_all(self) -> bool:
-        """Whether all groups of some log directories are asked for, rather than those of chosen partitions."""
-        return any(target.kind is Kind.LOG_DIR for target in self._targets)
 
     def groups(self) -> GroupList:
         """The groups after everything was read."""
-        terms = self._terms
-        self._states.complete()
-        read = Read(
-            self._states,
-            list(self._partitions),
-            list(self._paths),
-            self.replicas,
-            until=terms.until,
-            limits=terms.limits,
-        )
-        return GroupList(read, terms.narrowing)
+        self._read.states.complete()
+        return GroupList(self._read)
+
+
+def _partition_of(place: Location) -> TopicPartition:
+    return place.topic or OFFSETS_TOPIC, place.partition or 0
+
+
+_Row = tuple[Any, ...]
+
+
+class CommitHistory:
+    """Rows of ``columns.GROUP_COMMIT`` in the order in which the commits took effect.
+
+    A commit in a transaction comes where its end marker is read, with the outcome, or at the end if there is none.
+    """
+
+    def __init__(self, narrowing: Narrowing) -> None:
+        self._narrowing = narrowing
+        self._open: dict[tuple[TopicPartition, int], list[_Row]] = {}
+
+    def rows_of(self, item: LogRecords) -> Iterator[_Row]:
+        """The rows of the next record table of a log."""
+        records, narrowing, at = item.records, self._narrowing, VALUE
+        partition = _partition_of(item.log.location)
+        for producer_id, is_commit in records.ended:
+            for row in self._open.pop((partition, producer_id), ()):
+                yield (*row[:7], "committed" if is_commit else "aborted", *row[8:])
+        if records.history is None:
+            return
+        names, keys = [text_of(name) for name in records.names], records.keys.tolist()
+        for number, value in enumerate(records.history.columns.tolist()):
+            group_name, topic_name, committed = keys[value[at["key"]]]
+            group, topic = names[group_name], names[topic_name]
+            is_wanted = not narrowing.groups or group in narrowing.groups
+            if not is_wanted or (narrowing.topics and topic not in narrowing.topics):
+                continue
+            is_tombstone = bool(value[at["is_tombstone"]])
+            outcome = Outcome(value[at["outcome"]])
+            epoch, producer_id = value[at["detail"]], value[at["producer_id"]]
+            row = (
+                group,
+                topic,
+                committed & 0xFFFFFFFF,
+                None if is_tombstone else value[at["number"]],
+                None if epoch < 0 else epoch,
+                None if is_tombstone else text_of(records.history.texts.get(number, b"")),
+                value[at["timestamp"]],
+                "deleted" if is_tombstone else outcome.name.lower(),
+                None if producer_id < 0 else producer_id,
+                str(item.log.path),
+                value[at["position"]],
+                value[at["record_offset"]],
+            )
+            if outcome is Outcome.OPEN:
+                self._open.setdefault((partition, producer_id), []).append(row)
+            else:
+                yield row
+
+    def rest(self) -> Iterator[_Row]:
+        """The commits in transactions whose end was not seen."""
+        for rows in self._open.values():
+            yield from rows

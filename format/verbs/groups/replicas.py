@@ -2,28 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from format import layout
 from format.errors import KafkaLogError, NotALogDir
-from format.files import partition_metadata
+from format.files import partition_metadata, time_index
 from format.findings import Finding
+from format.io.source import FileSource
+from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.batch_ranges import BatchRange
+from format.log.batch_table import BatchTable
+from format.log.walker import batch_chunks
 from format.node.log_dir import Checkpoints, Kind, TopicPartition
 from format.node.offsets import offsets_of
-from format.node.partition import Partition, proven_topic_of_file
+from format.node.partition import Partition, Segment, proven_topic_of_file
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
-from format.scan.selection import EVERYTHING
+from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.groups import COORDINATOR_TOPICS
-from format.verbs.groups.log_ends import log_end_at, log_end_of
+from format.verbs.dump_log.java_text import string_hash
+from format.wording import counted, listed
+
+_LAST = Selection(from_offset=2**63 - 1)
 
 
-class LogBounds(msgspec.Struct, frozen=True):
+def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """The offset after the last batch of a partition; None where there is no segment, or none that can be read.
+
+    CRCs are not computed: what verify finds damaged counts here as long as its header is plausible.
+    """
+    last = next((each for each in reversed(partition.segments) if each.log is not None), None)
+    if last is None:
+        return None
+    try:
+        ends = [int(table.last_offset[-1]) + 1 for table in _headers(last, _LAST, limits) if len(table)]
+    except KafkaLogError:
+        return None
+    return max([last.base_offset, *ends])
+
+
+def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """The log end offset at a time: that of the first batch with a later timestamp. None as for ``log_end_of``.
+
+    A batch is appended as a whole after its last record was made. The clocks of producers are trusted.
+    """
+    for segment in partition.segments:
+        is_closed = partition.next_base_offset(segment) is not None
+        if segment.log is None or (is_closed and _is_before(segment, at_ms)):
+            continue
+        try:
+            for table in _headers(segment, Selection(from_timestamp=at_ms + 1), limits):
+                later = np.flatnonzero(table.max_timestamp > at_ms)
+                if len(later):
+                    return int(table.base_offset[later[0]])
+        except KafkaLogError:
+            return None
+    return log_end_of(partition, limits)
+
+
+def _headers(segment: Segment, wanted: Selection, limits: Limits) -> Iterator[BatchTable]:
+    """The headers of a segment from where its index has the selection. Raises KafkaLogError."""
+    if segment.log is None:
+        return
+    with FileSource(segment.log) as source:
+        start = start_position(segment, source, wanted)
+        for chunk in batch_chunks(source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits):
+            yield chunk.table
+
+
+def _is_before(segment: Segment, at_ms: int) -> bool:
+    """Whether a closed segment has no timestamp after ``at_ms`` by its time index."""
+    if segment.time_index is None:
+        return False
+    try:
+        with FileSource(segment.time_index) as source:
+            last = time_index.last_entry(source, segment.base_offset)
+    except KafkaLogError:
+        return False
+    return last is not None and 0 <= last.timestamp <= at_ms
+
+
+class LogBounds(NamedTuple):
     """The log end, high watermark and log start of a partition over all replicas at the paths; None where unknown."""
 
     log_end_offset: int | None = None
@@ -42,7 +109,6 @@ class Replicas(msgspec.Struct):
     logs: list[LogUnit | Finding] = msgspec.field(default_factory=list)
     left_out: list[tuple[Partition, Partition]] = msgspec.field(default_factory=list)
     _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = msgspec.field(default_factory=dict)
-    _topic_names: dict[str, str] | None = None
 
     @property
     def has_coordinators(self) -> bool:
@@ -70,18 +136,15 @@ class Replicas(msgspec.Struct):
 
     def topic_names(self) -> dict[str, str]:
         """The names of the topics at the paths by their ids."""
-        if self._topic_names is None:
-            self._topic_names = {}
-            seen: set[str] = set()
-            for (topic, _), replicas in self._others.items():
-                for partition, _ in replicas:
-                    if topic not in seen and partition.metadata is not None:
-                        try:
-                            self._topic_names[partition_metadata.read(partition.metadata).topic_id] = topic
-                        except KafkaLogError:
-                            continue
+        found: dict[str, str] = {}
+        seen: set[str] = set()
+        for (topic, _), replicas in self._others.items():
+            for partition, _ in replicas:
+                if topic not in seen and partition.metadata is not None:
+                    with suppress(KafkaLogError):
+                        found[partition_metadata.read(partition.metadata).topic_id] = topic
                         seen.add(topic)
-        return self._topic_names
+        return found
 
 
 def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Replicas:
@@ -110,21 +173,61 @@ def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) ->
                 continue
             group = coordinators if key[0] in COORDINATOR_TOPICS else found._others
             group.setdefault(key, []).append((partition, checkpoints))
-    for key in sorted(coordinators):
-        found.logs.extend(_chosen(coordinators[key], found, limits))
+    for _, replicas in sorted(coordinators.items(), key=lambda item: item[0]):
+        chosen = replicas[0]
+        if len(replicas) > 1:  # that with the highest log end; the first of them where several have it
+            chosen = max(replicas, key=lambda each: log_end_of(each[0], limits) or -1)
+            found.left_out += [(partition, chosen[0]) for partition, _ in replicas if partition is not chosen[0]]
+        found.logs.extend(logs_of_partition(*chosen, EVERYTHING))
     return found
-
-
-def _chosen(
-    replicas: Sequence[tuple[Partition, Checkpoints]], found: Replicas, limits: Limits
-) -> Iterator[LogUnit | Finding]:
-    """The logs of the replica with the highest log end; the first of them where several have it."""
-    chosen = replicas[0]
-    if len(replicas) > 1:
-        chosen = max(replicas, key=lambda each: log_end_of(each[0], limits) or -1)
-        found.left_out += [(partition, chosen[0]) for partition, _ in replicas if partition is not chosen[0]]
-    yield from logs_of_partition(*chosen, EVERYTHING)
 
 
 def _largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+_MOST_NAMED = 5
+
+
+class Coordinators(msgspec.Struct, frozen=True):
+    """The partitions that were read, and ``count``, how many the topic has; None where no metadata log was found."""
+
+    read: frozenset[int]
+    count: int | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """The partitions that were not read, as far as their number is known."""
+        return [] if self.count is None else [each for each in range(self.count) if each not in self.read]
+
+    def partition_of(self, group: str) -> int | None:
+        """The partition that holds a group, None where the number of partitions is not known."""
+        return partition_of_group(group, self.count) if self.count else None
+
+    def unread(self, groups: Iterable[str]) -> dict[str, int]:
+        """The groups whose partition was not read, each with that partition."""
+        places = {group: self.partition_of(group) for group in sorted(groups)}
+        return {group: place for group, place in places.items() if place is not None and place not in self.read}
+
+    def words(self) -> str:
+        """What was read, such as "partition 0 of the 4 of __consumer_offsets"; empty where nothing is missing."""
+        if not self.missing or not self.read:
+            return ""
+        names = [str(each) for each in sorted(self.read)]
+        more = len(names) - _MOST_NAMED
+        shown = listed([*names[:_MOST_NAMED], f"{more:,} more"] if more > 0 else names)
+        return f"{'partition' if len(names) == 1 else 'partitions'} {shown} of the {self.count} of {OFFSETS_TOPIC}"
+
+    def not_read(self) -> str:
+        """A note about the groups that the answer cannot have."""
+        return f"groups in {counted(len(self.missing), 'partition')} of {OFFSETS_TOPIC}: not at the paths"
+
+
+def partition_of_group(group: str, partition_count: int) -> int:
+    """The partition of __consumer_offsets that holds a group (GroupMetadataManager.partitionFor).
+
+    It is the absolute value of the hash of the group's name as a Java string; the smallest number, whose absolute value
+    does not fit, counts as 0 (clients Utils.abs).
+    """
+    digest = string_hash(group)
+    return min(digest, (1 << 32) - digest) % (1 << 31) % partition_count

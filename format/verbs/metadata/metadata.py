@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -24,7 +25,6 @@ from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.state.metadata_log import MetadataSource, MetadataState, Until, metadata_source, read_metadata
 from format.timestamps import iso_time
-from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (
     Row,
     acl_rows,
@@ -33,6 +33,7 @@ from format.verbs.metadata.rows import (
     config_rows,
     credential_rows,
     feature_rows,
+    history,
     quota_rows,
     topic_rows,
 )
@@ -44,7 +45,6 @@ class MetadataTerms(msgspec.Struct, frozen=True):
 
     until: Until = msgspec.field(default_factory=Until)
     topics: frozenset[str] | None = None
-    history: bool = False
     since: int | None = None
     limits: Limits = DEFAULT_LIMITS
 
@@ -137,8 +137,8 @@ def metadata(
     Raises InputError where there is no metadata log.
     """
     source, others = metadata_source(targets, terms.limits)
-    history = None if write_change is None else History(write_change, terms.topics, terms.since)
-    state = read_metadata(source.partition, terms.until, terms.limits, None if history is None else history.watch)
+    watch = None if write_change is None else history(write_change, terms.topics, terms.since)
+    state = read_metadata(source.partition, terms.until, terms.limits, watch)
     state.findings[:0] = unread_findings(source.partition)
     return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits))
 
@@ -149,12 +149,9 @@ def _marked_topics(targets: list[Target], limits: Limits) -> frozenset[str]:
     for target in targets:
         for log_dir in target.log_dirs:
             for path in log_dir.partitions:
-                if not path.name.endswith("-delete"):
-                    continue
-                try:
-                    partition = log_dir.partition(path)
-                    if partition.metadata is not None:
-                        marked.add(partition.topic_id_file(partition.metadata, limits).topic_id)
-                except KafkaLogError:
-                    continue  # verify reports it
+                if path.name.endswith("-delete"):
+                    with suppress(KafkaLogError):  # verify reports it
+                        partition = log_dir.partition(path)
+                        if partition.metadata is not None:
+                            marked.add(partition.topic_id_file(partition.metadata, limits).topic_id)
     return frozenset(marked)

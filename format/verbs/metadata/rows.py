@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from format.layout import COORDINATOR_TOPICS
-from format.state.cluster_image import METADATA_VERSION, TOPIC_RESOURCE, ClusterImage, PartitionState
-from format.verbs.metadata.names import (
-    ACL_OPERATIONS,
-    ACL_PATTERNS,
-    ACL_PERMISSIONS,
-    ACL_RESOURCES,
-    CONFIG_RESOURCES,
-    METADATA_VERSIONS,
-    SCRAM_MECHANISMS,
-    SECURITY_PROTOCOLS,
-    name_of,
-)
+from format.state.cluster_image import METADATA_VERSION, TOPIC_RESOURCE, ClusterImage, PartitionState, quota_entity
+from format.state.metadata_log import MetadataRecord, Watch
 from format.verbs.metadata.secret_configs import is_secret, shown_value
+
+CONFIG_RESOURCES: Mapping[int, str] = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+ACL_RESOURCES: Mapping[int, str] = {
+    0: "UNKNOWN", 1: "ANY", 2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN",
+    7: "USER",
+}  # fmt: skip
+ACL_PATTERNS: Mapping[int, str] = {0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED"}
+ACL_OPERATIONS: Mapping[int, str] = {
+    0: "UNKNOWN", 1: "ANY", 2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE",
+    9: "CLUSTER_ACTION", 10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE", 13: "CREATE_TOKENS",
+    14: "DESCRIBE_TOKENS", 15: "TWO_PHASE_COMMIT",
+}  # fmt: skip
+ACL_PERMISSIONS: Mapping[int, str] = {0: "UNKNOWN", 1: "ANY", 2: "DENY", 3: "ALLOW"}
+SECURITY_PROTOCOLS: Mapping[int, str] = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+SCRAM_MECHANISMS: Mapping[int, str] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+METADATA_VERSIONS: Mapping[int, str] = {
+    1: "3.0-IV1", 2: "3.1-IV0", 3: "3.2-IV0", 4: "3.3-IV0", 5: "3.3-IV1", 6: "3.3-IV2", 7: "3.3-IV3", 8: "3.4-IV0",
+    9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0", 13: "3.6-IV1", 14: "3.6-IV2", 15: "3.7-IV0",
+    16: "3.7-IV1", 17: "3.7-IV2", 18: "3.7-IV3", 19: "3.7-IV4", 20: "3.8-IV0", 21: "3.9-IV0", 22: "4.0-IV0",
+    23: "4.0-IV1", 24: "4.0-IV2", 25: "4.0-IV3", 26: "4.1-IV0", 27: "4.1-IV1", 28: "4.2-IV0", 29: "4.2-IV1",
+    30: "4.3-IV0", 31: "4.4-IV0", 32: "4.4-IV1", 33: "4.4-IV2",
+}  # fmt: skip
+
+
+def name_of(names: Mapping[int, str], number: int) -> str:
+    """The name of a number, or the number as text where it is newer than this program."""
+    return names.get(number, str(number))
+
 
 Row = tuple[Any, ...]
 Topics = frozenset[str] | None  # None: all
@@ -169,3 +187,124 @@ def credential_rows(image: ClusterImage) -> Iterator[Row]:
         yield "scram", user, name_of(SCRAM_MECHANISMS, mechanism), iterations, None
     for token in sorted(image.tokens.values(), key=lambda each: (each["owner"], each["expirationTimestamp"])):
         yield "delegation_token", token["owner"], None, None, token["expirationTimestamp"]
+
+
+#: Records that are not part of the cluster's state: fillers, and the frame of a snapshot.
+_LEFT_OUT = ("NO_OP_RECORD", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
+
+Read = Callable[[ClusterImage], Any]
+
+
+def history(write: Callable[[Row], None], topics: Topics, since: int | None) -> Watch:
+    """What ``read_metadata`` calls before it applies a record, to write ``metadata_change`` rows of topics.
+
+    It notes the state of the subject, and returns the function that is called afterwards and writes the change.
+    """
+
+    def watch(image: ClusterImage, record: MetadataRecord) -> Callable[[], None] | None:
+        if record.record_type in _LEFT_OUT or (since is not None and record.timestamp < since):
+            return None
+        topic, subject, read = _subject(image, record)
+        if topics is not None and topic not in topics:
+            return None
+        before = read(image)
+
+        def after() -> None:
+            old, new = _changed_fields(before, read(image))
+            if old is not None or new is not None:  # else the image does not have the subject
+                write((record.offset, record.timestamp, record.record_type, subject, old, new))
+
+        return after
+
+    return watch
+
+
+def _changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
+    """The fields in which two states differ; both as a whole where one of them has no fields."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return before, after
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
+
+
+def _subject(image: ClusterImage, record: MetadataRecord) -> tuple[str | None, str, Read]:
+    """The topic that a record is about, its subject in words, and how to read the subject's state."""
+    data = record.data
+    match record.record_type:
+        case "TOPIC_RECORD" | "REMOVE_TOPIC_RECORD":
+            topic_id = data["topicId"]
+            name = data.get("name") or image.names.get(topic_id, topic_id)
+            return name, f"topic {name}", lambda now: _topic(now, topic_id)
+        case "PARTITION_RECORD" | "PARTITION_CHANGE_RECORD":
+            key = data["topicId"], data["partitionId"]
+            name = image.names.get(key[0], key[0])
+            return name, f"partition {name}-{key[1]}", lambda now: _partition(now, key)
+        case "CLEAR_ELR_RECORD":
+            name = data["topicName"]
+            return name or None, f"topic {name}" if name else "all topics", lambda now: None
+        case "CONFIG_RECORD":
+            kind, owner = resource = data["resourceType"], data["resourceName"]
+            name, words = data["name"], f"{name_of(CONFIG_RESOURCES, kind)} {owner or '(default)'}"
+            return (
+                owner if kind == TOPIC_RESOURCE else None,
+                f"config {name} of {words}",
+                lambda now: shown_value(kind, name, now.configs.get(resource, {}).get(name)),
+            )
+    return (None, *_subject_without_topic(record.record_type, data))
+
+
+def _subject_without_topic(kind: str, data: dict[str, Any]) -> tuple[str, Read]:
+    match kind:
+        case "ACCESS_CONTROL_ENTRY_RECORD" | "REMOVE_ACCESS_CONTROL_ENTRY_RECORD":
+            acl_id = data["id"]
+            return f"acl {acl_id}", lambda now: acl_fields(now.acls[acl_id]) if acl_id in now.acls else None
+        case "CLIENT_QUOTA_RECORD":
+            entity = quota_entity(data)
+            words = ", ".join(f"{of} {name if name is not None else '(default)'}" for of, name in entity)
+            return f"quota {data['key']} of {words}", lambda now: now.quotas.get(entity, {}).get(data["key"])
+        case "FEATURE_LEVEL_RECORD":
+            return f"feature {data['name']}", lambda now: now.features.get(data["name"])
+        case "USER_SCRAM_CREDENTIAL_RECORD" | "REMOVE_USER_SCRAM_CREDENTIAL_RECORD":
+            scram = data["name"], data["mechanism"]
+            mechanism = name_of(SCRAM_MECHANISMS, scram[1])
+            return f"credential {mechanism} of {scram[0]}", lambda now: "set" if scram in now.scram_users else None
+        case "DELEGATION_TOKEN_RECORD" | "REMOVE_DELEGATION_TOKEN_RECORD":
+            return "delegation token", lambda now: _token(now, data["tokenId"])
+        case "REGISTER_CONTROLLER_RECORD" | "UNREGISTER_CONTROLLER_RECORD":
+            number = data["controllerId"]
+            return f"controller {number}", lambda now: dict(now.controllers.get(number, {})) or None
+        case "PRODUCER_IDS_RECORD":
+            return "producer ids", lambda now: now.next_producer_id
+        case "LEADER_CHANGE":
+            return "leader of the quorum", _leader
+        case "KRAFT_VERSION":
+            return "feature kraft.version", lambda now: now.features.get("kraft.version")
+        case "KRAFT_VOTERS":
+            return "voters", lambda now: None if now.voters is None else sorted(now.voters)
+    broker = data.get("brokerId", data.get("id"))
+    if broker is not None:
+        return f"broker {broker}", lambda now: dict(now.brokers.get(broker, {})) or None
+    return kind.lower(), lambda now: None
+
+
+def _topic(image: ClusterImage, topic_id: str) -> dict[str, Any] | None:
+    if topic_id not in image.names:
+        return None
+    partitions = sum(each == topic_id for each, _ in image.partitions)
+    return {"topic": image.names[topic_id], "topic_id": topic_id, "partition_count": partitions}
+
+
+def _partition(image: ClusterImage, key: tuple[str, int]) -> dict[str, Any] | None:
+    state = image.partitions.get(key)
+    if state is None:
+        return None
+    return {name: value for name, value in partition_fields(state).items() if name != "partition_epoch"}
+
+
+def _token(image: ClusterImage, token: str) -> dict[str, Any] | None:
+    found = image.tokens.get(token)
+    return None if found is None else {"owner": found["owner"], "expires": found["expirationTimestamp"]}
+
+
+def _leader(image: ClusterImage) -> dict[str, int] | None:
+    return None if image.leader is None else {"leader": image.leader[0], "leader_epoch": image.leader[1]}

@@ -14,7 +14,7 @@ from format import layout
 from format.codecs import compress, decompress
 from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, UnknownVersion
 from format.findings import FINDING_CODES
-from format.internal_topics.control_values import decode_control_value
+from format.internal_topics.decoder import decode_control_value
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk

@@ -46,8 +46,8 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
-from format.verbs.groups.groups import GroupsReading, GroupTerms
-from format.verbs.groups.sentence import sentences as group_sentences
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionTerms, list_partition
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
@@ -111,7 +111,7 @@ def read_changes(targets: Sequence[Target], limits: Limits) -> MetadataReading:
     """Read the metadata log at some paths, from the oldest snapshot on."""
     found = MetadataReading()
     try:
-        found.result = metadata(list(targets), MetadataTerms(history=True, limits=limits), found.take)
+        found.result = metadata(list(targets), MetadataTerms(limits=limits), found.take)
     except (InputError, KafkaLogError) as error:
         found.error = error
     return found
@@ -241,7 +241,7 @@ class _Answers(msgspec.Struct):
                     report.note([f"groups: {words}"])
                     report.missing[GROUP.type] = f"Not checked: {words}."
                 return
-            report.sentences.append(group_sentences(found.overview()))
+            report.sentences.append(found.sentences())
             lag = GROUP.names.index("total_lag")
             report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
             lag, outside = map(GROUP_OFFSET.names.index, ("lag", "out_of_range"))

@@ -111,10 +111,7 @@ class TransactionalIds(msgspec.Struct):
 def _decoder() -> Decoder:
     from format.internal_topics.decoder import decoder_for  # not loaded where no __transaction_state is given
 
-    decoder = decoder_for(TRANSACTION_STATE_TOPIC)
-    if decoder is None:
-        raise ValueError(f"there is no decoder of {TRANSACTION_STATE_TOPIC}")
-    return decoder
+    return decoder_for(TRANSACTION_STATE_TOPIC)
 
 
 def _transactional_id(key: bytes) -> str | None:
@@ -130,7 +127,7 @@ def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
     transactional_id = _transactional_id(key)
     if transactional_id is None:
         return None
-    from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSES
+    from format.internal_topics.decoder import TRANSACTION_STATUSES
 
     try:
         data = _decoder().decode_value(_decoder().decode_key(key), value).data
@@ -177,7 +174,7 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecords | Finding]:
         """The records of a range in log order, and findings about damage."""
         needs = self.needs
-        check = InternalRecordCheck.of_topic(TRANSACTION_STATE_TOPIC, opened.log.location)
+        check = InternalRecordCheck(TRANSACTION_STATE_TOPIC, opened.log.location)
         for item in selected_chunks(opened, needs):
             if isinstance(item, Finding):
                 yield item

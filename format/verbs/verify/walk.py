@@ -34,7 +34,7 @@ from format.scan.read_log import crc_findings, tail_finding
 from format.timestamps import DAY_MS
 
 if TYPE_CHECKING:
-    from format.internal_topics.group_replay import ChangesReader, GroupChanges
+    from format.internal_topics.group_replay import GroupChanges
     from format.internal_topics.record_check import InternalRecordCheck
 
 #: The bytes of a log that are read and checked together.
@@ -189,7 +189,7 @@ def _record_findings(
     partition_count = walk.partition_count_of(location)
     internal_check = _internal_check(location)
     needs_tables = partition_count is not None or internal_check is not None
-    changes = None if internal_check is None else _changes_reader(location)
+    changes = None if internal_check is None else _no_changes(location)
     sound = None if needs_tables else record_check.sound_chunk(chunk)
     if sound is not None:
         walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
@@ -218,7 +218,7 @@ def _record_findings(
     if changes is not None:
         for row in np.flatnonzero(chunk.table.crc_valid == 0)[:1].tolist():
             changes.end(int(chunk.table.base_offset[row]))
-        walked.group_changes = changes.result()
+        walked.group_changes = changes
 
 
 def _internal_check(location: Location) -> InternalRecordCheck | None:
@@ -230,11 +230,11 @@ def _internal_check(location: Location) -> InternalRecordCheck | None:
     return InternalRecordCheck.of(location)
 
 
-def _changes_reader(location: Location) -> ChangesReader | None:
+def _no_changes(location: Location) -> GroupChanges | None:
     """What collects the group records of __consumer_offsets, None for other topics."""
-    from format.internal_topics.group_replay import ChangesReader
+    from format.internal_topics.group_replay import GroupChanges
 
-    return ChangesReader.of(location)
+    return GroupChanges() if location.topic == layout.CONSUMER_OFFSETS_TOPIC else None
 
 
 def _first_keyless_offset(table: RecordTable) -> int | None:

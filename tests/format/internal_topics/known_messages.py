@@ -1,18 +1,17 @@
-"""Every message of the tables by Kafka's name, and the shipped bytes of them."""
+"""Every message of the schemas by Kafka's name, the shipped bytes of them, and the records of a segment."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from format.internal_topics.control_values import CONTROL_MESSAGES
 from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
-from format.internal_topics.schema import Message, RecordType
-from format.internal_topics.schemas.consumer_protocol import (
-    CONSUMER_PROTOCOL_ASSIGNMENT,
-    CONSUMER_PROTOCOL_SUBSCRIPTION,
-)
+from format.internal_topics.schema import RecordType, schema_of
+from format.io.source import FileSource
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from tests.corpora import DATA_DIR
 
 
@@ -20,27 +19,16 @@ def record_types() -> Iterator[tuple[str, RecordType]]:
     """Every record type with its topic."""
     for topic in INTERNAL_TOPICS:
         decoder = decoder_for(topic)
-        assert decoder is not None
         for each in decoder.record_types.values():
             yield topic, each
 
 
-def _messages() -> Iterator[Message]:
-    for _, record_type in record_types():
-        if record_type.key is not None:
-            yield record_type.key
-        yield record_type.value
-    yield from CONTROL_MESSAGES.values()
-    yield CONSUMER_PROTOCOL_ASSIGNMENT
-    yield CONSUMER_PROTOCOL_SUBSCRIPTION
-
-
-MESSAGES = {each.name: each for each in _messages()}
-VERSIONS = [
-    (name, version)
-    for name, each in sorted(MESSAGES.items())
-    for version in range(each.versions.lowest, each.versions.highest + 1)
-]
+MESSAGES = {
+    name: each
+    for schema in (*INTERNAL_TOPICS, "control_records", "consumer_protocol")
+    for name, each in schema_of(schema).messages.items()
+}
+VERSIONS = [(name, version) for name, each in sorted(MESSAGES.items()) for version in each.versions]
 
 
 def shipped(name: str) -> list[dict[str, Any]]:
@@ -51,3 +39,15 @@ def shipped(name: str) -> list[dict[str, Any]]:
 
 def bytes_of(row: dict[str, Any], name: str) -> bytes | None:
     return None if row[name] is None else bytes.fromhex(row[name])
+
+
+def records_of(path: Path) -> Iterator[tuple[int, bool, bytes | None, bytes | None]]:
+    """Offset, whether it is a control record, key and value of each record, in the file's order."""
+    with FileSource(path) as source:
+        for chunk in batch_chunks(source):
+            is_control = chunk.table.is_control
+            for table in record_tables(chunk):
+                assert not table.problems
+                for row in range(len(table)):
+                    control = bool(is_control[int(table.batch[row])])
+                    yield int(table.offset[row]), control, table.key(row), table.value(row)

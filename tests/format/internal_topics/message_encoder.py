@@ -1,4 +1,4 @@
-"""Writes messages of the schema tables, and makes random ones: the decoder's opposite, for tests only.
+"""Writes messages by the schemas, and makes random ones: the decoder's opposite, for tests only.
 
 It is written against Kafka's description of the format, not against the reader: lengths, tags and nulls are spelled
 out again here, so that a mistake in one of the two shows.
@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from format.internal_topics.schema import Field, Message
+from format.kafka_uuid import ZERO_UUID
 from tests.record_encoder import encode_unsigned_varint
 
 _PACKED = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
@@ -114,3 +115,26 @@ def _values(field: Field, version: int) -> st.SearchStrategy[Any]:
     if field.element_type is not None:
         one = st.lists(one, max_size=3)
     return st.none() | one if version in field.nullable else one
+
+
+#: Tagged fields that no release has, by tag.
+UNKNOWN_TAGS = {"90": base64.b64encode(b"later").decode(), "91": ""}
+_ZEROS = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}
+
+
+def zero_message(message: Message, version: int, *, tags: dict[str, str] | None = None) -> dict[str, Any]:
+    """The content of a message in a version; ``tags`` are unknown tagged fields of the message itself."""
+    found = _zero_struct(message.fields, version)
+    return found if tags is None else {**found, "_taggedFields": tags}
+
+
+def _zero_struct(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
+    return {each.name: _zero(each, version) for each in fields if each.tag is None and version in each.versions}
+
+
+def _zero(field: Field, version: int) -> Any:
+    if version in field.nullable:
+        return None
+    if field.element_type is not None:
+        return []
+    return _zero_struct(field.fields, version) if field.type == "struct" else _ZEROS.get(field.type, 0)

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from format.errors import CorruptDataError, TruncatedData
 from format.findings import FINDING_CODES, Severity
-from format.internal_topics.decoded import INVALID, Decoded
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.decoder import decode_control_value, decoder_for, read_message
+from format.internal_topics.dump_log import dump_log_json
+from format.internal_topics.reader import INVALID, TAGGED_FIELDS, Cursor, Decoded
+from format.internal_topics.schema import schema_of
+from format.layout import CONTROL_TYPES
 from format.location import Location
-from tests.format.internal_topics.known_messages import bytes_of, record_types, shipped
-from tests.format.internal_topics.message_encoder import encode
+from tests.corpora import Corpus
+from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, bytes_of, record_types, records_of, shipped
+from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.record_encoder import encode_unsigned_varint
 
 RECORDS = shipped("broker_records.json")
 
 
-def of(topic: str) -> Decoder:
-    decoder = decoder_for(topic)
-    assert decoder is not None
-    return decoder
-
-
-OFFSETS = of("__consumer_offsets")
-METADATA = of("__cluster_metadata")
+OFFSETS = decoder_for("__consumer_offsets")
+METADATA = decoder_for("__cluster_metadata")
 KEY = bytes.fromhex("0001 0001 67 0001 74 00000003")
 VALUE = bytes.fromhex("0003 0000000000000007 00000002 0001 6d 0000000000000005")
 
 
 @pytest.mark.parametrize("row", RECORDS, ids=lambda row: f"{row['file']}@{row['offset']}")
 def test_what_brokers_wrote(row: dict[str, Any]) -> None:
-    decoder = of(row["topic"])
+    decoder = decoder_for(row["topic"])
     key, value = bytes_of(row, "key"), bytes_of(row, "value")
     decoded_key = decoder.decode_key(key)
     decoded = decoder.decode_value(decoded_key, value)
@@ -73,7 +72,7 @@ def test_a_committed_offset() -> None:
 
 @pytest.mark.parametrize(("topic", "record_type"), list(record_types()), ids=lambda each: getattr(each, "name", each))
 def test_every_record_type(topic: str, record_type: Any) -> None:
-    decoder = of(topic)
+    decoder = decoder_for(topic)
     message = record_type.value
     version = message.versions.highest
     content = {each.name: each.default for each in message.fields if each.tag is None and version in each.versions}
@@ -189,3 +188,224 @@ def test_problems_become_findings() -> None:
     assert found.code in FINDING_CODES
     assert found.message.startswith("key: 1 bytes are left")
     assert found.location.offset == 5
+
+
+CONTROL_RECORDS = shipped("broker_control_records.json")
+
+
+def test_every_control_type_has_a_message() -> None:
+    assert [each.name for each in schema_of("control_records").types.values()] == list(CONTROL_TYPES)
+    assert {row["type"] for row in CONTROL_RECORDS} == set(range(2, len(CONTROL_TYPES)))
+
+
+@pytest.mark.parametrize("row", CONTROL_RECORDS, ids=lambda row: f"{row['file']}@{row['offset']}")
+def test_control_records_that_brokers_wrote(row: dict[str, Any]) -> None:
+    raw = bytes.fromhex(row["value"])
+    decoded = decode_control_value(row["type"], raw)
+    assert decoded.record_type == CONTROL_TYPES[row["type"]]
+    assert decoded.data == json.loads(row["text"])
+    assert dump_log_json(decoded) == row["text"]
+    assert decoded.problems == ()
+    for length in range(len(raw)):
+        with pytest.raises(TruncatedData):
+            decode_control_value(row["type"], raw[:length])
+
+
+def test_a_leader_change_with_directories() -> None:
+    ids = bytes(15) + b"\x01"
+    raw = bytes.fromhex("0001 00000003 02 00000002") + ids + bytes.fromhex("00 01 00")
+    decoded = decode_control_value(2, raw)
+    assert decoded.version == 1
+    voter = {"voterId": 2, "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    assert decoded.data == {"version": 1, "leaderId": 3, "voters": [voter], "grantingVoters": []}
+
+
+@pytest.mark.parametrize(("type_number", "name"), [(0, "ABORT"), (1, "COMMIT")])
+def test_transaction_markers(type_number: int, name: str) -> None:
+    decoded = decode_control_value(type_number, bytes.fromhex("0000 00000007"))
+    assert (decoded.name, decoded.record_type, decoded.data) == ("EndTxnMarker", name, {"coordinatorEpoch": 7})
+    newer = decode_control_value(type_number, bytes.fromhex("0001 00000007"))
+    assert newer.data == {"coordinatorEpoch": 7}
+    assert [each.code for each in newer.problems] == ["version-unknown"]
+
+
+@pytest.mark.parametrize(("type_number", "raw"), [(7, "0000"), (-1, "0000"), (3, "0001 00"), (2, "0002 00")])
+def test_a_newer_control_record(type_number: int, raw: str) -> None:
+    decoded = decode_control_value(type_number, bytes.fromhex(raw))
+    assert decoded.data is None
+    assert decoded.raw == bytes.fromhex(raw)
+    assert [each.code for each in decoded.problems] == ["version-unknown"]
+
+
+@pytest.mark.parametrize("raw", [None, b"", b"\x00"])
+def test_a_control_record_without_a_value(raw: bytes | None) -> None:
+    with pytest.raises(CorruptDataError):
+        decode_control_value(2, raw)
+
+
+TOPICS = {"topics": ["orders"], "userData": None}
+OWNED = {"ownedPartitions": [{"topic": "orders", "partitions": [1, 2]}]}
+ASSIGNED = {"assignedPartitions": [{"topic": "orders", "partitions": [0]}], "userData": "AQI="}
+
+
+def decode(protocol_type: str, subscription: bytes, assignment: bytes) -> tuple[dict[str, Any], list[str]]:
+    member = {
+        "memberId": "m",
+        "groupInstanceId": None,
+        "clientId": "c",
+        "clientHost": "/h",
+        "rebalanceTimeout": 1,
+        "sessionTimeout": 2,
+        "subscription": base64.b64encode(subscription).decode(),
+        "assignment": base64.b64encode(assignment).decode(),
+    }
+    group = {
+        "protocolType": protocol_type,
+        "generation": 1,
+        "protocol": None,
+        "leader": None,
+        "currentStateTimestamp": -1,
+        "members": [member],
+    }
+    decoder = decoder_for("__consumer_offsets")
+    key = decoder.decode_key(bytes.fromhex("0002 0001 67"))
+    decoded = decoder.decode_value(key, b"\x00\x03" + encode(MESSAGES["GroupMetadataValue"], 3, group))
+    assert decoded.data is not None
+    found = decoded.data["members"][0]
+    assert list(found) == list(member)
+    return found, [each.code for each in decoded.problems]
+
+
+def subscription(version: int, content: dict[str, Any]) -> bytes:
+    return version.to_bytes(2, "big") + encode(MESSAGES["ConsumerProtocolSubscription"], min(version, 3), content)
+
+
+ASSIGNMENT = b"\x00\x01" + encode(MESSAGES["ConsumerProtocolAssignment"], 1, ASSIGNED)
+
+
+@pytest.mark.parametrize(
+    ("version", "content"),
+    [
+        (0, TOPICS),
+        (1, TOPICS | OWNED),
+        (2, TOPICS | OWNED | {"generationId": 5}),
+        (3, TOPICS | OWNED | {"generationId": 5, "rackId": "r1"}),
+        (4, TOPICS | {"ownedPartitions": [], "generationId": 5, "rackId": None}),
+    ],
+)
+def test_every_version_of_a_subscription(version: int, content: dict[str, Any]) -> None:
+    member, problems = decode("consumer", subscription(version, content), ASSIGNMENT)
+    assert member["subscription"] == content
+    assert member["assignment"] == ASSIGNED
+    assert problems == []
+
+
+def test_a_newer_version_with_partitions_stays() -> None:
+    blob = subscription(4, TOPICS | OWNED | {"generationId": 5, "rackId": None})
+    member, problems = decode("consumer", blob, b"\x00\x04" + ASSIGNMENT[2:])
+    assert member["subscription"] == base64.b64encode(blob).decode()
+    assert isinstance(member["assignment"], str)
+    assert problems == ["version-unknown", "version-unknown"]
+
+
+def test_a_tail_of_a_subscription_is_ignored() -> None:
+    member, problems = decode("consumer", subscription(0, TOPICS) + b"tail", ASSIGNMENT)
+    assert member["subscription"] == TOPICS
+    assert problems == []
+
+
+def test_other_protocols_keep_their_bytes() -> None:
+    blob = subscription(0, TOPICS)
+    member, problems = decode("connect", blob, b"")
+    assert member["subscription"] == base64.b64encode(blob).decode()
+    assert problems == []
+
+
+@pytest.mark.parametrize("blob", [b"\x00", b"\xff\xff", b"\x00\x00\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01"])
+def test_a_blob_that_cannot_be_decoded_stays(blob: bytes) -> None:
+    member, problems = decode("consumer", blob, ASSIGNMENT)
+    assert member["subscription"] == base64.b64encode(blob).decode()
+    assert member["assignment"] == ASSIGNED
+    assert problems == [INVALID]
+
+
+def test_a_member_without_an_assignment_yet() -> None:
+    member, problems = decode("consumer", subscription(0, TOPICS), b"")
+    assert member["assignment"] == ""
+    assert problems == []
+
+
+TOPIC = "__consumer_offsets"
+
+
+def committed_offsets(partitions: list[Path]) -> dict[str, dict[str, int]]:
+    """The last commit of each group and partition, without those that a tombstone took back."""
+    decoder = decoder_for(TOPIC)
+    found: dict[str, dict[str, int]] = {}
+    for partition in partitions:
+        for segment in sorted(partition.glob("*.log")):
+            for _, is_control, raw_key, raw_value in records_of(segment):
+                if is_control:
+                    continue
+                key = decoder.decode_key(raw_key)
+                value = decoder.decode_value(key, raw_value)
+                assert key.problems == value.problems == ()
+                if key.record_type != "OFFSET_COMMIT":
+                    continue
+                assert key.data is not None
+                of_group = found.setdefault(key.data["group"], {})
+                name = f"{key.data['topic']}-{key.data['partition']}"
+                if value.data is None:
+                    of_group.pop(name, None)
+                else:
+                    of_group[name] = value.data["offset"]
+    return {group: offsets for group, offsets in found.items() if offsets}
+
+
+def test_committed_offsets(corpus: Corpus) -> None:
+    partitions = [each for each in corpus.partitions() if each.name.startswith(TOPIC + "-")]
+    expected = corpus.truth_json("groups") if partitions else {}
+    assert committed_offsets(partitions) == expected
+
+
+FLEXIBLE = [(name, version) for name, version in VERSIONS if version in MESSAGES[name].flexible]
+
+
+@pytest.mark.parametrize(("name", "version"), FLEXIBLE)
+def test_a_message_with_unknown_tagged_fields_is_read_as_without(name: str, version: int) -> None:
+    message = MESSAGES[name]
+    cursor = Cursor(encode(message, version, zero_message(message, version, tags=UNKNOWN_TAGS)), "value")
+    found = read_message(cursor, message, version)
+    assert found.pop(TAGGED_FIELDS) == UNKNOWN_TAGS
+    plain = read_message(Cursor(encode(message, version, zero_message(message, version)), "value"), message, version)
+    assert found == plain
+    assert {each.code for each in cursor.problems} == {"version-unknown"}
+    assert cursor.position == cursor.end
+
+
+@pytest.mark.parametrize("rest", [b"", bytes(40), b"\xff" * 40], ids=["cut-off", "zeros", "ones"])
+def test_a_later_version_is_unknown_whatever_follows(rest: bytes) -> None:
+    """No byte after the version is read: its layout is not known."""
+    for topic, each in record_types():
+        decoder = decoder_for(topic)
+        later = each.value.versions.highest + 1
+        if decoder.is_framed:
+            raw = b"\x01" + encode_unsigned_varint(each.id) + encode_unsigned_varint(later) + rest
+            decoded = decoder.decode_value(None, raw)
+        else:
+            assert each.key is not None
+            key = decoder.decode_key(each.id.to_bytes(2, "big") + encode(each.key, 0, zero_message(each.key, 0)))
+            raw = later.to_bytes(2, "big") + rest
+            decoded = decoder.decode_value(key, raw)
+        assert (decoded.data, decoded.raw) == (None, raw), each.name
+        assert [problem.code for problem in decoded.problems] == ["version-unknown"], each.name
+
+
+@pytest.mark.parametrize("name", [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")])
+@pytest.mark.parametrize("rest", [b"", bytes(40), b"\xff" * 40], ids=["cut-off", "zeros", "ones"])
+def test_a_later_control_value_is_unknown_whatever_follows(name: str, rest: bytes) -> None:
+    number = CONTROL_TYPES.index(name)
+    raw = (schema_of("control_records").types[number].value.versions.highest + 1).to_bytes(2, "big") + rest
+    decoded = decode_control_value(number, raw)
+    assert (decoded.data, decoded.raw) == (None, raw)
+    assert [problem.code for problem in decoded.problems] == ["version-unknown"]

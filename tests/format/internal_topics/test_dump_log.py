@@ -8,19 +8,12 @@ import pytest
 
 from format.internal_topics.decoder import decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json, java_double, to_json_text
-from format.internal_topics.schemas.remote_log_metadata import (
-    REMOTE_LOG_SEGMENT_METADATA_RECORD,
-    REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD,
-    REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
-    REMOTE_PARTITION_DELETE_METADATA_RECORD,
-)
-from tests.format.internal_topics.known_messages import bytes_of, shipped
+from tests.format.internal_topics.known_messages import MESSAGES, bytes_of, shipped
 from tests.format.internal_topics.message_encoder import encode
 
 
 def contents(topic: str, key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
     decoder = decoder_for(topic)
-    assert decoder is not None
     return dump_log_contents(decoder, key, value, 12)
 
 
@@ -96,7 +89,6 @@ def test_what_kafka_cannot_decode() -> None:
 
 def test_what_is_not_decoded_has_no_text() -> None:
     decoder = decoder_for("__consumer_offsets")
-    assert decoder is not None
     with pytest.raises(ValueError, match="not decoded"):
         dump_log_json(decoder.decode_key(b"\x00\x63"))
 
@@ -123,7 +115,7 @@ def remote(message: Any, type_id: int, content: dict[str, Any]) -> str | None:
 
 
 def test_remote_log_metadata() -> None:
-    assert remote(REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, {"remoteLogSegmentId": SEGMENT_ID} | SEGMENT) == (
+    assert remote(MESSAGES["RemoteLogSegmentMetadataRecord"], 0, {"remoteLogSegmentId": SEGMENT_ID} | SEGMENT) == (
         f"RemoteLogSegmentMetadata{{remoteLogSegmentId={ID_TEXT}, startOffset=10, endOffset=20, brokerId=1, "
         "maxTimestampMs=30, eventTimestampMs=40, segmentLeaderEpochs={1=10, 2=15}, segmentSizeInBytes=50, "
         "customMetadata=Optional[CustomMetadata{2 bytes}], state=COPY_SEGMENT_FINISHED, txnIdxEmpty=false}"
@@ -135,12 +127,12 @@ def test_remote_log_metadata() -> None:
         "customMetadata": None,
         "remoteLogSegmentState": 3,
     }
-    assert remote(REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD, 1, update) == (
+    assert remote(MESSAGES["RemoteLogSegmentMetadataUpdateRecord"], 1, update) == (
         f"RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={ID_TEXT}, customMetadata=Optional.empty, "
         "state=DELETE_SEGMENT_FINISHED, eventTimestampMs=40, brokerId=1}"
     )
     delete = {"topicIdPartition": PARTITION, "brokerId": 1, "eventTimestampMs": 40, "remotePartitionDeleteState": 0}
-    assert remote(REMOTE_PARTITION_DELETE_METADATA_RECORD, 2, delete) == (
+    assert remote(MESSAGES["RemotePartitionDeleteMetadataRecord"], 2, delete) == (
         "RemotePartitionDeleteMetadata{topicPartition=AAAAAAAAAAAAAAAAAAAAAQ:t-4, state=DELETE_PARTITION_MARKED, "
         "eventTimestampMs=40, brokerId=1}"
     )
@@ -161,9 +153,9 @@ def test_remote_log_metadata() -> None:
 def test_remote_log_metadata_that_kafka_refuses(changed: dict[str, Any], text: str) -> None:
     content = {"remoteLogSegmentId": SEGMENT_ID} | SEGMENT | changed
     expected = f"Error at offset 12, skipping. {text}"
-    assert remote(REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, content) == expected
+    assert remote(MESSAGES["RemoteLogSegmentMetadataRecord"], 0, content) == expected
     snapshot = remote(
-        REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD, 3, {"segmentId": SEGMENT_ID["id"]} | SEGMENT | changed
+        MESSAGES["RemoteLogSegmentMetadataSnapshotRecord"], 3, {"segmentId": SEGMENT_ID["id"]} | SEGMENT | changed
     )
     if "startOffset" in changed or "endOffset" in changed:  # of which Kafka is less careful there
         assert snapshot is not None

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.internal_topics.group_replay import Change, ChangesReader, GroupChanges, GroupReplay
+from format.internal_topics.group_replay import Change, GroupChanges, GroupReplay
 from format.location import Location
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from format.verbs.verify.walk import Level
@@ -92,7 +93,6 @@ def test_a_log_that_is_not_read_ends_the_judgement(tmp_path: Path) -> None:
 
 def test_other_topics_have_no_group_records(tmp_path: Path) -> None:
     assert not _found(_write(tmp_path / "orders-0", *_batches()))
-    assert ChangesReader.of(Location("a", topic="orders")) is None
 
 
 def test_only_the_first_contradiction_is_reported() -> None:
@@ -105,7 +105,7 @@ def test_only_the_first_contradiction_is_reported() -> None:
 
 def test_nothing_is_judged_from_where_a_load_ends() -> None:
     replay = GroupReplay()
-    assert not list(replay.feed(GroupChanges([_change(0, 3), _change(2, 11)], ends_at=1), PLACE))
+    assert not list(replay.feed(GroupChanges([_change(0, 3), _change(1, 11)], ends_at=1), PLACE))
     assert not list(replay.feed(GroupChanges([_change(3, 11)]), PLACE))
     assert len(list(GroupReplay().feed(GroupChanges([_change(0, 3), _change(1, 11)], ends_at=2), PLACE))) == 1
 

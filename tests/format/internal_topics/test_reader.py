@@ -12,16 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
-from format.internal_topics.cursor import MAX_PROBLEMS, Cursor
-from format.internal_topics.decoded import INVALID
 from format.internal_topics.dump_log import to_json_text
-from format.internal_topics.reader import reader_for
-from format.internal_topics.schema import field, message
+from format.internal_topics.reader import INVALID, MAX_PROBLEMS, Cursor, reader_for
+from format.internal_topics.schema import read_schema
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, shipped
 from tests.format.internal_topics.message_encoder import encode, messages
 from tests.record_encoder import encode_unsigned_varint
-
-pytestmark = pytest.mark.slow
 
 SHIPPED: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
 for row in shipped("kafka_messages.json"):
@@ -54,6 +50,7 @@ def test_kafka_wrote_it_and_kafka_reads_the_same(name: str, version: int) -> Non
         assert encode(MESSAGES[name], version, data) == raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), sorted(SHIPPED))
 def test_every_truncation_is_reported(name: str, version: int) -> None:
     for row in SHIPPED[name, version]:
@@ -63,6 +60,7 @@ def test_every_truncation_is_reported(name: str, version: int) -> None:
                 read(name, version, raw[:length])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), sorted(SHIPPED))
 def test_changed_bytes_raise_nothing_else(name: str, version: int) -> None:
     dice = random.Random(f"{name} {version}")
@@ -77,6 +75,7 @@ def test_changed_bytes_raise_nothing_else(name: str, version: int) -> None:
                 json.dumps(data, allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_round_trip(data: st.DataObject) -> None:
@@ -90,6 +89,7 @@ def test_round_trip(data: st.DataObject) -> None:
     assert cursor.problems == []
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(VERSIONS), st.binary(max_size=300) | st.integers(0, 300).map(bytes))
 def test_random_bytes(which: tuple[str, int], raw: bytes) -> None:
@@ -103,19 +103,18 @@ def test_random_bytes(which: tuple[str, int], raw: bytes) -> None:
 
 # -- one rule each -------------------------------------------------------------------------------------------
 
-EVERYTHING = message(
-    "Everything",
-    field("text", "string", nullable="1+"),
-    field("blob", "bytes"),
-    field("numbers", "[]int32", nullable="0+"),
-    field("names", "[]string"),
-    field("inner", "struct", field("flag", "bool"), nullable="1+"),
-    field("later", "int8", versions="1+"),
-    field("tail", "int16", versions="2+", tag=0, default=-1),
-    field("part", "struct", field("id", "uuid"), versions="2+", nullable="2+", tag=5),
-    valid="0-2",
-    flexible="2+",
-)
+EVERYTHING = read_schema("""
+message Everything 0-2 flexible 2+
+  text string?1+, blob bytes
+  numbers []int32?
+  names []string
+  inner struct?1+
+    flag bool
+  later int8 1+
+  tail int16 2+ @0 = -1
+  part struct? 2+ @5
+    id uuid
+""").messages["Everything"]
 
 
 def read_everything(raw: bytes, version: int) -> tuple[dict[str, Any], Cursor]:

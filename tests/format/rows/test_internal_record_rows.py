@@ -85,7 +85,6 @@ def test_raw_leaves_the_bytes(data_dir: Path, run_kafkalog_many: RunMany) -> Non
     raw = rows_of(run_kafkalog_many, partition, options=("--raw",))
     assert len(raw) > 3
     decoder = decoder_for(OFFSETS)
-    assert decoder is not None
     for row, other in zip(raw, decoded, strict=True):
         assert decoder.decode_key(to_bytes(row["key"])).data == other["key"]["data"]
 

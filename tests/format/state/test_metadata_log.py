@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from format.internal_topics.control_values import CONTROL_MESSAGES
+from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
 from format.node.partition import read_partition
 from format.state.metadata_log import MetadataState, read_metadata
 from tests.building import batch
-from tests.format.internal_topics.message_encoder import encode
-from tests.format.internal_topics.zero_messages import UNKNOWN_TAGS, zero_message
+from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import write_metadata_log, write_node
 
 _RAFT_TYPES = [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")]
@@ -35,7 +34,7 @@ def test_a_newer_control_record_is_said_and_the_rest_is_read(tmp_path: Path, typ
 
 @pytest.mark.parametrize("name", _RAFT_TYPES)
 def test_a_control_record_with_unknown_tagged_fields_takes_effect(tmp_path: Path, name: str) -> None:
-    message = CONTROL_MESSAGES[name]
+    message = schema_of("control_records").types[CONTROL_TYPES.index(name)].value
     value = encode(message, 0, zero_message(message, 0, tags=UNKNOWN_TAGS))
     state = _read(tmp_path, CONTROL_TYPES.index(name), value)
     assert not state.findings

@@ -60,7 +60,6 @@ def _older(chunk: BatchChunk, row: int) -> bytes:
 
 def _older_value(value: bytes) -> bytes:
     decoder = decoder_for(CLUSTER_METADATA_TOPIC)
-    assert decoder is not None
     decoded = decoder.decode_value(None, value)
     data: dict[str, Any] | None = decoded.data
     assert data is not None

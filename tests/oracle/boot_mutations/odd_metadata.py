@@ -23,7 +23,6 @@ def _frame(kind: int, version: int, content: bytes, frame: int = 1) -> bytes:
 
 def _record(kind: int, version: int = 0, **data: object) -> bytes:
     decoder = decoder_for(CLUSTER_METADATA_TOPIC)
-    assert decoder is not None
     return _frame(kind, version, encode(decoder.record_types[kind].value, version, data))
 
 

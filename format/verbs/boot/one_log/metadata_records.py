@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded
-from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoder import FRAME_VERSION, decoder_for
-from format.internal_topics.programs import odd_rows
-from format.internal_topics.reader import reader_for
+from format.internal_topics.reader import Cursor, reader_for
+from format.internal_topics.record_check import odd_rows
 from format.internal_topics.schema import Message, RecordType
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
@@ -42,9 +41,6 @@ _FEATURES: dict[str, tuple[_Version, ...]] = {
     "share.version": ((4, 1), (4, 4)),
     "streams.version": ((4, 2),),
 }
-#: The releases that brought record types, and versions of them, which those before do not know; by type number.
-_TYPES_SINCE = {28: (4, 0), 29: (4, 4)}
-_VERSIONS_SINCE = {0: (4, (4, 3)), 17: (3, (4, 3))}
 _METADATA_VERSION = "metadata.version"
 _MOST_SHORT = 0x7FFF
 _FRAME_BYTES = 3  # the frame version, the type and the version of a record
@@ -122,11 +118,10 @@ def _odd_rows(table: RecordTable, terms: RecordTerms) -> list[int]:
     batches = table.batches
     is_control = batches.is_control[table.batch]
     is_odd = is_control | (table.timestamp != batches.base_timestamp[table.batch]) | (table.header_count > 0)
-    later = [kind for kind, since in _TYPES_SINCE.items() if terms.version < since]
-    later += [kind for kind, (_, since) in _VERSIONS_SINCE.items() if terms.version < since]
-    if later:
+    known, newest = _record_types(terms.version), _record_types()
+    if later := [kind for kind, each in newest.items() if known.get(kind) is not each]:
         is_odd |= _is_of_types(table, later)
-    rows = set(np.flatnonzero(is_odd).tolist()) | odd_rows(table, layout.CLUSTER_METADATA_TOPIC, is_framed=True)
+    rows = set(np.flatnonzero(is_odd).tolist()) | odd_rows(table, layout.CLUSTER_METADATA_TOPIC)
     return sorted(rows)
 
 
@@ -178,14 +173,13 @@ def _read_data(value: bytes, version: _Version) -> None:
         text = f"Could not deserialize metadata record {unknown} frame version {frame}"
         raise _parse(text, is_later=frame > FRAME_VERSION)
     kind, number = _short(cursor, "type"), _short(cursor, "version")
-    record_type = _record_type(kind, version)
-    if record_type is None:
-        raise _parse(f"Unknown metadata id {kind}", is_later=kind > max(_TYPES_SINCE))
+    newest, record_type = _record_types(), _record_types(version).get(kind)
+    if record_type is None or record_type.until is not None:
+        raise _parse(f"Unknown metadata id {kind}", is_later=kind > max(newest))
     message = record_type.value
-    highest = message.versions.highest
-    newest, since = _VERSIONS_SINCE.get(kind, (highest, version))
-    known = newest - 1 if version < since else highest
-    failed, is_later = f"Failed to deserialize record with type {kind}", number > highest
+    known = message.versions.highest
+    is_later = number > newest[kind].value.versions.highest
+    failed = f"Failed to deserialize record with type {kind}"
     try:
         content = reader_for(message, max(message.versions.lowest, min(number, known)))(cursor)
     except (CorruptDataError, LimitExceeded) as error:
@@ -198,12 +192,8 @@ def _read_data(value: bytes, version: _Version) -> None:
         raise _parse(f"Found {left} byte(s) of garbage after {kind}", is_later=is_later)
 
 
-def _record_type(kind: int, version: _Version) -> RecordType | None:
-    decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
-    found = None if decoder is None else decoder.record_types.get(kind)
-    if found is None or found.gone_in or version < _TYPES_SINCE.get(kind, version):
-        return None
-    return found
+def _record_types(version: _Version | None = None) -> dict[int, RecordType]:
+    return decoder_for(layout.CLUSTER_METADATA_TOPIC, version).record_types
 
 
 def _has_structs(message: Message, content: dict[str, object]) -> bool:

@@ -14,8 +14,7 @@ from format.verbs.boot.one_log.metadata_records import RecordTerms, check_record
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch, write_segment
-from tests.format.internal_topics.message_encoder import encode
-from tests.format.internal_topics.zero_messages import UNKNOWN_TAGS, zero_message
+from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.record_encoder import encode_unsigned_varint
 
@@ -96,7 +95,7 @@ def test_unknown_tagged_fields_are_read_over_by_every_release(tmp_path: Path) ->
     values = [
         _framed(1, number, 0, encode(each.value, 0, zero_message(each.value, 0, tags=UNKNOWN_TAGS)))
         for number, each in types.items()
-        if 0 in each.value.flexible and not each.gone_in
+        if 0 in each.value.flexible and not each.until
     ]
     log = _node(tmp_path, _data(*values)) / "__cluster_metadata-0" / f"{0:020d}.log"
     check_records(log, log.stat().st_size, 0, RecordTerms((4, 4), DEFAULT_LIMITS))

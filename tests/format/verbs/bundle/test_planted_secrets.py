@@ -73,7 +73,6 @@ def metadata_batches(secrets: Secrets, place: str) -> Iterator[bytes]:
     yield made(b"\x02\x04\x00" + new("a frame version"))
     yield made(new("no frame at all"))
     decoder = decoder_for(CLUSTER_METADATA_TOPIC)
-    assert decoder is not None
     for number, record_type in decoder.record_types.items():
         later = record_type.value.versions.highest + 1
         yield made(bytes([1, number, later]) + new(f"{record_type.name} of a later version"))

@@ -32,7 +32,7 @@ from format.verbs.dump_log.java_text import (
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import DATA_DIR, Corpus
-from tests.format.internal_topics.segment_records import records_of
+from tests.format.internal_topics.known_messages import records_of
 
 pytestmark = pytest.mark.long
 

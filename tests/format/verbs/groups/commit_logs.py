@@ -10,10 +10,8 @@ from typing import Any
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.findings import Finding
 from format.node.target import Target
-from format.verbs.groups.groups import GroupsReading, GroupTerms
-from format.verbs.groups.history import CommitHistory
-from format.verbs.groups.scan import LogRecords
-from format.verbs.groups.sentence import sentences
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 
 Row = dict[str, Any]
@@ -38,7 +36,7 @@ class Answer:
         self.raw_groups, self.raw_offsets = list(found.group_rows()), list(found.offset_rows())
         self.groups = {row["group"]: row for row in _rows(GROUP.names, self.raw_groups)}
         self.offsets = _rows(GROUP_OFFSET.names, self.raw_offsets)
-        self.sentences = sentences(found.overview())
+        self.sentences = found.sentences()
         self.not_checked = reading.not_checked(found)
 
     def committed(self) -> dict[str, dict[str, int]]:

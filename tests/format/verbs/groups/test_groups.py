@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 import struct
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,16 @@ import pytest
 
 from format.columns import GROUP, GROUP_OFFSET
 from format.errors import NotALogDir
+from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
-from format.verbs.groups.coordinators import Coordinators, partition_of_group
-from format.verbs.groups.group_list import Overview
-from format.verbs.groups.groups import GroupTerms
-from format.verbs.groups.log_ends import log_end_at
-from format.verbs.groups.reset_csv import ResetCsv
-from format.verbs.groups.sentence import none_of, sentences
-from format.verbs.groups.terms import Narrowing
+from format.verbs.groups.answers import ResetCsv, none_of
+from format.verbs.groups.group_list import GroupTerms, Narrowing
+from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import DATA_DIR, Corpus
+from tests.format.internal_topics.known_messages import records_of
 from tests.format.verbs.groups.commit_logs import Answer, Row, batches_of, commit, log_of
 
 # -- what brokers said -----------------------------------------------------------------------------------------
@@ -360,7 +359,20 @@ def test_a_line_break_in_a_name_has_no_line() -> None:
     assert list(made.left_out.values()) == [1]
 
 
+def test_records_of_a_share_group_are_those_of_both_topics(five_hundred: Answer) -> None:
+    counts: Counter[str] = Counter()
+    for topic in ("__consumer_offsets", "__share_group_state"):
+        decoder = decoder_for(topic)
+        for log in sorted((DATA_DIR / "groups/node-1").glob(f"{topic}-*/*.log")):
+            keys = [decoder.decode_key(key).data or {} for _, is_control, key, _ in records_of(log) if not is_control]
+            counts.update(each["groupId"] for each in keys if "groupId" in each)
+    share = {name: row["record_count"] for name, row in five_hundred.groups.items() if row["protocol"] == "share"}
+    assert share
+    assert share == {name: counts[name] for name in share}
+
+
 @pytest.mark.parametrize(("count", "words"), [(1, "1 group that was"), (2, "2 groups that were")])
-def test_deleted_groups_are_counted(count: int, words: str) -> None:
-    overview = Overview(0, count, 0, 0, 0, 0, 0, None, None)
-    assert sentences(overview) == f"There is no group. {words} deleted left records."
+def test_deleted_groups_are_counted(tmp_path: Path, count: int, words: str) -> None:
+    records = [commit(f"g{number}", 0, offset) for number in range(count) for offset in (5, None)]
+    answer = Answer(log_of(tmp_path, *((each, None) for each in records)))
+    assert answer.sentences == f"There is no group. {words} deleted left records."

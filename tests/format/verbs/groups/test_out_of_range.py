@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.layout import LOG_START_OFFSET_CHECKPOINT
-from format.verbs.groups.groups import GroupTerms
+from format.verbs.groups.group_list import GroupTerms
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.format.verbs.groups.commit_logs import Answer, batches_of, commit
 

@@ -77,7 +77,7 @@ def test_the_trial_would_see_a_difference(sample: Path, truths: list[dict[str, A
 
 def test_the_history_leads_to_the_same_image(sample: Path) -> None:
     changes: list[tuple[Any, ...]] = []
-    result = metadata([Target(sample / "node-1")], MetadataTerms(history=True), changes.append)
+    result = metadata([Target(sample / "node-1")], MetadataTerms(), changes.append)
     assert result.state.snapshot is None  # from the first record on
     assert result.state.image.partitions == read(sample / "node-1").state.image.partitions
     retention = [each for each in changes if each[3] == "config retention.ms of topic orders"]
@@ -94,14 +94,14 @@ def test_a_controller_is_registered_until_it_is_unregistered(data_dir: Path) -> 
     assert sorted(after.state.image.controllers) == [1]
     assert after.state.image.features["metadata.version"] == 33
     changes: list[tuple[Any, ...]] = []
-    metadata([Target(node)], MetadataTerms(history=True), changes.append)
+    metadata([Target(node)], MetadataTerms(), changes.append)
     (change,) = [each for each in changes if each[2] == "UNREGISTER_CONTROLLER_RECORD"]
     assert (change[0], change[3], change[4]["controllerId"], change[5]) == (62, "controller 2", 2, None)
 
 
 def test_no_secret_is_shown(sample: Path) -> None:
     changes: list[tuple[Any, ...]] = []
-    result = metadata([Target(sample / "node-1")], MetadataTerms(history=True), changes.append)
+    result = metadata([Target(sample / "node-1")], MetadataTerms(), changes.append)
     shown = repr([row for _, rows in result.rows() for row in rows]) + repr(changes)
     assert "credential SCRAM-SHA-256 of alice" in shown
     for name in ("salt", "storedKey", "serverKey"):

@@ -1,0 +1,97 @@
+"""What groups says where a group is not found, and the CSV of a reset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from format.columns import GROUP, GROUP_OFFSET
+from format.layout import CONSUMER_OFFSETS_TOPIC
+from format.verbs.groups.group_list import Narrowing
+from format.verbs.groups.replicas import Coordinators
+from format.wording import counted, did_you_mean, listed
+
+_MOST_NAMED = 5
+
+NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or __share_group_state at the paths."
+
+
+def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators) -> str:
+    """The sentence that the wanted groups do not exist, with groups that do; or that their partitions were not read."""
+    unread = coordinators.unread(wanted)
+    sentences = [
+        f"It is not known whether group {group} exists: it would be in {CONSUMER_OFFSETS_TOPIC}-{partition}, "
+        "which is not at the paths."
+        for group, partition in unread.items()
+    ]
+    absent = sorted(set(wanted) - unread.keys())
+    if absent:
+        sentences.append(_absent(absent, found))
+    return " ".join(sentences)
+
+
+def _absent(names: list[str], found: list[str]) -> str:
+    asked = f"There is no group {' or '.join(names)}"
+    if not found:
+        return f"{asked}, nor any other."
+    more = len(found) - _MOST_NAMED
+    named = [*found[:_MOST_NAMED], f"{more:,} more"] if more > 0 else found
+    suggested = "".join(did_you_mean(name, found) for name in names) if more > 0 else ""
+    return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}.{suggested}"
+
+
+def none_of_topics(wanted: Narrowing, known: Iterable[str]) -> str:
+    """The sentence that no wanted group has offsets of the wanted topics; ``known`` are the topics at the paths."""
+    known, topics = sorted(known), sorted(wanted.topics)
+    suggested = "".join(did_you_mean(topic, known) for topic in topics if topic not in known)
+    who = f"Group {' or '.join(sorted(wanted.groups))} has no" if wanted.groups else "No group has"
+    return f"{who} offsets of topic {' or '.join(topics)}.{suggested}"
+
+
+def none_at_all(coordinators: Coordinators, unread_count: int = 0) -> str:
+    """The sentence that no group was found; ``unread_count`` logs could not be read."""
+    if unread_count:
+        return f"No group is known: {counted(unread_count, 'log')} of coordinators cannot be read."
+    words = coordinators.words()
+    return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
+
+
+_GROUP, _PROTOCOL = GROUP.names.index("group"), GROUP.names.index("protocol")
+_OFFSET_COLUMNS = [GROUP_OFFSET.names.index(name) for name in ("group", "topic", "partition", "offset")]
+_PROTOCOLS = ("classic", "consumer")
+
+
+class ResetCsv:
+    """Lines for some groups. ``left_out`` counts the groups, by the reason why they have none."""
+
+    def __init__(self, groups: Iterable[tuple[Any, ...]]) -> None:
+        self.left_out: dict[str, int] = {}
+        self._groups: set[str] = set()
+        for row in groups:
+            reason = _reason(row)
+            if reason is None:
+                self._groups.add(row[_GROUP])
+            else:
+                self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+    def lines(self, offsets: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+        """A line for each row of ``columns.GROUP_OFFSET`` with a committed offset, with its LF."""
+        for row in offsets:
+            group, topic, partition, offset = (row[column] for column in _OFFSET_COLUMNS)
+            if group in self._groups and offset is not None:
+                yield f"{_field(group)},{_field(topic)},{partition},{offset}\n"
+
+
+def _reason(row: tuple[Any, ...]) -> str | None:
+    if row[_PROTOCOL] not in _PROTOCOLS:
+        return f"{row[_PROTOCOL]} groups, which the tool does not reset"
+    if "\n" in row[_GROUP] or "\r" in row[_GROUP]:
+        return "groups with a line break in their name, which the tool cannot read"
+    return None
+
+
+def _field(text: str) -> str:
+    """A field; in quotes where it holds what CSV gives a meaning to, or a space that a reader might trim."""
+    if text and not any(character in text for character in ',"\\') and text == text.strip():
+        return text
+    return '"' + text.replace('"', '""') + '"'
