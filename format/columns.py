@@ -2,7 +2,7 @@
 
 Names and their order are promises of the command line's contract. A column of batches or records also has a ``Fill``, the
 source of its values for rows, lines of text and JSON, CSV, Arrow and Spark. A new column is one line in its row type, and one
-expression in ``format.rows.column_values`` if no existing kind of ``Fill`` fits.
+expression in ``format.rows.record_rows`` if no existing kind of ``Fill`` fits.
 
 Column types:
 
@@ -27,7 +27,7 @@ from format import layout
 class Fill(msgspec.Struct, frozen=True):
     """The source of the values of a column of batches or records.
 
-    ``kind`` is the name of an expression in ``format.rows.column_values``, and of a field in the kernel's writer of lines
+    ``kind`` is the name of an expression in ``format.rows.record_rows``, and of a field in the kernel's writer of lines
     (``FIELDS``). ``source`` is what the expression reads: a column of the batch or record table, a bit of the attributes,
     or a field of the location.
     """
@@ -63,8 +63,12 @@ def row_schema(name: str, *columns: Column) -> RowSchema:
 
 #: Columns of many row types.
 TOPIC_COLUMN = Column("topic", "string", "topic, from the directory's name", Fill("constant", "topic"))
-PARTITION_COLUMN = Column("partition", "int", "partition number, from the directory's name", Fill("constant", "partition"))
-SEGMENT_COLUMN = Column("segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset"))
+PARTITION_COLUMN = Column(
+    "partition", "int", "partition number, from the directory's name", Fill("constant", "partition")
+)
+SEGMENT_COLUMN = Column(
+    "segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset")
+)
 PATH_COLUMN = Column("path", "string", "the file")
 LOG_DIR = row_schema(
     "log_dir",
@@ -100,8 +104,16 @@ PARTITION = row_schema(
     Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
     Column("magics", "string", "the formats in use, such as 0,1,2"),
     Column("codecs", "string", "the codecs in use, with the number of batches of each"),
-    Column("notes", "string", "leftovers, orphans, damage met while listing, and whether the metadata log does not assign it to the node"),
-    Column("configs", "any", "configs that are set for the topic itself, from the metadata log; null without a metadata log"),
+    Column(
+        "notes",
+        "string",
+        "leftovers, orphans, damage met while listing, and whether the metadata log does not assign it to the node",
+    ),
+    Column(
+        "configs",
+        "any",
+        "configs that are set for the topic itself, from the metadata log; null without a metadata log",
+    ),
 )
 SEGMENT = row_schema(
     "segment",
@@ -137,7 +149,12 @@ BATCH = row_schema(
     Column("magic", "int", "0, 1 or 2", Fill("number", "magic")),
     Column("codec", "string", "none, gzip, snappy, lz4 or zstd", Fill("codec")),
     Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType", Fill("timestamp-type")),
-    Column("base_timestamp", "timestamp", "the first record's timestamp in ms; null if it was replaced by a delete horizon", Fill("base-timestamp", "base_timestamp")),
+    Column(
+        "base_timestamp",
+        "timestamp",
+        "the first record's timestamp in ms; null if it was replaced by a delete horizon",
+        Fill("base-timestamp", "base_timestamp"),
+    ),
     Column("max_timestamp", "timestamp", "the largest timestamp in ms", Fill("timed", "max_timestamp")),
     Column("leader_epoch", "int", "partition leader epoch", Fill("v2", "leader_epoch")),
     Column("producer_id", "int", "-1 for none", Fill("v2", "producer_id")),
@@ -145,7 +162,12 @@ BATCH = row_schema(
     Column("base_sequence", "int", "sequence of the first record, -1 for none", Fill("v2", "base_sequence")),
     Column("is_transactional", "bool", "part of a transaction", Fill("bit", layout.TRANSACTIONAL_BIT)),
     Column("is_control", "bool", "contains control records", Fill("bit", layout.CONTROL_BIT)),
-    Column("delete_horizon_ms", "timestamp", "when compaction may remove the batch's tombstones and markers; null for none", Fill("delete-horizon", "base_timestamp")),
+    Column(
+        "delete_horizon_ms",
+        "timestamp",
+        "when compaction may remove the batch's tombstones and markers; null for none",
+        Fill("delete-horizon", "base_timestamp"),
+    ),
     Column("crc", "int", "the CRC as stored", Fill("number", "crc")),
     Column("crc_valid", "bool", "whether the CRC matches the bytes; null if it was not computed", Fill("crc-valid")),
 )
@@ -154,13 +176,23 @@ RECORD = row_schema(
     TOPIC_COLUMN,
     PARTITION_COLUMN,
     Column("offset", "int", "the record's offset", Fill("record-number", "offset")),
-    Column("timestamp", "timestamp", "the record's timestamp in ms, null if the format has none", Fill("record-timestamp", "timestamp")),
+    Column(
+        "timestamp",
+        "timestamp",
+        "the record's timestamp in ms, null if the format has none",
+        Fill("record-timestamp", "timestamp"),
+    ),
     Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType", Fill("timestamp-type")),
     Column("magic", "int", "0, 1 or 2", Fill("number", "magic")),
     Column("codec", "string", "codec of the batch or wrapper: none, gzip, snappy, lz4 or zstd", Fill("codec")),
     Column("key", "bytes", "the key", Fill("record-bytes", "key_start")),
     Column("value", "bytes", "the value", Fill("record-bytes", "value_start")),
-    Column("headers", "headers", "the headers, in order; null if the format has none", Fill("record-headers", "headers_start")),
+    Column(
+        "headers",
+        "headers",
+        "the headers, in order; null if the format has none",
+        Fill("record-headers", "headers_start"),
+    ),
     Column("leader_epoch", "int", "partition leader epoch of the batch", Fill("v2", "leader_epoch")),
     Column("producer_id", "int", "producer id of the batch, -1 for none", Fill("v2", "producer_id")),
     Column("producer_epoch", "int", "producer epoch of the batch, -1 for none", Fill("v2", "producer_epoch")),
@@ -169,13 +201,20 @@ RECORD = row_schema(
     Column("is_control", "bool", "a control record: a marker that clients never get", Fill("bit", layout.CONTROL_BIT)),
     Column("batch_base_offset", "int", "base offset of the batch", Fill("number", "base_offset")),
     SEGMENT_COLUMN,
-    Column("position", "int", "byte position in the file of the batch or outermost message", Fill("number", "position")),
+    Column(
+        "position", "int", "byte position in the file of the batch or outermost message", Fill("number", "position")
+    ),
     Column("size_bytes", "int", "bytes of the record itself, uncompressed", Fill("record-number", "size_bytes")),
 )
 #: Further columns of record rows, on request, after the others.
 EXTRA_RECORD_COLUMNS = (
     Column("path", "string", "the log file", Fill("constant", "path")),
-    Column("is_below_log_start", "bool", "below the log start offset: consumers never get it; null if that offset is unknown", Fill("record-below-log-start")),
+    Column(
+        "is_below_log_start",
+        "bool",
+        "below the log start offset: consumers never get it; null if that offset is unknown",
+        Fill("record-below-log-start"),
+    ),
 )
 #: The last column of rows with context.
 IS_MATCH = Column("is_match", "bool", "whether the record matches; false for context of a match")
@@ -225,7 +264,9 @@ CHECKPOINT_OFFSET = row_schema(
     PATH_COLUMN,
     TOPIC_COLUMN,
     PARTITION_COLUMN,
-    Column("offset", "int", "high watermark, recovery point, log start offset or first dirty offset, by the file's name"),
+    Column(
+        "offset", "int", "high watermark, recovery point, log start offset or first dirty offset, by the file's name"
+    ),
 )
 PROPERTY = row_schema(
     "property",
@@ -250,7 +291,11 @@ FINDING = row_schema(
     Column("actual", "any", "what is there"),
     Column("next_step", "string", "what to do about it"),
     Column("lost_offsets", "any", "[first, last] of the offsets that cannot be read, null for none"),
-    Column("caused_by", "any", "code, path, position and offset of the finding that is the cause of this one, null for none"),
+    Column(
+        "caused_by",
+        "any",
+        "code, path, position and offset of the finding that is the cause of this one, null for none",
+    ),
 )
 STEP = row_schema(
     "step",
@@ -269,7 +314,11 @@ MATCH = row_schema(
     SEGMENT_COLUMN,
     Column("position", "int", "byte position of its batch in the segment"),
     Column("leader_epoch", "int", "partition leader epoch of its batch"),
-    Column("visibility", "string", "which consumers get the offset, as far as this replica says: visible, read_uncommitted_only, aborted, control, not_replicated, below_log_start, compacted, damaged or past_end"),
+    Column(
+        "visibility",
+        "string",
+        "which consumers get the offset, as far as this replica says: visible, read_uncommitted_only, aborted, control, not_replicated, below_log_start, compacted, damaged or past_end",
+    ),
     Column("is_control", "bool", "a control record: a marker that clients never get"),
     Column("is_transactional", "bool", "part of a transaction"),
     Column("transaction_state", "string", "open, committed or aborted; null outside transactions"),
@@ -277,7 +326,11 @@ MATCH = row_schema(
     Column("producer_epoch", "int", "producer epoch of its batch, -1 for none"),
     Column("batch_base_offset", "int", "base offset of its batch"),
     Column("crc_valid", "bool", "whether the CRC of its batch matches the bytes"),
-    Column("is_leader", "bool", "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time"),
+    Column(
+        "is_leader",
+        "bool",
+        "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time",
+    ),
 )
 FILE_MATCH = row_schema(
     "file_match",
@@ -341,21 +394,33 @@ BATCH_DECISION = row_schema(
     Column("codec", "string", "the codec of the batch"),
     Column("decision", "string", "copied, recompressed, rebuilt or refused"),
     Column("reason", "string", "reason for the decision, as a stable word"),
-    Column("broker", "string", "what a broker with that compression.type would do with the batch when a producer sends it"),
+    Column(
+        "broker", "string", "what a broker with that compression.type would do with the batch when a producer sends it"
+    ),
 )
 BOOT_STEP = row_schema(
     "boot_step",
-    Column("action", "string", "refuse, offline, unknown, truncate, recover, rename, delete, create, rebuild_index, rebuild_snapshot or keep"),
+    Column(
+        "action",
+        "string",
+        "refuse, offline, unknown, truncate, recover, rename, delete, create, rebuild_index, rebuild_snapshot or keep",
+    ),
     Column("path", "string", "the file or directory"),
     TOPIC_COLUMN,
     PARTITION_COLUMN,
-    Column("offset", "int", "the offset at which it is done: where a log is truncated, a segment starts or a snapshot ends"),
+    Column(
+        "offset", "int", "the offset at which it is done: where a log is truncated, a segment starts or a snapshot ends"
+    ),
     Column("position", "int", "byte position in the file at which it is done"),
     Column("bytes", "int", "bytes that are read, truncated or deleted"),
     Column("reason", "string", "why"),
     Column("broker_message", "string", "the log message of the broker, without parts that change from start to start"),
     Column("kafka_class", "string", "the class, or class and method, of Kafka that does it"),
-    Column("lost_offsets", "any", "[first, last] of the offsets below the high watermark that consumers lose, null for none"),
+    Column(
+        "lost_offsets",
+        "any",
+        "[first, last] of the offsets below the high watermark that consumers lose, null for none",
+    ),
     Column("new_path", "string", "the new name; UNIQUE stands for 32 characters that the broker chooses"),
     Column("log_start_offset", "int", "the log start offset after the start, in rows of partitions"),
     Column("log_end_offset", "int", "the log end offset after the start, in rows of partitions"),
@@ -365,10 +430,18 @@ TRANSACTION = row_schema(
     TOPIC_COLUMN,
     PARTITION_COLUMN,
     Column("producer_id", "int", "the producer"),
-    Column("producer_epoch", "int", "its epoch in the transaction's batches; for an end marker alone, the epoch of the marker"),
+    Column(
+        "producer_epoch",
+        "int",
+        "its epoch in the transaction's batches; for an end marker alone, the epoch of the marker",
+    ),
     Column("transactional_id", "string", "its transactional id, from __transaction_state; null without that topic"),
     Column("state", "string", "open, aborted or committed, by the end marker in this partition"),
-    Column("coordinator_state", "string", "state of the transactional id, such as Ongoing; of the ended transactions, only the producer's last one here has it"),
+    Column(
+        "coordinator_state",
+        "string",
+        "state of the transactional id, such as Ongoing; of the ended transactions, only the producer's last one here has it",
+    ),
     Column("first_offset", "int", "offset of its first record; null for an end marker alone"),
     Column("last_offset", "int", "offset of the end marker; for an open transaction, of its last record"),
     Column("start_timestamp", "timestamp", "ms; base timestamp of its first batch, null if that is no longer there"),
@@ -376,22 +449,46 @@ TRANSACTION = row_schema(
     Column("timeout_ms", "int", "transaction.timeout.ms, from __transaction_state"),
     Column("record_count", "int", "its records in this partition"),
     Column("size_bytes", "int", "bytes of its batches in this partition, without the end marker"),
-    Column("is_hanging", "bool", "idle for longer than --max-timeout, and not known to its coordinator here; null if that is unknown"),
-    Column("abort_command", "string", "Kafka's command that aborts it on this partition; null if it is not open, or is known not to hang"),
-    Column("duration_ms", "int", "from its first batch to its end, or to --at or now; null where that time is before its first batch"),
+    Column(
+        "is_hanging",
+        "bool",
+        "idle for longer than --max-timeout, and not known to its coordinator here; null if that is unknown",
+    ),
+    Column(
+        "abort_command",
+        "string",
+        "Kafka's command that aborts it on this partition; null if it is not open, or is known not to hang",
+    ),
+    Column(
+        "duration_ms",
+        "int",
+        "from its first batch to its end, or to --at or now; null where that time is before its first batch",
+    ),
     Column("holds_last_stable_offset", "bool", "the oldest open transaction of the partition"),
     Column("last_stable_offset", "int", "last stable offset of the partition, where read_committed consumers stop"),
-    Column("waiting_record_count", "int", "records from its first record on, of all producers; null for an ended transaction"),
+    Column(
+        "waiting_record_count",
+        "int",
+        "records from its first record on, of all producers; null for an ended transaction",
+    ),
     Column("waiting_bytes", "int", "bytes of the batches with these records"),
     Column("coordinator_epoch", "int", "of its end marker; for an open transaction, of the producer's previous marker"),
     Column("path", "string", "the partition's directory"),
-    Column("segment_base_offset", "int", "of the segment with the first batch; for an ended transaction, with the marker"),
-    Column("position", "int", "byte position of its first batch, or of an end marker alone, in the segment of that batch"),
+    Column(
+        "segment_base_offset", "int", "of the segment with the first batch; for an ended transaction, with the marker"
+    ),
+    Column(
+        "position", "int", "byte position of its first batch, or of an end marker alone, in the segment of that batch"
+    ),
 )
 PRODUCER = row_schema(
     "producer",
     Column("producer_id", "int", "the producer; -1 for all producers without an id"),
-    Column("transactional_id", "string", "its transactional id, from __transaction_state; null for none, or without that topic"),
+    Column(
+        "transactional_id",
+        "string",
+        "its transactional id, from __transaction_state; null for none, or without that topic",
+    ),
     TOPIC_COLUMN,
     PARTITION_COLUMN,
     Column("epochs", "string", "the epochs of its batches, such as 0-3,7; null without an id"),
@@ -399,8 +496,14 @@ PRODUCER = row_schema(
     Column("last_offset", "int", "offset of its last record"),
     Column("first_sequence", "int", "sequence of its first record in the log, -1 for none"),
     Column("last_sequence", "int", "sequence of its last record, -1 for none"),
-    Column("gap_count", "int", "batches with a gap between the sequence of the previous batch and theirs, or with a new epoch that does not start at 0; null without an id"),
-    Column("duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch; null without an id"),
+    Column(
+        "gap_count",
+        "int",
+        "batches with a gap between the sequence of the previous batch and theirs, or with a new epoch that does not start at 0; null without an id",
+    ),
+    Column(
+        "duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch; null without an id"
+    ),
     Column("batch_count", "int", "its batches, without end markers"),
     Column("record_count", "int", "records in them"),
     Column("mean_batch_bytes", "int", "mean size of its batches in bytes"),
@@ -411,7 +514,11 @@ PRODUCER = row_schema(
     Column("transactional_batch_count", "int", "batches that are part of transactions"),
     Column("magics", "string", "the formats in use, such as 0,1,2"),
     Column("path", "string", "the partition's directory"),
-    Column("repeated_batch_count", "int", "batches without an id that have the CRC, size, times and record count of one of the 4,096 before them; null with an id"),
+    Column(
+        "repeated_batch_count",
+        "int",
+        "batches without an id that have the CRC, size, times and record count of one of the 4,096 before them; null with an id",
+    ),
 )
 IMAGE = row_schema(
     "image",
@@ -450,7 +557,11 @@ ASSIGNMENT = row_schema(
     Column("isr", "any", "node ids of the replicas that are in sync"),
     Column("adding_replicas", "any", "replicas that a reassignment adds"),
     Column("removing_replicas", "any", "replicas that a reassignment removes"),
-    Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), null if the cluster does not record them"),
+    Column(
+        "eligible_leader_replicas",
+        "any",
+        "replicas that can become leader without loss (KIP-966), null if the cluster does not record them",
+    ),
     Column("last_known_elr", "any", "the last known eligible leader replicas"),
     Column("leader_recovery_state", "string", "RECOVERED, or RECOVERING after an unclean election"),
     Column("directories", "any", "id of the log directory of each replica, null if none is assigned"),
@@ -524,15 +635,33 @@ SEGMENT_RETENTION = row_schema(
     PARTITION_COLUMN,
     SEGMENT_COLUMN,
     Column("size_bytes", "int", "bytes of the .log file"),
-    Column("largest_timestamp", "timestamp", "the segment's largest timestamp, to which retention.ms applies; null if no record has one"),
+    Column(
+        "largest_timestamp",
+        "timestamp",
+        "the segment's largest timestamp, to which retention.ms applies; null if no record has one",
+    ),
     Column("largest_timestamp_offset", "int", "the first record with that timestamp"),
-    Column("retained_by", "string", "what keeps the segment: time, size, future_timestamp, preceding_segment, high_watermark, active, compact, unlimited, no_policy or snapshots; null if the broker's next check deletes it"),
+    Column(
+        "retained_by",
+        "string",
+        "what keeps the segment: time, size, future_timestamp, preceding_segment, high_watermark, active, compact, unlimited, no_policy or snapshots; null if the broker's next check deletes it",
+    ),
     Column("deletable_at", "timestamp", "the earliest time at which retention.ms allows its deletion; null for never"),
-    Column("config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"),
-    Column("deletable_by", "string", "why the next check deletes it: time, size or log_start_offset; null if it is kept"),
+    Column(
+        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"
+    ),
+    Column(
+        "deletable_by", "string", "why the next check deletes it: time, size or log_start_offset; null if it is kept"
+    ),
     Column("held_by", "int", "for preceding_segment, base offset of the earlier segment that keeps it"),
-    Column("bytes_until_deletable", "int", "how many bytes the log must grow until retention.bytes allows its deletion; null without a limit"),
-    Column("modified", "timestamp", "the file's modification time, which is used if no record has a timestamp; else null"),
+    Column(
+        "bytes_until_deletable",
+        "int",
+        "how many bytes the log must grow until retention.bytes allows its deletion; null without a limit",
+    ),
+    Column(
+        "modified", "timestamp", "the file's modification time, which is used if no record has a timestamp; else null"
+    ),
     Column("retention_ms", "int", "retention.ms in force, -1 for none"),
     Column("retention_bytes", "int", "retention.bytes in force, -1 for none"),
     Column("cleanup_policy", "string", "cleanup.policy in force"),
@@ -555,15 +684,31 @@ CLEANER = row_schema(
     "cleaner",
     TOPIC_COLUMN,
     PARTITION_COLUMN,
-    Column("cleaner_offset", "int", "first dirty offset, from the cleaner-offset-checkpoint; null if the log was never cleaned"),
+    Column(
+        "cleaner_offset",
+        "int",
+        "first dirty offset, from the cleaner-offset-checkpoint; null if the log was never cleaned",
+    ),
     Column("dirty_bytes", "int", "bytes of the segments that can be cleaned and have not been"),
     Column("clean_bytes", "int", "bytes of the segments before them"),
     Column("dirty_ratio", "any", "dirty bytes as a fraction of dirty and clean bytes"),
-    Column("would_keep_bytes", "int", "bytes that a run now would keep of the segments that it rewrites; null if nothing is dirty"),
+    Column(
+        "would_keep_bytes",
+        "int",
+        "bytes that a run now would keep of the segments that it rewrites; null if nothing is dirty",
+    ),
     Column("would_free_bytes", "int", "bytes that it would free"),
     Column("tombstone_count", "int", "tombstones that it would keep"),
-    Column("delete_horizon", "timestamp", "the earliest time at which a later run may remove tombstones or markers; null for none yet"),
-    Column("blocked_by", "string", "why the cleaner does not clean the log: dirty_ratio, active_segment, last_stable_offset, high_watermark, min_compaction_lag, damaged_batch or cleanup_policy; null for nothing"),
+    Column(
+        "delete_horizon",
+        "timestamp",
+        "the earliest time at which a later run may remove tombstones or markers; null for none yet",
+    ),
+    Column(
+        "blocked_by",
+        "string",
+        "why the cleaner does not clean the log: dirty_ratio, active_segment, last_stable_offset, high_watermark, min_compaction_lag, damaged_batch or cleanup_policy; null for nothing",
+    ),
     Column("first_dirty_offset", "int", "offset at which a run would start"),
     Column("first_uncleanable_offset", "int", "offset at which it would end at the latest"),
     Column("bound_by", "string", "what limits the range to that offset"),
@@ -575,29 +720,55 @@ CLEANER = row_schema(
     Column("key_count", "int", "keys in the dirty part"),
     Column("is_map_full", "bool", "the cleaner's buffer has no room for all keys, so it needs more than one run"),
     Column("is_estimate", "bool", "the bytes to keep are an estimate: compressed batches would be rebuilt"),
-    Column("config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"),
+    Column(
+        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"
+    ),
     Column("path", "string", "the partition's directory"),
 )
 DIVERGENCE = row_schema(
     "divergence",
     TOPIC_COLUMN,
     PARTITION_COLUMN,
-    Column("kind", "string", "identical, behind, diverged, or different_bytes: the same records in other bytes, compacted away, or unreadable in one replica"),
+    Column(
+        "kind",
+        "string",
+        "identical, behind, diverged, or different_bytes: the same records in other bytes, compacted away, or unreadable in one replica",
+    ),
     Column("offset", "int", "the first offset where the replicas differ in this way, null for identical ones"),
-    Column("leader_epoch", "any", "for each replica the leader epoch at that offset, null if it has none; for identical replicas, the latest epoch"),
+    Column(
+        "leader_epoch",
+        "any",
+        "for each replica the leader epoch at that offset, null if it has none; for identical replicas, the latest epoch",
+    ),
     Column("log_end_offset", "any", "for each replica the offset after the last batch"),
     Column("unique_from", "any", "for each replica the first offset whose record no other replica has, null for none"),
     Column("unique_to", "any", "the last of these offsets"),
-    Column("lost_if_elected", "int", "the number of offsets of the other replicas here that are lost if the replica to elect is elected; null if none here can be elected"),
+    Column(
+        "lost_if_elected",
+        "int",
+        "the number of offsets of the other replicas here that are lost if the replica to elect is elected; null if none here can be elected",
+    ),
     Column("damaged", "any", "for each replica the ranges [first, last] of offsets that cannot be read"),
     Column("replicas", "any", "the directories of the replicas, in the order of all lists of this row"),
     Column("node_ids", "any", "the node ids from meta.properties"),
     Column("topic_id", "string", "topic id from partition.metadata, null for none"),
     Column("log_start_offset", "any", "for each replica the first offset that a broker would serve"),
     Column("high_watermark", "any", "for each replica the high watermark of its checkpoint, null for none"),
-    Column("truncate_to", "any", "for each replica, if it is the leader, the offsets to which Kafka truncates the others, null for itself"),
-    Column("elect_node_id", "int", "the node whose election loses least of the replicas here; null if its id is not known, if none here is assigned, and for the metadata log, whose controllers elect by themselves"),
-    Column("missing_node_ids", "any", "the nodes that should have a replica, by the newest metadata at hand, and have none here; null if that is not known"),
+    Column(
+        "truncate_to",
+        "any",
+        "for each replica, if it is the leader, the offsets to which Kafka truncates the others, null for itself",
+    ),
+    Column(
+        "elect_node_id",
+        "int",
+        "the node whose election loses least of the replicas here; null if its id is not known, if none here is assigned, and for the metadata log, whose controllers elect by themselves",
+    ),
+    Column(
+        "missing_node_ids",
+        "any",
+        "the nodes that should have a replica, by the newest metadata at hand, and have none here; null if that is not known",
+    ),
 )
 REPLICA = row_schema(
     "replica",
@@ -605,7 +776,11 @@ REPLICA = row_schema(
     PARTITION_COLUMN,
     Column("path", "string", "the replica's directory"),
     Column("node_id", "int", "node id from meta.properties, null for none"),
-    Column("kind", "string", "behind, diverged, different_bytes or identical, compared with the best replica, the one to elect; null for that one"),
+    Column(
+        "kind",
+        "string",
+        "behind, diverged, different_bytes or identical, compared with the best replica, the one to elect; null for that one",
+    ),
     Column("offset", "int", "the first offset of that difference"),
     Column("elect", "bool", "whether this replica can be elected, and its election loses least of those here"),
     Column("log_start_offset", "int", "the first offset that a broker would serve"),
@@ -616,13 +791,25 @@ REPLICA = row_schema(
     Column("unique_from", "int", "the first offset whose record no other replica has, null for none"),
     Column("unique_to", "int", "the last of these offsets"),
     Column("unique_count", "int", "the number of these offsets"),
-    Column("lost_if_elected", "int", "the number of offsets of the other replicas here that are lost if this one is elected; null if it cannot be elected"),
+    Column(
+        "lost_if_elected",
+        "int",
+        "the number of offsets of the other replicas here that are lost if this one is elected; null if it cannot be elected",
+    ),
     Column("lost_from", "int", "the first offset whose record another replica has and this one lacks, null for none"),
     Column("lost_to", "int", "the last of these offsets"),
     Column("lost_count", "int", "the number of these offsets"),
-    Column("lost_committed", "any", "[first, last] of those of them that are committed: offsets below the high watermark of a replica that has them"),
+    Column(
+        "lost_committed",
+        "any",
+        "[first, last] of those of them that are committed: offsets below the high watermark of a replica that has them",
+    ),
     Column("lost_committed_count", "int", "the number of these offsets"),
-    Column("truncate_to", "int", "the offset to which Kafka truncates this replica when the one to elect leads; null for that one"),
+    Column(
+        "truncate_to",
+        "int",
+        "the offset to which Kafka truncates this replica when the one to elect leads; null for that one",
+    ),
     Column("damaged", "any", "ranges [first, last] of offsets that cannot be read"),
     Column("compacted_count", "int", "records of others that compaction removed here"),
     Column("size_bytes", "int", "bytes of the .log files"),
@@ -636,10 +823,14 @@ GROUP = row_schema(
     Column("generation", "int", "generation of a classic group, epoch of other groups; null for none"),
     Column("member_count", "int", "members of the group in the log"),
     Column("leader", "string", "member id of the leader of a classic group, null for none"),
-    Column("committed_partitions", "int", "partitions with a committed offset, or with a start offset of a share group"),
+    Column(
+        "committed_partitions", "int", "partitions with a committed offset, or with a start offset of a share group"
+    ),
     Column("total_lag", "int", "sum of the known lags, without those below 0; null if none is known"),
     Column("partitions_without_lag", "int", "committed partitions whose lag is not known"),
-    Column("partitions_out_of_range", "int", "committed partitions whose offset is outside their log, see group_offset"),
+    Column(
+        "partitions_out_of_range", "int", "committed partitions whose offset is outside their log, see group_offset"
+    ),
     Column("pending_partitions", "int", "partitions with an offset in a transaction that has not ended"),
     Column("last_commit_timestamp", "timestamp", "time of the last commit in the log, including aborted commits"),
     Column("commit_count", "int", "commits in the log"),
@@ -665,9 +856,21 @@ GROUP_OFFSET = row_schema(
     Column("commit_timestamp", "timestamp", "time of the commit"),
     Column("expire_timestamp", "timestamp", "when it expires; null unless an old client set it"),
     Column("log_end_offset", "int", "log end offset of the partition, null if its log is not at the paths"),
-    Column("high_watermark", "int", "high watermark of the partition, from the replication-offset-checkpoint; null for none"),
-    Column("lag", "int", "log end offset minus offset; below 0 for an offset past the log end; for a share group, without the records that it delivered past the offset"),
-    Column("out_of_range", "string", "past_log_end or before_log_start for an offset outside the log at the paths, at which a consumer gets OffsetOutOfRange; null for others"),
+    Column(
+        "high_watermark",
+        "int",
+        "high watermark of the partition, from the replication-offset-checkpoint; null for none",
+    ),
+    Column(
+        "lag",
+        "int",
+        "log end offset minus offset; below 0 for an offset past the log end; for a share group, without the records that it delivered past the offset",
+    ),
+    Column(
+        "out_of_range",
+        "string",
+        "past_log_end or before_log_start for an offset outside the log at the paths, at which a consumer gets OffsetOutOfRange; null for others",
+    ),
     Column("pending_offset", "int", "offset committed in a transaction that has not ended, null for none"),
     Column("pending_producer_id", "int", "producer of that transaction"),
     *_COMMIT_PLACE,
@@ -681,30 +884,54 @@ GROUP_COMMIT = row_schema(
     Column("leader_epoch", "int", "leader epoch of the last consumed record, null for none"),
     Column("metadata", "string", "metadata that the consumer committed with the offset"),
     Column("commit_timestamp", "timestamp", "time of the commit"),
-    Column("outcome", "string", "committed, aborted or open for a commit in a transaction; plain; or deleted for a tombstone"),
+    Column(
+        "outcome",
+        "string",
+        "committed, aborted or open for a commit in a transaction; plain; or deleted for a tombstone",
+    ),
     Column("producer_id", "int", "producer of the transaction, null for none"),
     *_COMMIT_PLACE,
 )
 DISK_USAGE = row_schema(
     "disk_usage",
     Column("by", "string", "topic, codec or age"),
-    Column("name", "string", "the topic, the codec, or the age of a segment's largest timestamp; null for all other files"),
+    Column(
+        "name", "string", "the topic, the codec, or the age of a segment's largest timestamp; null for all other files"
+    ),
     Column("allocated_bytes", "int", "bytes that the file system has allocated, as du counts them"),
     Column("percent", "int", "of the allocated bytes of all rows"),
-    Column("size_bytes", "int", "the lengths of the files, which are larger than the allocated bytes for sparse files such as preallocated indexes"),
+    Column(
+        "size_bytes",
+        "int",
+        "the lengths of the files, which are larger than the allocated bytes for sparse files such as preallocated indexes",
+    ),
     Column("log_bytes", "int", "bytes of the .log files of its segments; for a codec, bytes of its batches"),
-    Column("leftover_bytes", "int", "allocated bytes that a broker will delete: files marked .deleted, .cleaned or .swap, directories marked -delete or -stray"),
+    Column(
+        "leftover_bytes",
+        "int",
+        "allocated bytes that a broker will delete: files marked .deleted, .cleaned or .swap, directories marked -delete or -stray",
+    ),
     Column("partition_count", "int", "partitions; replicas on several nodes count once"),
     Column("segment_count", "int", "segments; for a codec, segments with a batch of that codec"),
-    Column("estimated_bytes", "int", "with --estimate: log_bytes after recompression; null if nothing can be recompressed"),
-    Column("saved_bytes", "int", "with --estimate: allocated bytes that recompression would free, negative if logs would grow"),
+    Column(
+        "estimated_bytes", "int", "with --estimate: log_bytes after recompression; null if nothing can be recompressed"
+    ),
+    Column(
+        "saved_bytes",
+        "int",
+        "with --estimate: allocated bytes that recompression would free, negative if logs would grow",
+    ),
 )
 REPORT_PARTITION = row_schema(
     "report_partition",
     *PARTITION.columns,
     Column("node_id", "int", "node id from meta.properties, null for none"),
     Column("record_count", "int", "records in the live segments"),
-    Column("state", "string", "fatal, error or warning: the most severe finding; marked: a directory that a broker will delete or replace; differs: the replicas of the partition differ; empty; else sound"),
+    Column(
+        "state",
+        "string",
+        "fatal, error or warning: the most severe finding; marked: a directory that a broker will delete or replace; differs: the replicas of the partition differ; empty; else sound",
+    ),
     Column("finding_count", "int", "findings about it, of all severities"),
 )
 TOPIC_USAGE = row_schema(
@@ -722,9 +949,13 @@ TOPIC_USAGE = row_schema(
     Column("max_timestamp", "timestamp", "largest timestamp"),
     Column("age_ms", "int", "age of the largest timestamp, negative in the future"),
     Column("largest_partition", "int", "the partition with most records"),
-    Column("skew", "any", "its records divided by the mean of all partitions here: 1 is even; null for a single partition"),
+    Column(
+        "skew", "any", "its records divided by the mean of all partitions here: 1 is even; null for a single partition"
+    ),
     Column("finding_count", "int", "findings about it, of all severities"),
-    Column("next_deletable_at", "timestamp", "when retention.ms allows the deletion of the next segment; null for never"),
+    Column(
+        "next_deletable_at", "timestamp", "when retention.ms allows the deletion of the next segment; null for never"
+    ),
     Column("deletable_bytes", "int", "bytes that the broker's next check deletes"),
 )
 FINDING_SUMMARY = row_schema(

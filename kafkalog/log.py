@@ -24,7 +24,7 @@ from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
 from format.timestamps import EPOCH
-from format.verbs.dump.dump import DumpTerms, dumped_rows
+from format.verbs.dump import DumpTerms, dumped_rows
 from format.verbs.find.find import (
     REMOTE_VISIBILITY_BYTES,
     find_max_timestamp,
@@ -163,7 +163,7 @@ class Rows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """One pass over the rows. Raises DamageFound where that was asked for."""
-        from format.rows.arrow_columns import batch_table_batch, batch_with_times, record_batches_of
+        from format.rows.arrow_columns import batch_with_times, block_batches
 
         self.findings, self.finding_count, self.is_complete = [], 0, False
         is_whole = True
@@ -171,12 +171,9 @@ class Rows:
             if isinstance(block, _Finding):
                 is_whole = is_whole and block.severity < Severity.ERROR and not block.is_incomplete
                 self._note(block)
-            elif block.records is not None and block.location is not None:
-                for batch in record_batches_of(block.records, block.location, self.schema.names):
+            elif block.location is not None and (block.records is not None or block.batches is not None):
+                for batch in block_batches(block, self.schema.names):
                     yield batch_with_times(batch, self.schema)
-            elif block.batches is not None and block.location is not None:
-                batch = batch_table_batch(block.batches, block.location).select(self.schema.names)
-                yield batch_with_times(batch, self.schema)
         self.is_complete = is_whole
 
     def reader(self) -> pa.RecordBatchReader:

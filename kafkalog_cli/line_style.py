@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from format.rows.row_text import LineStyle
+from format.rows.line_blocks import LineStyle
 from kafkalog_cli.render.text import UNSAFE_RANGES, json_string, text_string
 
 

@@ -166,7 +166,7 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
         return _standard_output()
     from pathlib import Path
 
-    from format.rewriting.publishing.target import log_dir_around
+    from format.rewriting.publication import log_dir_around
 
     real = os.path.realpath(path)
     for source in sources:

@@ -22,8 +22,8 @@ from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import open_renderer
 
 if TYPE_CHECKING:
-    from format.rewriting.publishing.publication import Publication
-    from format.rewriting.written_segments import WrittenSegment
+    from format.rewriting.publication import Publication
+    from format.rewriting.rewriter import WrittenSegment
 
 
 class TableWriter(Protocol):

@@ -10,7 +10,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.dump.dump import DumpTerms, dumped_rows
+from format.verbs.dump import DumpTerms, dumped_rows
 
 
 def dump(

@@ -46,7 +46,6 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
-        "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
@@ -406,7 +405,7 @@ def test_layers_are_distinguished() -> None:
         "format.scan.selection",
         "format.state.log_headers",
         "format.checks.batches",
-        "format.rewriting.publishing.publication",
+        "format.rewriting.publication",
         "format.verbs.ls.ls",
     )
     assert [list(LAYERS)[layer_of(name)] for name in names] == list(LAYERS)

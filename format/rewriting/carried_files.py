@@ -5,7 +5,7 @@ A file at which a broker would stop is left out, with a finding: a broker rebuil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -36,11 +36,12 @@ from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 
 _COPY_BYTES = 4 * 1024 * 1024
 #: The properties that Kafka writes into meta.properties; others, and comments, come from users.
 _IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
+_LEFT_OUT = "the file is left out"
 
 
 class LogRange(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
             position += len(part)
 
 
-def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, str]:
+def topic_ids_of(partitions: Iterable[Partition], limits: Limits) -> dict[str, str]:
     """The ids of topics by name, from the partition.metadata of any of their partitions."""
     found: dict[str, str] = {}
     for partition in partitions:
@@ -99,40 +100,43 @@ def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, s
     return found
 
 
+class CarriedFiles(msgspec.Struct, frozen=True):
+    """What was found on the way, and the offsets of the producer snapshots that were copied."""
+
+    findings: list[Finding]
+    snapshots: set[int] = msgspec.field(default_factory=set)
+
+
 def carry_partition_files(
     publication: Publication, partition: Partition, name: str, terms: CarryTerms, *, snapshots: bool
-) -> Generator[Finding, None, set[int]]:
+) -> CarriedFiles:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    A file that cannot be read is left out, with findings: a broker rebuilds leader epochs from the log. Returns the
-    offsets of the producer snapshots that were copied; ``rebuild_snapshots`` makes the others.
+    A file that cannot be read is left out, with findings: a broker rebuilds leader epochs from the log, and
+    ``rebuild_snapshots`` makes the producer snapshots.
     """
     carrying = _Carrying(publication, terms, name)
-    yield from _carried_metadata(carrying, partition)
-    if partition.leader_epoch_checkpoint is not None:
-        path = partition.leader_epoch_checkpoint
-        yield from carrying.small(
-            path, partition.location(path), leader_epoch_checkpoint.read, leader_epoch_checkpoint.write
-        )
-    if partition.quorum_state is not None and not terms.knows_all:
-        path = partition.quorum_state
-        yield from carrying.small(path, partition.location(path), quorum_state.read, quorum_state.write)
+    carried = CarriedFiles(list(_carried_metadata(carrying, partition)))
+    findings = carried.findings
+    if (path := partition.leader_epoch_checkpoint) is not None:
+        place = partition.location(path)
+        findings += carrying.small(path, place, leader_epoch_checkpoint.read, leader_epoch_checkpoint.write)
+    if (path := partition.quorum_state) is not None and not terms.knows_all:
+        findings += carrying.small(path, partition.location(path), quorum_state.read, quorum_state.write)
     for each in partition.kraft_snapshots if not terms.knows_all else ():
         if each.leftover is None:
-            yield from carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
-    carried: set[int] = set()
+            findings += carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
     for base_offset, path in sorted(partition.snapshots.items()) if snapshots else ():
         location = partition.location(path, base_offset)
         try:
             snapshot = producer_snapshot.read(path, terms.limits)
         except KafkaLogError as error:
-            yield finding_of(error, location)
+            findings.append(finding_of(error, location))
             continue
-        if snapshot.problems:
-            yield from problem_findings(snapshot.problems, location)
-        else:
-            carried.add(base_offset)
-            publication.write_file(f"{name}/{path.name}", read_whole(path, terms.limits.max_decompressed_bytes))
+        findings += problem_findings(snapshot.problems, location)
+        if not snapshot.problems:
+            carried.snapshots.add(base_offset)
+            carrying.write(path.name, read_whole(path, terms.limits.max_decompressed_bytes))
     return carried
 
 
@@ -150,12 +154,8 @@ def _carried_metadata(carrying: _Carrying, partition: Partition) -> Iterator[Fin
         try:
             problems = partition_metadata.read(path, terms.limits).problems
         except KafkaLogError as error:
-            found = finding_of(error, location)
-            if topic_id is None:
-                words = "it is left out, since a broker stops at it; without it a KRaft broker takes the log for stray"
-            else:
-                words = f"it is rebuilt with topic id {topic_id}"
-            found = finding(found.code, found.location, f"{found.message}; {words}")
+            words = "it is left out, since a broker stops at it; without it a KRaft broker takes the log for stray"
+            found = _and(finding_of(error, location), f"it is rebuilt with topic id {topic_id}" if topic_id else words)
         else:
             yield from problem_findings(problems, location)
             yield from carrying.small(path, location, partition_metadata.read, partition_metadata.write, problems=False)
@@ -181,39 +181,37 @@ def carry_log_dir_files(
     producers' state.
     """
     carrying = _Carrying(publication, terms)
-    if log_dir.meta_properties is not None:
-        path = log_dir.meta_properties
+    if (path := log_dir.meta_properties) is not None:
         yield from _carried_identity(carrying, path)
-    if log_dir.bootstrap_checkpoint is not None and not terms.knows_all:
-        path = log_dir.bootstrap_checkpoint
+    if (path := log_dir.bootstrap_checkpoint) is not None and not terms.knows_all:
         yield from carrying.kraft_snapshot(path, Location(str(path)), is_bootstrap=True)
-    if log_dir.clean_shutdown is not None and is_whole:
-        path = log_dir.clean_shutdown
+    if (path := log_dir.clean_shutdown) is not None and is_whole:
         yield from carrying.small(path, Location(str(path)), clean_shutdown.read, clean_shutdown.write)
     for name, path in sorted(log_dir.checkpoint_paths.items()):
+        location = Location(str(path))
         try:
             checkpoint = offset_checkpoint.read(path, terms.limits)
         except KafkaLogError as error:
-            yield finding_of(error, Location(str(path)))
+            yield finding_of(error, location)
             continue
-        yield from problem_findings(checkpoint.problems, Location(str(path)))
+        yield from problem_findings(checkpoint.problems, location)
         entries = []
         for (topic, partition), offset in checkpoint.by_partition().items():
             log_range = ranges.get((topic, partition))
             if log_range is None:
                 continue
             if not is_whole:
-                if log_range.nearest(offset) != offset and name != layout.RECOVERY_POINT_CHECKPOINT:
+                nearest = log_range.nearest(offset)
+                if name == layout.RECOVERY_POINT_CHECKPOINT:
+                    nearest = log_range.start_offset
+                elif nearest != offset:
                     yield finding(
                         "checkpoint-mismatch",
                         Location(str(path), topic, partition, offset=offset),
                         f"offset {offset} of {topic}-{partition} is outside the log that is left, offsets "
-                        f"{log_range.start_offset} to {log_range.end_offset}; {log_range.nearest(offset)} is written "
-                        "instead",
+                        f"{log_range.start_offset} to {log_range.end_offset}; {nearest} is written instead",
                     )
-                offset = (
-                    log_range.start_offset if name == layout.RECOVERY_POINT_CHECKPOINT else log_range.nearest(offset)
-                )
+                offset = nearest
             entries.append(TopicPartitionOffset(topic, partition, offset))
         publication.write_file(name, offset_checkpoint.write(entries))
 
@@ -227,12 +225,11 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
             raise InvalidCheckpoint("the property node.id or broker.id is missing", location)
     except KafkaLogError as error:
         content = meta_properties.mended(path, terms.known_ids, terms.limits)
-        if content is None:
-            words = (
-                "the file is left out: nothing else here has its ids. Before a broker starts, write one with version, "
-                "cluster.id and node.id, from a backup or another node"
-            )
-        else:
+        words = (
+            "the file is left out: nothing else here has its ids. Before a broker starts, write one with version, "
+            "cluster.id and node.id, from a backup or another node"
+        )
+        if content is not None:
             words = "it is rebuilt with what is sound in it"
             carrying.write(path.name, content)
         wrong = finding_of(error, location)
@@ -244,22 +241,24 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
             ids = [] if directory_id is None else [("directory.id", directory_id)]
             others = [each for each in found.properties if each[0] != "directory.id"]
             carrying.write(path.name, meta_properties.write([*others, *ids]))
-            yield finding("checkpoint-invalid", location, _words_of_directory_id(found.directory_id, directory_id))
+            what = f"directory.id={found.directory_id} is reserved by Kafka"
+            what = "the property directory.id is missing" if found.directory_id is None else what
+            words = "it is written, as the metadata log has it"
+            words = "it is left out, and a broker makes up a new one" if directory_id is None else words
+            yield finding("checkpoint-invalid", location, f"{what}; {words}")
             return
     yield from carrying.small(path, location, meta_properties.read, _written_identity)
-
-
-def _words_of_directory_id(found: str | None, written: str | None) -> str:
-    what = "the property directory.id is missing" if found is None else f"directory.id={found} is reserved by Kafka"
-    if written is None:
-        return f"{what}; it is left out, and a broker makes up a new one"
-    return f"{what}; it is written, as the metadata log has it"
 
 
 def _written_identity(found: MetaProperties) -> bytes:
     """meta.properties with only the properties that Kafka writes, each once."""
     known = dict(found.properties)
     return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
+
+
+def _and(found: Finding, words: str) -> Finding:
+    """A finding that also says what is done."""
+    return finding(found.code, found.location, f"{found.message}; {words}")
 
 
 class _Carrying(msgspec.Struct, frozen=True):
@@ -289,8 +288,7 @@ class _Carrying(msgspec.Struct, frozen=True):
             is_rewritten = self.terms.knows_all
             content = write(known) if is_rewritten else read_whole(path, self.terms.limits.max_decompressed_bytes)
         except KafkaLogError as error:
-            found = finding_of(error, location)
-            yield finding(found.code, found.location, f"{found.message}; the file is left out")
+            yield _and(finding_of(error, location), _LEFT_OUT)
             return
         self.write(path.name, content)
 
@@ -306,8 +304,7 @@ class _Carrying(msgspec.Struct, frozen=True):
                         yield finding("batch-crc-mismatch", location, message)
                         return
             unfinished = list(check.findings(is_bootstrap=is_bootstrap))
-            for found in unfinished:
-                yield finding(found.code, found.location, f"{found.message}; the file is left out")
+            yield from (_and(found, _LEFT_OUT) for found in unfinished)
             if not unfinished:
                 copy_file(self.publication, path, f"{self.directory}/{path.name}" if self.directory else path.name)
         except InputError as error:

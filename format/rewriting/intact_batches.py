@@ -1,23 +1,21 @@
-"""The scan of a whole segment: which batches are intact and in their place, and why other bytes are not kept.
-
-Intact batches at which a broker stops when it starts can be left out, too: a control batch of a producer that is no end
-marker, and a batch of a producer outside of its open transaction (storage ProducerAppendInfo).
-"""
+"""The scan of a segment: which batches are intact and in their place, why others are not kept, and their repair."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.io.source import Source
-from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
+from format.io.source import PatchedSource, Source
+from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
-from format.log.after_damage.longest_chain import Rival
+from format.log.after_damage.candidates import CandidateSearch
+from format.log.after_damage.longest_chain import Rival, chosen_chain
 from format.log.after_damage.offset_range import OffsetRange
+from format.log.after_damage.proofs import wrong_field
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
@@ -25,11 +23,10 @@ from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
-from format.rewriting.false_offsets import Placement, placed
 from format.rewriting.index_builder import IndexedOffsets
 
+_SEQUENCES = 2**31
 Int64Column = NDArray[np.int64]
-_MAX_INT64 = 2**63 - 1
 _PLAIN, _TRANSACTIONAL, _END, _UNREADABLE = range(4)
 _NO_MARKER = (
     "control-record-invalid",
@@ -39,6 +36,146 @@ _OUTSIDE = (
     "batch-invalid",
     "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
 )
+_V2 = 2
+_AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
+_WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
+_WORDS = {name: name.replace("_", " ") for name in _AT}
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """What is known of the offsets of a segment's batches, one value for each batch.
+
+    ``rival`` is how good the chain with a batch is that is not kept. ``right_offset`` is the base offset that a batch
+    with a false one must have, -1 if it is not proven; ``proofs`` has the reason, by number of the batch.
+    """
+
+    is_kept: NDArray[np.bool_]
+    rival: NDArray[np.int8]
+    right_offset: NDArray[np.int64]
+    proofs: dict[int, str]
+
+
+def placed(
+    table: BatchTable,
+    last_offset: NDArray[np.int64],
+    is_candidate: NDArray[np.bool_],
+    offsets: OffsetRange,
+    indexed: IndexedOffsets | None,
+    has_keyless: Callable[[int], bool] = lambda row: False,
+) -> Placement:
+    """Choose the batches whose offsets fit among the candidates, which are intact and have possible offsets.
+
+    ``last_offset`` are the last offsets of the batches. Batches that are intact and no candidates may have a false base
+    offset too. ``has_keyless`` says whether the batch of a row has a record without a key.
+    """
+    number = len(table)
+    base = table.base_offset
+    rows = np.flatnonzero(is_candidate)
+    is_doubtful = None
+    if indexed is not None and (base[rows[1:]] <= last_offset[rows[:-1]]).any():
+        named = indexed.names(table.position[rows], base[rows], last_offset[rows])
+        is_doubtful = ~named if named.any() else None
+    chosen = chosen_chain(base[rows], last_offset[rows], None, is_doubtful, first=offsets.first, end=offsets.last + 1)
+    is_kept, rival = np.zeros(number, bool), np.zeros(number, np.int8)
+    is_kept[rows], rival[rows] = chosen.is_kept, chosen.rival
+    found = Placement(is_kept, rival, np.full(number, -1, np.int64), {})
+    _judge_last(table, last_offset, offsets, indexed, found, has_keyless)
+    _set_right_offsets(table, last_offset, offsets, found)
+    return found
+
+
+def _set_right_offsets(
+    table: BatchTable, last_offset: NDArray[np.int64], offsets: OffsetRange, found: Placement
+) -> None:
+    """Find the right offsets of batches that fill the place between the kept ones around them exactly."""
+    kept = np.flatnonzero(found.is_kept)
+    is_other = (table.crc_valid == 1) & ~found.is_kept & (table.last_offset_delta >= 0) & (table.record_count >= 0)
+    if not is_other.any():
+        return
+    for after in np.unique(np.searchsorted(kept, np.flatnonzero(is_other))).tolist():
+        start = int(kept[after - 1]) + 1 if after else 0
+        stop = int(kept[after]) if after < len(kept) else len(table)
+        first = offsets.first if not start else int(last_offset[start - 1]) + 1
+        if after == len(kept) or not is_other[start:stop].all() or not _adjoin(table, start, stop):
+            continue
+        widths = table.last_offset_delta[start:stop] + 1
+        if int(widths.sum()) != int(table.base_offset[stop]) - first or (found.rival[start:stop] == Rival.EQUAL).any():
+            continue
+        starts = first + np.concatenate(([0], np.cumsum(widths)[:-1]))
+        is_false = starts != table.base_offset[start:stop]
+        found.right_offset[start:stop][is_false] = starts[is_false]
+        for row in (np.flatnonzero(is_false) + start).tolist():
+            found.proofs[row] = "it fills the place between the batches around it exactly"
+
+
+def _adjoin(table: BatchTable, start: int, stop: int) -> bool:
+    """Whether no bytes lie between the batches from the one before ``start`` to that at ``stop``."""
+    first = max(start - 1, 0)
+    if not start and int(table.position[0]) != 0:
+        return False
+    return bool((table.position[first + 1 : stop + 1] == table.end_position[first:stop]).all())
+
+
+def _judge_last(
+    table: BatchTable,
+    last_offset: NDArray[np.int64],
+    offsets: OffsetRange,
+    indexed: IndexedOffsets | None,
+    found: Placement,
+    has_keyless: Callable[[int], bool],
+) -> None:
+    """Drop the last batch if its base offset is proven to be too high."""
+    row = len(table) - 1
+    if row < 0 or table.crc_valid[row] != 1 or table.last_offset_delta[row] < 0 or table.record_count[row] < 0:
+        return
+    if row and not (found.is_kept[row - 1] and _adjoin(table, row, row)):
+        return
+    if not row and int(table.position[0]):
+        return
+    first = int(last_offset[row - 1]) + 1 if row else offsets.first
+    is_whole = row > 0 and _goes_on(table, row) and _is_gapless(table, last_offset, row) and has_keyless(row - 1)
+    proof = proof_of_false_end(table.rows(slice(max(row - 1, 0), None)), first, indexed, is_whole=is_whole)
+    if proof and first + int(table.last_offset_delta[row]) <= offsets.last:
+        found.is_kept[row], found.rival[row] = False, Rival.NONE
+        found.right_offset[row] = first
+        found.proofs[row] = proof
+
+
+def proof_of_false_end(end: BatchTable, first: int, indexed: IndexedOffsets | None, *, is_whole: bool) -> str:
+    """The proof that the last batch of a log must start at ``first`` and not where it says; empty for none.
+
+    ``end`` is that batch, after the one before it, which it adjoins. ``is_whole``: no offset is missing before them,
+    and a record without a key shows that the log was never compacted. Otherwise the batch of another producer may have
+    been removed between the two, and the sequence proves nothing.
+    """
+    base, width = int(end.base_offset[-1]), int(end.last_offset_delta[-1]) + 1
+    if base == first:
+        return ""
+    if indexed is not None:
+        named = indexed.within(first, first + width)
+        if named is not None and (base < first or indexed.within(base, base + width) is None):
+            return f"an index names offset {named} there"
+    if is_whole and len(end) > 1 and _goes_on(end, 1):
+        return "the sequence of its producer goes on there"
+    return ""
+
+
+def _goes_on(table: BatchTable, row: int) -> bool:
+    """Whether a batch and the one before it are of one producer, whose sequence has no gap between them."""
+    before = row - 1
+    is_one = (
+        table.producer_id[row] >= 0
+        and table.producer_id[row] == table.producer_id[before]
+        and table.producer_epoch[row] == table.producer_epoch[before]
+        and table.base_sequence[before] >= 0
+    )
+    after = int(table.base_sequence[before]) + int(table.last_offset_delta[before]) + 1
+    return bool(is_one and int(table.base_sequence[row]) == after % _SEQUENCES)
+
+
+def _is_gapless(table: BatchTable, last_offset: NDArray[np.int64], stop: int) -> bool:
+    """Whether no offset is missing between the batches before ``stop``: compaction removed none of them."""
+    return bool((table.base_offset[1:stop] == last_offset[: stop - 1] + 1).all()) and not table.is_sparse[:stop].any()
 
 
 class BadBytes(msgspec.Struct, frozen=True):
@@ -55,25 +192,24 @@ class BadBytes(msgspec.Struct, frozen=True):
     is_repeat: bool = False
 
 
-class SegmentScan(msgspec.Struct):
-    """The batches of a segment in file order as columns, which of them are kept, and the bytes that are not.
-
-    ``is_opened`` is False for a compressed v0/v1 message whose first offset is not known. ``has_sparse``: a batch has
-    fewer records than offsets, as after compaction.
-    """
+class SegmentScan(msgspec.Struct, frozen=True):
+    """The batches of a segment in file order, which of them are kept, and the bytes that are not."""
 
     table: BatchTable
-    position: Int64Column
-    end_position: Int64Column
-    base_offset: Int64Column
-    last_offset: Int64Column
-    is_intact: NDArray[np.bool_]
     is_kept: NDArray[np.bool_]
-    is_opened: NDArray[np.bool_]
     offsets: OffsetRange
-    has_sparse: bool
     placement: Placement
-    bad: list[BadBytes] = msgspec.field(default_factory=list)
+    bad: list[BadBytes]
+
+    @property
+    def kept(self) -> BatchTable:
+        """The batches that are kept."""
+        return self.table.rows(self.is_kept)
+
+    @property
+    def has_sparse(self) -> bool:
+        """Whether an intact batch has fewer records than offsets, as after compaction."""
+        return bool((self.table.is_sparse & (self.table.crc_valid == 1)).any())
 
 
 class KeptBatches(msgspec.Struct, frozen=True):
@@ -138,10 +274,7 @@ class ProducerBatches:
 
 def scan_segment(
     source: Source,
-    *,
-    first_possible: int,
-    next_base_offset: int | None,
-    base_offset: int,
+    offsets: OffsetRange,
     limits: Limits,
     producers: ProducerBatches | None = None,
     indexed: IndexedOffsets | None = None,
@@ -150,64 +283,46 @@ def scan_segment(
 
     With ``producers``, those at which a broker stops are left out.
 
-    The CRC does not cover the base offset. So the offsets must lie between ``first_possible`` and the next segment, and
-    of the batches with such offsets the longest chain of rising offsets is kept. ``indexed`` are the offsets that the
-    indexes of the source name.
+    The CRC does not cover the base offset. So the offsets must lie in ``offsets``, and of the batches with such offsets
+    the longest chain of rising offsets is kept. ``indexed`` are the offsets that the indexes of the source name.
     """
     tables: list[BatchTable] = []
-    agree: list[NDArray[np.bool_]] = []
-    opened: list[NDArray[np.bool_]] = []
-    repeated: list[NDArray[np.bool_]] = []
-    has_sparse = False
+    agree, repeated = [np.empty(0, bool)], [np.empty(0, bool)]
     bad: list[BadBytes] = []
-    most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
-    offsets = OffsetRange(first_possible, min(most, _MAX_INT64 - 1))
     for chunk in salvage_chunks(source, limits, offsets=offsets):
-        table = chunk.table
-        tables.append(table)
+        tables.append(chunk.table)
         agree.append(offsets_agree(chunk))
-        opened.append(table.record_count >= 0)
+        repeated.append(np.zeros(len(chunk.table), bool) if chunk.repeated is None else chunk.repeated)
         if producers is not None:
             producers.add(chunk)
-        repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
-        has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
-        for row in np.flatnonzero(table.crc_valid != 1).tolist():
-            place = int(table.position[row]), int(table.size_bytes[row])
-            bad.append(BadBytes(*place, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"))
-        if chunk.damage is not None:
-            damage = chunk.damage
+        if (damage := chunk.damage) is not None:
             bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))
-    joined = BatchTable.concatenated(tables)
-    position, end_position = joined.position, joined.end_position
-    base, delta = joined.base_offset, joined.last_offset_delta
-    is_intact = joined.crc_valid == 1
-    is_opened = np.concatenate([np.empty(0, bool), *opened])
-    is_possible = offsets.holds(base, delta) & np.concatenate([np.empty(0, bool), *agree])
+    table = BatchTable.concatenated(tables)
+    base, delta, is_intact = table.base_offset, table.last_offset_delta, table.crc_valid == 1
+    is_possible = offsets.holds(base, delta) & np.concatenate(agree)
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
-    placement = placed(
-        joined, last, is_intact & is_possible, offsets, indexed, partial(_has_keyless, source, joined, limits)
-    )
+    has_keyless = partial(_has_keyless, source, table, limits)
+    placement = placed(table, last, is_intact & is_possible, offsets, indexed, has_keyless)
     is_kept = placement.is_kept.copy()
     stopping = {} if producers is None else producers.stopping(is_kept)
     is_kept[list(stopping)] = False
-    is_repeat = np.concatenate([np.empty(0, bool), *repeated])
+    is_repeat = np.concatenate(repeated)
     kept_at = dict(zip(base[is_kept].tolist(), last[is_kept].tolist(), strict=True)) if is_repeat.any() else {}
-    for row in np.flatnonzero(is_intact & ~is_kept).tolist():
-        if is_repeat[row] and kept_at.get(int(base[row])) == int(last[row]):
-            length = int(end_position[row] - position[row])
+    for row in np.flatnonzero(~is_kept).tolist():
+        is_known = bool(is_repeat[row]) and kept_at.get(int(base[row])) == int(last[row])
+        if not is_intact[row]:
+            is_known, code, reason = False, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"
+        elif is_known:
+            code = "offset-not-increasing"
             reason = f"the batch of offsets {base[row]} to {last[row]} is in the segment before, and kept"
-            bad.append(BadBytes(int(position[row]), length, "offset-not-increasing", reason, is_repeat=True))
-            continue
-        if row in stopping:
-            bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), *stopping[row]))
-            continue
-        code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
-        reason = _misplaced_words(joined, row, placement)
-        bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
+        elif row in stopping:
+            code, reason = stopping[row]
+        else:
+            code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
+            reason = _misplaced_words(table, row, placement)
+        bad.append(BadBytes(int(table.position[row]), int(table.size_bytes[row]), code, reason, is_repeat=is_known))
     bad.sort(key=lambda each: each.position)
-    return SegmentScan(
-        joined, position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, placement, bad
-    )
+    return SegmentScan(table, is_kept, offsets, placement, bad)
 
 
 def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:
@@ -262,3 +377,114 @@ def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
             start = int(chunk.table.position[row]) - chunk.buffer_position
             agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == chunk.table.last_offset_of(row)
     return agree
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """A field of the batch at ``position`` with its wrong and its right value, and the proof.
+
+    ``size_bytes`` and the offsets are those of the batch with the right field. For a compressed v0 or v1 message the
+    first offset is not known, and is the last one.
+    """
+
+    position: int
+    size_bytes: int
+    field: str
+    wrong: int
+    right: int
+    proof: str
+    first_offset: int
+    last_offset: int
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.size_bytes
+
+    @property
+    def words(self) -> str:
+        """What is wrong with the batch, for a message."""
+        return f"its {_WORDS[self.field]} is {self.wrong}, and must be {self.right}: {self.proof}"
+
+    def apply(self, source: PatchedSource) -> None:
+        """Let a source show the right field."""
+        width = _WIDTHS[self.field]
+        source.patch(self.position + _AT[self.field], self.right.to_bytes(width, "big", signed=True))
+
+
+def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> list[Repair]:
+    """The repairs that the bytes of a segment prove, by position; at most one for each batch.
+
+    A repair may make another one possible: the segment must be scanned again with them.
+    """
+    search = CandidateSearch(source, source.size_bytes, limits)
+    found = [
+        repair
+        for bad in scan.bad
+        if bad.length <= search.most_bytes and not bad.is_repeat
+        and (repair := _of_damage(source, search, bad)) is not None
+    ]  # fmt: skip
+    found += _of_base_offsets(scan)
+    found += _of_leader_epochs(scan.table, scan)
+    return sorted(found, key=lambda each: each.position)
+
+
+def _of_damage(source: PatchedSource, search: CandidateSearch, bad: BadBytes) -> Repair | None:
+    """The repair of the length or the magic of a damaged batch."""
+    end = bad.position + bad.length
+    wrong = wrong_field(source, search, bad.position, end)
+    if wrong is None:  # more than one damaged batch
+        _, length = LOG_ENTRY.struct.unpack(
+            source.read_at(bad.position, LOG_ENTRY.size_bytes).ljust(LOG_ENTRY.size_bytes)
+        )
+        own_end = bad.position + LOG_ENTRY.size_bytes + length
+        if bad.position < own_end < end:
+            end, wrong = own_end, wrong_field(source, search, bad.position, own_end)
+    if wrong is None:
+        return None
+    proof = "with it the CRC is right"
+    if wrong.field == "length":
+        proof += ", and the batch ends " + (
+            "with the file" if end >= source.size_bytes else "where the next one starts"
+        )
+    size_bytes = end - bad.position
+    return Repair(
+        bad.position, size_bytes, wrong.field, wrong.wrong, wrong.right, proof, wrong.first_offset, wrong.last_offset
+    )
+
+
+def _of_base_offsets(scan: SegmentScan) -> list[Repair]:
+    table, found = scan.table, []
+    for row in np.flatnonzero(scan.placement.right_offset >= 0).tolist():
+        # The offset of a compressed message is that of its last inner one.
+        right = int(scan.placement.right_offset[row])
+        last = right + int(table.last_offset_delta[row])
+        is_wrapper = bool(table.is_wrapper[row])
+        if is_wrapper and table.magic[row] == 0:
+            continue  # its inner messages have offsets of their own, which a CRC covers
+        delta = int(table.last_offset_delta[row]) if is_wrapper else 0
+        wrong = int(table.base_offset[row]) + delta
+        position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+        proof = scan.placement.proofs[row]
+        found.append(Repair(position, size_bytes, "base_offset", wrong, right + delta, proof, right, last))
+    return found
+
+
+def _of_leader_epochs(table: BatchTable, scan: SegmentScan) -> list[Repair]:
+    """Epochs never fall, so that one between two equal epochs is the same."""
+    rows = np.flatnonzero(scan.is_kept)
+    epoch = table.leader_epoch[rows]
+    is_v2 = table.magic[rows] == _V2
+    is_wrong = (epoch[:-2] == epoch[2:]) & (epoch[1:-1] != epoch[2:]) & (epoch[2:] >= 0)
+    is_wrong &= is_v2[:-2] & is_v2[1:-1] & is_v2[2:]
+    return [
+        Repair(
+            int(table.position[row]),
+            int(table.size_bytes[row]),
+            "leader_epoch",
+            int(table.leader_epoch[row]),
+            int(table.leader_epoch[before]),
+            "the batches before and after it have this one, and epochs never fall",
+            int(table.base_offset[row]),
+            table.last_offset_of(row),
+        )
+        for before, row in zip(rows[:-2][is_wrong].tolist(), rows[1:-1][is_wrong].tolist(), strict=True)
+    ]

@@ -1,43 +1,216 @@
-"""The base class of the writing verbs: what a batch becomes, how it is read back, and what is reported."""
+"""What a writing verb makes of batches: new batches, written segments, results, and the base class of the verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from format.errors import KafkaLogError, Refused, UnreadableFile
-from format.findings import Finding
+from format import layout
+from format.columns import WRITTEN_SEGMENT
+from format.errors import KafkaLogError, UnreadableFile
+from format.findings import Finding, finding_of
 from format.io.source import FileSource, PatchedSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.node.log_dir import LogDir
-from format.node.partition import Partition
+from format.log.header_edits import batch_spans
+from format.node.partition import Partition, segment_file_name
 from format.node.partition_surroundings import surroundings_findings
-from format.rewriting.carried_files import topic_ids_of
+from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from format.rewriting.intact_batches import KeptBatches, SegmentScan
+from format.rewriting.intact_batches import KeptBatches, Repair, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
-from format.rewriting.repairs import Repair
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import NewBatches
-from format.rewriting.written_segments import RewritingResult, SegmentResult
+from format.rows.finding_rows import finding_as_json, finding_from_json
+from format.rows.record_rows import Row
 from format.scan.cost import size_of
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost
+from format.scan.protocol import Cost, LogUnit
 
+Int64Column = NDArray[np.int64]
+_MAX_INT64 = 2**63 - 1
 #: The bytes that are read at once; more would leave the processor's cache before they are used.
 CHUNK_BYTES = 2 * 1024 * 1024
 #: Codes of damage at the end of a log that loses no record.
 HARMLESS_DAMAGE = ("tail-zeros",)
 #: How often a byte of a log counts as progress: after reading, after comparing, and after verifying the output.
 PASSES = 3
+
+
+class Decision(IntEnum):
+    """What is done with a batch."""
+
+    COPIED = 0
+    RECOMPRESSED = 1
+    REBUILT = 2
+    REFUSED = 3
+
+    @property
+    def word(self) -> str:
+        """The word in rows and manifests, which never changes."""
+        return self.name.lower()
+
+
+class NewBatches(msgspec.Struct, frozen=True):
+    """Whole batches, one after the other in ``content``, with the first offset and the Decision of each.
+
+    ``digest`` is that of their content, for a verb that reads back by digests and makes one NewBatches of a chunk.
+    """
+
+    content: bytes | bytearray | memoryview
+    first_offsets: Int64Column
+    decisions: NDArray[np.int8]
+    digest: bytes | None = None
+
+    def __len__(self) -> int:
+        return len(self.first_offsets)
+
+    def each(self, sizes_bytes: Int64Column) -> Iterator[NewBatches]:
+        """Every batch by itself; ``sizes_bytes`` has the size of each."""
+        view, end = memoryview(self.content), 0
+        for row, size_bytes in enumerate(sizes_bytes.tolist()):
+            start, end = end, end + size_bytes
+            yield NewBatches(view[start:end], self.first_offsets[row : row + 1], self.decisions[row : row + 1])
+
+
+def joined(portions: Sequence[NewBatches]) -> NewBatches:
+    """All batches of several portions as one."""
+    if len(portions) == 1:
+        return portions[0]
+    return NewBatches(
+        b"".join([each.content for each in portions]),
+        np.concatenate([each.first_offsets for each in portions]),
+        np.concatenate([each.decisions for each in portions]),
+    )
+
+
+def new_batches(
+    content: bytes | bytearray | memoryview, first_offsets: Sequence[int] | Int64Column, decision: Decision
+) -> NewBatches:
+    """Batches with one decision."""
+    return NewBatches(content, np.asarray(first_offsets, np.int64), np.full(len(first_offsets), decision, np.int8))
+
+
+def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
+    """The bytes of one batch of a chunk."""
+    start = int(chunk.table.position[row]) - chunk.buffer_position
+    return chunk.bodies[start : start + int(chunk.table.size_bytes[row])]
+
+
+def copied(chunk: BatchChunk, rows: Sequence[int] | NDArray[np.intp]) -> NewBatches:
+    """The batches of these rows as they are."""
+    buffer, which = chunk.bodies, np.asarray(rows, np.intp)
+    starts, ends = batch_spans(chunk, which)
+    content: bytes | memoryview
+    if len(which) and (starts[1:] == ends[:-1]).all():
+        content = buffer[int(starts[0]) : int(ends[-1])]
+    else:
+        content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    return new_batches(content, chunk.table.base_offset[which], Decision.COPIED)
+
+
+class WrittenSegment(msgspec.Struct):
+    """One row of columns.WRITTEN_SEGMENT, which documents the fields: what was written for one segment."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    segment_base_offset: int
+    source_bytes: int = 0
+    size_bytes: int = 0
+    batch_count: int = 0
+    copied_count: int = 0
+    recompressed_count: int = 0
+    rebuilt_count: int = 0
+    lost_bytes: int = 0
+    index_entries: int = 0
+    time_index_entries: int = 0
+    aborted_txns: int = 0
+
+    def row(self) -> Row:
+        """The row of WRITTEN_SEGMENT."""
+        return tuple(getattr(self, name) for name in WRITTEN_SEGMENT.names)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def written_segment(directory: str, topic: str | None, partition: int | None, base_offset: int) -> WrittenSegment:
+    """A segment that is about to be written into ``directory`` of the output; its counts are 0."""
+    path = f"{directory}/{segment_file_name(base_offset, layout.LOG_SUFFIX)}"
+    return WrittenSegment(path, topic, partition, base_offset)
+
+
+class SegmentResult(msgspec.Struct):
+    """The result of one source segment: the segments that it became, and findings, each with whether it is a loss.
+
+    ``last_offset`` is the last offset written so far; ``open_transactions`` are the first offsets of the transactions
+    that are open there, by producer id. ``lost_bytes`` counts the bytes of the source that the output lacks.
+    """
+
+    last_offset: int | None
+    open_transactions: dict[int, int] = msgspec.field(default_factory=dict)
+    findings: list[tuple[Finding, bool]] = msgspec.field(default_factory=list)
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+    is_read: bool = True  # False: the file could not be opened, or not read to its end
+
+    def add(self, found: Finding, is_loss: bool) -> None:
+        """Add a finding."""
+        self.findings.append((found, is_loss))
+
+    def as_json(self) -> dict[str, Any]:
+        """The result in JSON values, for the journal."""
+        return {
+            "last_offset": self.last_offset,
+            "open_transactions": self.open_transactions,
+            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
+            "segments": [each.as_json() for each in self.segments],
+            "lost_bytes": self.lost_bytes,
+            "record_count": self.record_count,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SegmentResult:
+        """The result from which ``as_json`` made these values."""
+        return cls(
+            values["last_offset"],
+            {int(producer): first for producer, first in values["open_transactions"].items()},
+            [(finding_from_json(each["finding"]), each["is_loss"]) for each in values["findings"]],
+            [WrittenSegment(**each) for each in values["segments"]],
+            values["lost_bytes"],
+            values["record_count"],
+        )
+
+
+class RewritingResult(msgspec.Struct):
+    """The result of a whole run: the segments written, the findings, and those of them that are losses.
+
+    ``left_out`` describes what was left out on purpose.
+    """
+
+    segments: list[WrittenSegment] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    losses: list[Finding] = msgspec.field(default_factory=list)
+    left_out: list[str] = msgspec.field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+
+    def add(self, result: SegmentResult) -> None:
+        """Add the result of a segment."""
+        self.segments += result.segments
+        self.findings += [found for found, _ in result.findings]
+        self.losses += [found for found, is_loss in result.findings if is_loss]
+        self.lost_bytes += result.lost_bytes
+        self.record_count += result.record_count
 
 
 class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,61 +225,59 @@ class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):
     advance: Advance = no_progress
 
 
-class Portion(NamedTuple):
-    """Some new batches of a chunk; ``digest`` is that of their content, for a verb that reads back by digests.
+class Failure(NamedTuple):
+    """Why the batch of a row of a chunk could not be rebuilt; it was copied as it is, or left out."""
 
-    ``error`` is why the batch of the chunk's ``row`` could not be rebuilt. That batch was copied as it is, or left out
-    where ``batches`` is None.
-    """
-
-    batches: NewBatches | None
-    error: KafkaLogError | None = None
-    row: int = -1
-    digest: bytes | None = None
+    row: int
+    error: KafkaLogError
+    is_left_out: bool = False
 
 
-class SourceLog(msgspec.Struct, frozen=True, eq=False):
-    """A log of the source; ``next_base_offset`` is the base offset of the segment after it, None for the last."""
-
-    path: Path
-    location: Location
-    base_offset: int
-    next_base_offset: int | None
+class SourceLog(LogUnit, frozen=True, eq=False):
+    """A log of the source, of a segment that is rewritten."""
 
     def first_possible(self, after_offset: int | None) -> int:
         """The least offset that the first batch can have; ``after_offset`` is the last offset of the log before it."""
         return self.base_offset if after_offset is None else max(self.base_offset, after_offset + 1)
 
-    def size_bytes(self) -> int:
-        """The size of the file; 0 if it is unknown."""
-        return size_of(self.path)
+    @property
+    def base_offset(self) -> int:
+        return self.location.base_offset or 0
 
     @property
     def last_possible(self) -> int:
         """The largest offset that a batch of this log can have."""
-        return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+        last = self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+        return min(last, _MAX_INT64 - 1)
+
+    def size_bytes(self) -> int:
+        """The size of the file; 0 if it is unknown."""
+        return size_of(self.path)
 
 
 class FirstLook(msgspec.Struct, frozen=True):
     """The scan of a log that is not plainly sound: all its batches, and which of them are kept.
 
-    ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end. ``repairs`` were made
-    in the source that was scanned, ``repairable`` are others that could be.
+    ``is_live``: a broker is writing its end. ``repairs`` were made in the source that was scanned, ``repairable`` are
+    others that could be.
     """
 
     log: SourceLog
     source: FileSource | PatchedSource
     scan: SegmentScan
-    after_offset: int | None
     is_live: bool
     repairs: tuple[Repair, ...] = ()
     repairable: tuple[Repair, ...] = ()
 
     @property
+    def unreadable(self) -> Collection[int]:
+        """The positions of blocks that the disk could not read, which are passed over."""
+        return self.source.unreadable if isinstance(self.source, PatchedSource) else ()
+
+    @property
     def bytes_not_kept(self) -> int:
         """The bytes of the log that belong to no kept batch."""
-        scan = self.scan
-        return int(self.source.size_bytes - (scan.end_position - scan.position)[scan.is_kept].sum())
+        return int(self.source.size_bytes - self.scan.kept.size_bytes.sum())
 
 
 class Rewriter:
@@ -134,6 +305,8 @@ class Rewriter:
     makes_snapshots = True
     #: Whether the files of partitions and of the log directory beside the logs are written.
     writes_side_files = True
+    #: Whether making new batches takes so long that other processes should do that, not only compare.
+    shares_making = False
     #: The size from which a new segment is begun, in bytes; None for the largest that an index can address.
     segment_bytes: int | None = None
     chunk_bytes = CHUNK_BYTES
@@ -145,16 +318,20 @@ class Rewriter:
     def __init__(self, terms: WriteTerms) -> None:
         self.terms = terms
 
-    @property
-    def shares_making(self) -> bool:
-        """Whether making new batches takes so long that other processes should do that, not only compare."""
-        return False
-
     # -- what becomes of batches -------------------------------------------------------------------------------
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        """What the kept batches of a chunk become, in order. Raises Refused where the run must end."""
-        raise NotImplementedError
+    def taken(self, chunk: BatchChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of the kept batches of a chunk go into the output, as the user asked for."""
+        return is_kept
+
+    def portions(
+        self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
+    ) -> Iterator[NewBatches | Failure]:
+        """What the kept batches of a chunk become, in order: copies, unless a verb makes other ones.
+
+        Raises Refused where the run must end.
+        """
+        yield copied(chunk, np.flatnonzero(is_kept))
 
     def read_back(
         self,
@@ -174,7 +351,7 @@ class Rewriter:
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
         """Report a log that could not be opened or read to its end: it is left out."""
-        raise NotImplementedError
+        result.add(finding_of(error, log.location), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         """Report what the scan of a whole log found, and set ``result.lost_bytes``."""
@@ -185,18 +362,13 @@ class Rewriter:
     ) -> None:
         """Report about a chunk before it is written."""
 
-    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+    def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
         """Report a batch that could not be rebuilt."""
 
-    def refusal(self, result: SegmentResult) -> Refused | None:
-        """Why the run ends here and publishes nothing; None where it goes on."""
-        return None
+    def check(self, result: SegmentResult) -> None:
+        """Raise Refused where what was reported ends the run, so that nothing is published."""
 
     # -- partitions --------------------------------------------------------------------------------------------
-
-    def is_left_out(self, partition: Partition) -> bool:
-        """Whether nothing of a partition goes into the output."""
-        return False
 
     def is_copied_whole(self, partition: Partition) -> bool:
         """Whether the segments of a partition are copied with their indexes."""
@@ -210,33 +382,21 @@ class Rewriter:
         """Findings about a partition after its segments, which count as losses."""
         return iter(())
 
+    # -- the run -----------------------------------------------------------------------------------------------
+
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         """Whether the source's producer snapshots fit the output, whose logs lack ``lost_bytes`` bytes."""
         return True
 
-    # -- the run -----------------------------------------------------------------------------------------------
-
-    def topic_ids(self, sources: WriteSources) -> dict[str, str]:
-        """Ids of topics by name, for partitions whose own partition.metadata cannot be read."""
-        if sources.log_dir is None:
-            return {}
-        return topic_ids_of(iter(sources.partitions.values()), self.terms.limits)
-
-    def node_id(self, sources: WriteSources) -> int | None:
-        """The node's id, for a meta.properties that cannot be read."""
-        return None
-
-    def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
-        """The log directory's id on a node with this id, for a meta.properties without one."""
-        return None
-
-    def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
-        """The log directory with those of its own files that go into the output."""
-        return log_dir
-
     def is_whole(self, result: RewritingResult) -> bool:
         """Whether the output has every record of the source, so that checkpoints and the clean-shutdown file fit."""
         return True
+
+    def carry_terms(self, sources: WriteSources) -> CarryTerms:
+        """How the files beside the logs are carried over."""
+        limits = self.terms.limits
+        topic_ids = {} if sources.log_dir is None else topic_ids_of(sources.partitions.values(), limits)
+        return CarryTerms(limits, self.knows_all, topic_ids)
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         """The entries of the manifest besides the job and the files."""

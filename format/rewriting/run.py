@@ -3,30 +3,99 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
 
 from format import layout
-from format.files.meta_properties import KnownIds
+from format.errors import Refused
+from format.files import producer_snapshot
 from format.findings import Finding
 from format.io.source import FileSource
+from format.limits import Limits
+from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
-from format.node.partition import Partition, Segment, segment_file_name
+from format.node.partition import Partition, segment_file_name
 from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.rewriting.index_builder import TransactionIndexBuilder
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import Rewriter, SourceLog, WriteTerms
-from format.rewriting.segment_rewriting import SegmentRewriting
-from format.rewriting.sharing import SharedRewriting
-from format.rewriting.snapshot_builder import rebuild_snapshots
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import (
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    SourceLog,
+    WriteTerms,
+    WrittenSegment,
+    written_segment,
+)
+from format.rewriting.segment_rewriting import SegmentRewriting, SharedRewriting
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment, written_segment
 from format.scan.cost import is_worth_sharing
+from format.state.producers import ProducerState
 
 _LOG_DIR_STEP = "log directory"
-
 #: Verifies the complete output; takes the publication, the sources, the terms and the findings reported so far.
 VerifyOutput = Callable[[Publication, WriteSources, WriteTerms, Iterable[Finding]], Iterator[Finding]]
+
+
+def rebuild_snapshots(
+    publication: Publication,
+    partition: Partition,
+    name: str,
+    written: Sequence[WrittenSegment],
+    end_offset: int,
+    carried: set[int] | None,
+    *,
+    limits: Limits,
+) -> None:
+    """Write the snapshots that the ``written`` logs lack into the partition directory ``name`` of the output.
+
+    ``carried`` are the offsets of the source's snapshots that were copied: then the snapshots of rolled segments are
+    built, and those in place of unsound ones. It is None where none was copied because the log has lost batches: then
+    only a snapshot at the log's end is built, if the log has producers. Raises OutputError.
+    """
+    base_offsets = [each.segment_base_offset for each in written]
+    if not base_offsets or (carried is not None and not partition.snapshots):
+        return
+    wanted = {end_offset}
+    if carried is not None:
+        rolled = set(base_offsets) - {each.base_offset for each in partition.segments} - carried
+        unsound = set(partition.snapshots) - carried
+        wanted = rolled | (unsound & {*base_offsets, end_offset}) if carried else {*rolled, end_offset}
+    if not wanted:
+        return
+    start = max((each for each in carried or () if each in base_offsets and each <= min(wanted)), default=None)
+    state = (
+        ProducerState()
+        if start is None
+        else ProducerState.of_snapshot(producer_snapshot.read(partition.snapshots[start], limits))
+    )
+    for each in written:
+        if start is not None and each.segment_base_offset < start:
+            continue
+        if each.segment_base_offset in wanted and carried is not None:
+            _write(publication, name, each.segment_base_offset, state)
+            wanted.remove(each.segment_base_offset)
+        if wanted:
+            _feed(state, publication.place_of(each.path), limits)
+    if end_offset in wanted and (carried is not None or state.entries):
+        _write(publication, name, end_offset, state)
+
+
+def _feed(state: ProducerState, log: Path, limits: Limits) -> None:
+    with FileSource(log) as source:
+        for chunk in batch_chunks(source, check_crc=False, limits=limits):
+            if (chunk.table.producer_id < 0).all():
+                continue
+            markers = first_control_records(chunk, np.ones(len(chunk.table), bool), limits)
+            state.feed(chunk.table, markers)  # what is odd about the producers is reported by verify
+
+
+def _write(publication: Publication, name: str, offset: int, state: ProducerState) -> None:
+    file_name = segment_file_name(offset, layout.PRODUCER_SNAPSHOT_SUFFIX)
+    publication.write_file(f"{name}/{file_name}", producer_snapshot.write(state.snapshot_columns()))
 
 
 def rewrite(
@@ -44,10 +113,17 @@ def rewrite(
     with contextlib.ExitStack() as stack:
         shared = None
         if rewriter.terms.jobs > 1:
-            logs = [log for _, log in _logs_to_write(sources, publication, rewriter)]
+            logs = [
+                log
+                for name, partition in sources.partitions.items()
+                if not rewriter.is_copied_whole(partition)
+                for log in source_logs(partition)
+                if not publication.is_step_finished(_step_of(name, log))
+            ]
             if logs and is_worth_sharing([log.path for log in logs], rewriter.cost):
-                shared = stack.enter_context(SharedRewriting(logs, rewriter, publication.leave))
-        yield from _Run(sources, publication, rewriter, shared, result).everything()
+                shared = SharedRewriting(logs, rewriter, publication.leave)
+                stack.callback(shared.close)
+        yield from _Run(sources, publication, rewriter, shared, result, rewriter.carry_terms(sources)).everything()
     if rewriter.writes_log:
         for found in verify_output(publication, sources, rewriter.terms, (*sources.findings, *result.findings)):
             result.findings.append(found)
@@ -55,174 +131,128 @@ def rewrite(
     publication.finish(rewriter.manifest(result))
 
 
-def source_logs(partition: Partition) -> Iterator[tuple[Segment, SourceLog]]:
-    """The segments of a partition that have a log, in order."""
-    segments = partition.segments
-    for number, segment in enumerate(segments):
-        if segment.log is not None:
-            location = partition.location(segment.log, segment.base_offset)
-            next_base_offset = segments[number + 1].base_offset if number + 1 < len(segments) else None
-            yield segment, SourceLog(segment.log, location, segment.base_offset, next_base_offset)
+def source_logs(partition: Partition) -> Iterator[SourceLog]:
+    """The logs of a partition, in order."""
+    for each in partition.segments:
+        if each.log is not None:
+            location = partition.location(each.log, each.base_offset)
+            yield SourceLog(each.log, location, each, partition.next_base_offset(each))
 
 
-def _logs_to_write(
-    sources: WriteSources, publication: Publication, rewriter: Rewriter
-) -> Iterator[tuple[Segment, SourceLog]]:
-    """The logs that are not written yet, in the order in which they will be."""
-    for name, partition in sources.partitions.items():
-        if not (rewriter.is_left_out(partition) or rewriter.is_copied_whole(partition)):
-            for segment, log in source_logs(partition):
-                if not publication.is_step_finished(_step_of(name, segment)):
-                    yield segment, log
+def _step_of(name: str, log: SourceLog) -> str:
+    return f"{name}/{log.base_offset}"
 
 
-def _step_of(name: str, segment: Segment) -> str:
-    return f"{name}/{segment.base_offset}"
-
-
-class _Run:
+class _Run(msgspec.Struct):
     """One run over all partitions: ``everything`` writes them and fills in the result."""
 
-    def __init__(
-        self,
-        sources: WriteSources,
-        publication: Publication,
-        rewriter: Rewriter,
-        shared: SharedRewriting | None,
-        result: RewritingResult,
-    ) -> None:
-        self._sources = sources
-        self._publication = publication
-        self._rewriter = rewriter
-        self._shared = shared
-        self._result = result
-        self._limits = rewriter.terms.limits
-        self._carry_terms = CarryTerms(
-            self._limits,
-            rewriter.knows_all,
-            rewriter.topic_ids(sources),
-            KnownIds(partial(rewriter.node_id, sources), partial(rewriter.directory_id, sources)),
-        )
-        self._ranges: dict[tuple[str, int], LogRange] = {}
+    sources: WriteSources
+    publication: Publication
+    rewriter: Rewriter
+    shared: SharedRewriting | None
+    result: RewritingResult
+    carry_terms: CarryTerms
+    ranges: dict[tuple[str, int], LogRange] = msgspec.field(default_factory=dict)
+    last_offset: int | None = None  # of the partition so far
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:
-        yield from self._sources.findings
-        for name, partition in self._sources.partitions.items():
-            if self._rewriter.is_left_out(partition):
-                self._result.left_out.append(f"{name}: a topic that is left out")
-                continue
+        rewriter = self.rewriter
+        yield from self.sources.findings
+        for name, partition in self.sources.partitions.items():
             yield from self._partition(name, partition)
-        log_dir = self._sources.log_dir
-        if log_dir is not None and self._rewriter.writes_side_files:
-            self._publication.redo_step(_LOG_DIR_STEP)
-            carrying = carry_log_dir_files(
-                self._publication,
-                self._rewriter.log_dir(log_dir, self._result),
-                self._ranges,
-                self._carry_terms,
-                is_whole=self._sources.is_whole and self._rewriter.is_whole(self._result),
+        if self.sources.log_dir is not None and rewriter.writes_side_files:
+            self.publication.redo_step(_LOG_DIR_STEP)
+            is_whole = self.sources.is_whole and rewriter.is_whole(self.result)
+            yield from self._noted(
+                carry_log_dir_files(
+                    self.publication, self.sources.log_dir, self.ranges, self.carry_terms, is_whole=is_whole
+                )
             )
-            yield from self._noted(carrying)
-            self._publication.finish_step(_LOG_DIR_STEP)
+            self.publication.finish_step(_LOG_DIR_STEP)
 
     def _partition(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
-        yield from self._noted(self._rewriter.begin_partition(partition))
+        publication, rewriter, result = self.publication, self.rewriter, self.result
+        yield from self._noted(rewriter.begin_partition(partition))
         side_files = f"{name} side files"
-        self._publication.redo_step(side_files)
-        self._publication.create_directory(name)
-        first_segment, lost_before = len(self._result.segments), self._result.lost_bytes
-        if self._rewriter.is_copied_whole(partition):
-            last_offset = yield from self._copied(name, partition)
+        publication.redo_step(side_files)
+        publication.create_directory(name)
+        first_segment, lost_before = len(result.segments), result.lost_bytes
+        self.last_offset = None
+        if rewriter.is_copied_whole(partition):
+            yield from self._copied(name, partition)
         else:
-            last_offset = yield from self._segments(name, partition)
-            for found in self._rewriter.end_partition(partition, last_offset):
-                self._result.losses.append(found)
-                self._result.findings.append(found)
-                yield found
-        self._note_range(partition, last_offset)
-        if self._rewriter.writes_side_files:
-            keeps_snapshots = self._rewriter.keeps_snapshots(self._result, self._result.lost_bytes - lost_before)
-            carried = yield from self._carried(name, partition, keeps_snapshots)
+            yield from self._segments(name, partition)
+            for found in rewriter.end_partition(partition, self.last_offset):
+                result.losses.append(found)
+                yield from self._noted((found,))
+        self._note_range(partition)
+        if rewriter.writes_side_files:
+            keeps_snapshots = rewriter.keeps_snapshots(result, result.lost_bytes - lost_before)
+            carried = carry_partition_files(publication, partition, name, self.carry_terms, snapshots=keeps_snapshots)
+            yield from self._noted(carried.findings)
             # A log file by itself may be only a part of its partition; the metadata log has no producers.
-            is_part = self._is_by_itself(partition) or not self._rewriter.makes_snapshots
-            if not is_cluster_metadata(partition) and not is_part:
+            is_part = any(each.log in self.sources.paths for each in partition.segments)
+            if rewriter.makes_snapshots and not is_part and not is_cluster_metadata(partition):
                 rebuild_snapshots(
-                    self._publication,
+                    publication,
                     partition,
                     name,
-                    self._result.segments[first_segment:],
-                    0 if last_offset is None else last_offset + 1,
-                    carried if keeps_snapshots else None,
-                    limits=self._limits,
+                    result.segments[first_segment:],
+                    0 if self.last_offset is None else self.last_offset + 1,
+                    carried.snapshots if keeps_snapshots else None,
+                    limits=rewriter.terms.limits,
                 )
-        self._publication.finish_step(side_files)
+        publication.finish_step(side_files)
 
-    def _noted(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+    def _noted(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         for found in findings:
-            self._result.findings.append(found)
+            self.result.findings.append(found)
             yield found
 
-    def _carried(self, name: str, partition: Partition, keeps_snapshots: bool) -> Generator[Finding, None, set[int]]:
-        terms = self._carry_terms
-        carrying = carry_partition_files(self._publication, partition, name, terms, snapshots=keeps_snapshots)
-        while True:
-            try:
-                found = next(carrying)
-            except StopIteration as done:
-                carried: set[int] = done.value
-                return carried
-            self._result.findings.append(found)
-            yield found
-
-    def _is_by_itself(self, partition: Partition) -> bool:
-        return any(each.log in self._sources.paths for each in partition.segments)
-
-    def _segments(self, name: str, partition: Partition) -> Generator[Finding | WrittenSegment, None, int | None]:
-        """Write the segments that no earlier run has written; returns the last offset of the partition."""
-        transactions = TransactionIndexBuilder(self._limits)
+    def _segments(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
+        """Write the segments that no earlier run has written."""
+        transactions = TransactionIndexBuilder(self.rewriter.terms.limits)
         transactions.seed(partition)
-        last_offset: int | None = None
-        for segment, log in source_logs(partition):
-            step = _step_of(name, segment)
-            if self._publication.is_step_finished(step):
-                self._rewriter.terms.advance(self._rewriter.passes * log.size_bytes())
-                result = SegmentResult.from_json(self._publication.step_result(step))
+        for log in source_logs(partition):
+            step = _step_of(name, log)
+            if self.publication.is_step_finished(step):
+                self.rewriter.terms.advance(self.rewriter.passes * log.size_bytes())
+                done = SegmentResult.from_json(self.publication.step_result(step))
             else:
-                work = SegmentRewriting(
-                    self._publication, self._rewriter, self._shared, name, segment, log, transactions
-                )
-                result = work.do(last_offset)
-                refusal = self._rewriter.refusal(result)
-                if refusal is not None:
-                    yield from (found for found, _ in result.findings)
-                    raise refusal
-                self._publication.finish_step(step, result.as_json())
-            transactions.open_transactions = result.open_transactions
-            last_offset = result.last_offset
-            self._result.add(result)
-            yield from (found for found, _ in result.findings)
-            yield from result.segments
-        return last_offset
+                done = SegmentResult(self.last_offset, transactions.open_transactions)
+                work = SegmentRewriting(self.publication, self.rewriter, self.shared, name, log, transactions)
+                try:
+                    work.do(done)
+                except Refused:
+                    yield from (found for found, _ in done.findings)
+                    raise
+                self.publication.finish_step(step, done.as_json())
+            transactions.open_transactions = done.open_transactions
+            self.last_offset = done.last_offset
+            self.result.add(done)
+            yield from (found for found, _ in done.findings)
+            yield from done.segments
 
-    def _copied(self, name: str, partition: Partition) -> Generator[Finding | WrittenSegment, None, int | None]:
+    def _copied(self, name: str, partition: Partition) -> Iterator[WrittenSegment]:
         """Copy the segments with their indexes, byte for byte."""
-        for segment, log in source_logs(partition):
+        for segment in partition.segments:
+            if segment.log is None:
+                continue
             for suffix, path in segment.files.items():
                 if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
-                    copy_file(self._publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
+                    copy_file(self.publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
             written = written_segment(name, partition.topic, partition.number, segment.base_offset)
-            with FileSource(log.path) as source:
+            with FileSource(segment.log) as source:
                 for chunk in batch_chunks(source, with_bodies=False):
                     written.batch_count += len(chunk.table)
                 written.source_bytes = written.size_bytes = source.size_bytes
             written.copied_count = written.batch_count
-            self._rewriter.terms.advance(self._rewriter.passes * written.size_bytes)
-            self._result.segments.append(written)
+            self.rewriter.terms.advance(self.rewriter.passes * written.size_bytes)
+            self.result.segments.append(written)
             yield written
-        return None
 
-    def _note_range(self, partition: Partition, last_offset: int | None) -> None:
+    def _note_range(self, partition: Partition) -> None:
         if partition.topic is None or partition.number is None or partition.mark is not None or not partition.segments:
             return
-        end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
-        self._ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)
+        end = partition.segments[-1].base_offset if self.last_offset is None else self.last_offset + 1
+        self.ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)

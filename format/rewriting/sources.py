@@ -143,11 +143,8 @@ def _partition_at(path: Path, takes_files: bool) -> Partition:
         return read_partition(path)
     if kind is Kind.LOG and takes_files:
         return _of_file(path)
-    wanted = (
-        "a log directory, partition directories or .log files"
-        if takes_files
-        else "a log directory or partition directories"
-    )
+    wanted = "a log directory, partition directories or .log files"
+    wanted = wanted if takes_files else "a log directory or partition directories"
     raise InputError(f"cannot be the source: give {wanted}", Location(str(path)))
 
 
@@ -206,10 +203,7 @@ def _of_file(path: Path) -> Partition:
     """A partition of one segment for a log file by itself; it has the name of its directory."""
     location = location_of_file(path)
     if location.base_offset is None:
-        raise InputError(
-            NOT_A_SEGMENT_NAME,
-            Location(str(path)),
-        )
+        raise InputError(NOT_A_SEGMENT_NAME, Location(str(path)))
     directory = absolute(path).parent
     partition = Partition(directory, location.topic, location.partition)
     partition.segments.append(Segment(directory, location.base_offset, None, {layout.LOG_SUFFIX: path}))

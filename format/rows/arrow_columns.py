@@ -3,18 +3,20 @@
 Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
 made for a record. Needs pyarrow.
 
-A caller with a RecordTable uses ``record_batches_of`` (bounded batches), or ``record_batch_of`` where the table is
-known to be small; columns can be narrowed by name, and what is not asked for is not built.
+A caller with a block uses ``block_batches`` (bounded batches); one with a RecordTable that is known to be small uses
+``record_batch_of``. Columns can be narrowed by name, and what is not asked for is not built.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from format.columns import BATCH, FINDING, RECORD, Column, Fill, RowSchema
@@ -23,23 +25,24 @@ from format.kernel.records import index_record_headers
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.record_table import RecordTable
-from format.rows.column_values import (
+from format.rows.finding_rows import finding_row
+from format.rows.record_rows import (
     BYTES,
     CONSTANT,
     HEADERS,
     NUMBERS,
+    PART_BYTES,
     TRUTHS,
     WORDS,
     BoolColumn,
+    Row,
+    RowBlock,
     RowValues,
+    bounded_parts,
     filled,
     length_column,
 )
-from format.rows.finding_rows import finding_row
-from format.rows.record_rows import Row, RowBlock
 
-#: A record batch has about this many bytes of keys, values and headers, unless one record has more.
-BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
 _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
@@ -202,7 +205,7 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
 def record_batch_of(table: RecordTable, location: Location, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The records as columns.RECORD, or some of its columns; the values are those of ``record_rows``.
 
-    Raises ValueError for a table with 2 GiB or more in one column: ``record_batches_of`` gives bounded batches.
+    Raises ValueError for a table with 2 GiB or more in one column: ``block_batches`` gives bounded ones.
     """
     return _batch_of(RECORD, RowValues.of_records(table, location), columns)
 
@@ -212,38 +215,18 @@ def _batch_of(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None 
     return pa.RecordBatch.from_arrays([column_array(filled(schema, name), rows) for name in arrow.names], schema=arrow)
 
 
-def record_batches_of(
-    table: RecordTable,
-    location: Location,
-    columns: Sequence[str] | None = None,
-    *,
-    batch_bytes: int = BATCH_BYTES,
-) -> Iterator[pa.RecordBatch]:
-    """The records as columns.RECORD in batches of about ``batch_bytes``, in order."""
-    for part in bounded_parts(table, batch_bytes):
-        yield record_batch_of(part, location, columns)
-
-
 def block_batches(
-    block: RowBlock, columns: Sequence[str], *, batch_bytes: int = BATCH_BYTES
+    block: RowBlock, columns: Sequence[str] | None = None, *, batch_bytes: int = PART_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Some columns of a block's records in batches of about ``batch_bytes``, in order."""
-    if block.records is None or block.location is None:
+    """A block of records or batches, or some of its columns, in order; records in parts of about ``batch_bytes``."""
+    if block.location is None:
         raise ValueError("the block has rows without columns behind them")
-    for part in bounded_parts(block.records, batch_bytes):
+    if block.batches is not None:
+        yield _batch_of(block.schema, RowValues(block.batches, block.location), columns)
+        return
+    for part in bounded_parts(block.record_table, batch_bytes):
         values = RowValues.of_records(part, block.location, block.log_start_offset)
         yield _batch_of(block.schema, values, columns)
-
-
-def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterator[RecordTable]:
-    """The table in parts whose records have about ``batch_bytes`` in sum, each at least one record."""
-    ends = np.cumsum(table.size_bytes)
-    first = 0
-    while first < len(table):
-        before = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, before + batch_bytes, side="right")), first + 1)
-        yield table if first == 0 and last >= len(table) else table.rows(slice(first, last))
-        first = last
 
 
 # -- batches, findings and other rows ------------------------------------------------------------------------
@@ -279,3 +262,60 @@ def _cell(value: Any, column_type: str) -> Any:
     if column_type == "headers":
         return [{"key": key, "value": header_value} for key, header_value in value]
     return value
+
+
+class ColumnsDigest:
+    """The digest, fed batch by batch; two digests are equal if their columns have the same values."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, Any] = {}
+        self.rows = 0
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """The next rows. Raises ValueError for a column of a type that no row schema has."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self._feed(name, column)
+        self.rows += batch.num_rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColumnsDigest) and self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _values(self) -> dict[str, bytes]:
+        return {name: digest.digest() for name, digest in self._digests.items()}
+
+    def _take(self, name: str, content: Any) -> None:
+        digest = self._digests.get(name)
+        if digest is None:
+            digest = self._digests[name] = blake2b()
+        digest.update(content)
+
+    def _feed(self, name: str, array: pa.Array) -> None:
+        kind = array.type
+        if pa.types.is_list(kind):
+            self._take(name, _numbers(pc.list_value_length(array), -1))
+            values = array.flatten()
+            for number, each in enumerate(values.type):
+                self._feed(f"{name}.{each.name}", values.field(number))
+        elif pa.types.is_binary(kind) or pa.types.is_string(kind):
+            self._take(f"{name} length", _numbers(pc.binary_length(array), -1))
+            self._take(name, _content(array))
+        elif pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
+            self._take(f"{name} valid", np.ascontiguousarray(array.is_valid().to_numpy(zero_copy_only=False)))
+            self._take(name, _numbers(array, 0))
+        else:
+            raise ValueError(f"column {name} has the type {kind}")
+
+
+def _numbers(array: pa.Array, null: int) -> np.ndarray[Any, Any]:
+    return np.ascontiguousarray(array.cast(pa.int64()).fill_null(null).to_numpy(zero_copy_only=False))
+
+
+def _content(array: pa.Array) -> memoryview:
+    """The bytes of all values in a row; Arrow keeps none for a null."""
+    _, offsets, content = array.buffers()
+    if content is None or not len(array):
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return memoryview(content)[int(ends[0]) : int(ends[-1])]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 from format.columns import RECORD
 from format.errors import KafkaLogError
@@ -38,11 +40,23 @@ def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
             yield item
             continue
         decoder = decoder_of(item.location)
-        records = item.records
-        if decoder is None and (records is None or not records.batches.is_control[records.batch].any()):
-            yield item
-            continue
-        yield from _decoded_blocks(item, item.location, decoder)
+        for block, is_control in _control_apart(item):
+            if decoder is None and not is_control:
+                yield block
+            else:
+                yield from _decoded_blocks(block, item.location, decoder)
+
+
+def _control_apart(block: RowBlock) -> Iterator[tuple[RowBlock, bool]]:
+    """A block in parts with only control records or none, so that only the former need be decoded."""
+    records = block.records
+    is_control = None if records is None else records.batches.is_control[records.batch]
+    if records is None or is_control is None or not is_control.any() or is_control.all():
+        yield block, is_control is not None and bool(is_control.any())
+        return
+    edges = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), len(records)]
+    for start, stop in pairwise(edges):
+        yield block.part(slice(start, stop)), bool(is_control[start])
 
 
 def decoder_of(location: Location) -> Decoder | None:

@@ -1,16 +1,64 @@
-"""Rows of batches and records as lines of JSON or text, made by the kernel."""
+"""Rows of batches and records as lines of JSON or text, written by the kernel straight into a buffer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pickle import PickleBuffer
 
 import msgspec
+import numpy as np
 
-from format.columns import BATCH, RECORD, RowSchema, record_schema
+from format.columns import BATCH, EXTRA_RECORD_COLUMNS, RECORD, Fill, RowSchema, record_schema
 from format.findings import Finding
-from format.rows.record_rows import RowBlock
-from format.rows.row_text import RowText, have_last_offsets
+from format.kernel.memory import PIECE_BYTES
+from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
+from format.kernel.text import CHARACTER_WORDS, EXPANSIONS, FIELDS, LITERALS, put_batches, put_records
+from format.location import Location
+from format.log.batch_table import BatchTable
+from format.log.record_table import RecordTable
+from format.rows.record_rows import BELOW_LOG_START, CONSTANT, RowBlock, filled
+
+_ASCII = 128
+_MAX_I64 = 2**63 - 1
+_MOST_FIELD_BYTES = 32  # of one field of a batch
+_BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
+
+
+class LineStyle(msgspec.Struct, frozen=True):
+    """What lines look like: JSON, or words of the text format.
+
+    ``string`` writes text of this program as a value; ``unsafe_ranges`` are the first and last code points of the
+    characters that are always escaped.
+    """
+
+    is_json: bool
+    string: Callable[[str], str]
+    unsafe_ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def null(self) -> str:
+        return "null" if self.is_json else "-"
+
+    def start(self, row_type: str) -> str:
+        return f'{{"type":{self.string(row_type)}' if self.is_json else row_type
+
+    def label(self, name: str) -> str:
+        return f",{self.string(name)}:" if self.is_json else f" {name}="
+
+    @property
+    def end(self) -> str:
+        return "}\n" if self.is_json else "\n"
+
+
+class _Program(msgspec.Struct, frozen=True):
+    """The kernel's description of a line: pieces of text, and the fields between them."""
+
+    pieces: bytes
+    fields: memoryview
+    record_fields: memoryview  # the kind and column of each field that comes from the record
+    literals: memoryview
+    most_bytes: int  # of all fields of a row that come from its batch
 
 
 class LineBlock(msgspec.Struct, frozen=True):
@@ -47,36 +95,156 @@ def _line_block(
 Block = LineBlock | RowBlock | Finding
 
 
-def in_lines(
-    blocks: Iterable[RowBlock | Finding], text: RowText, room: Callable[[], memoryview]
-) -> Iterator[LineBlock | RowBlock | Finding]:
-    """Blocks as lines where possible; ``room`` returns the memory that the lines are written into."""
-    for block in blocks:
-        yield from _lines(block, text, room)
+class RowText:
+    """Makes lines in one style."""
 
+    def __init__(self, style: LineStyle) -> None:
+        self._style = style
+        self._tables = _character_tables(style.unsafe_ranges)
+        self._status = np.zeros(1, np.int64)
+        self._bounds = np.zeros(len(RECORD.columns) + len(EXTRA_RECORD_COLUMNS) + 2, np.int64)
+        self._program = lru_cache(16)(self._make_program)
 
-def _lines(block: RowBlock | Finding, text: RowText, room: Callable[[], memoryview]) -> Iterator[Block]:
-    """One block as lines where possible."""
-    filled = memoryview(b"")
+    def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
+        """The state for a pickle: the style, from which the rest is made."""
+        return RowText, (self._style,)
 
-    def next_room() -> memoryview:
-        nonlocal filled
-        filled = room()
-        return filled
+    def lines(self, block: RowBlock, room: Callable[[], memoryview]) -> Iterator[LineBlock | RowBlock]:
+        """A block as lines, written into what ``room`` returns; it must hold a line of a batch.
 
-    if isinstance(block, Finding) or block.location is None:
-        yield block
-    elif block.records is not None:
-        row = 0
-        made = text.record_lines(block.records, block.location, next_room, block.schema, block.log_start_offset)
-        for lines in made:
-            if lines.length:
-                yield LineBlock(block.schema, filled[: lines.length], lines.row_count)
+        Rows without a table behind them stay rows, and so do records that may be too long for the room, and batches if
+        a forged last offset does not fit in 64 bits.
+        """
+        records, batches = block.records, block.batches
+        if block.location is not None and records is not None:
+            yield from self._record_lines(block, block.location, records, room)
+        elif block.location is not None and batches is not None and have_last_offsets(batches):
+            yield from self._batch_lines(block.location, batches, room)
+        else:
+            yield block
+
+    def _record_lines(
+        self, block: RowBlock, location: Location, table: RecordTable, room: Callable[[], memoryview]
+    ) -> Iterator[LineBlock | RowBlock]:
+        program = self._program(block.schema, location, block.log_start_offset)
+        scratch = bytearray(program.most_bytes)
+        columns = memoryview(np.ascontiguousarray(table.columns))
+        batches = memoryview(np.ascontiguousarray(table.batches.columns))
+        crc_valid = memoryview(np.ascontiguousarray(table.batches.crc_valid))
+        first = 0
+        while first < len(table):
+            filled = room()
+            row = put_records(
+                filled, program.fields, program.record_fields, program.literals, program.pieces,
+                self._tables, self._style.is_json,
+                table.buffer, columns, batches, crc_valid, first,
+                scratch, memoryview(self._bounds), memoryview(self._status),
+            )  # fmt: skip
+            if row > first:
+                yield LineBlock(block.schema, filled[: int(self._status[0])], row - first)
             else:
-                yield block.of_records(block.records.rows(slice(row, row + 1)))
-            row += lines.row_count
-    elif block.batches is not None and have_last_offsets(block.batches):
-        for lines in text.batch_lines(block.batches, block.location, next_room):
-            yield LineBlock(BATCH, filled[: lines.length], lines.row_count)
-    else:
-        yield block
+                yield block.part(slice(first, first + 1))
+            first = max(row, first + 1)
+
+    def _batch_lines(
+        self, location: Location, table: BatchTable, room: Callable[[], memoryview]
+    ) -> Iterator[LineBlock]:
+        program = self._program(BATCH, location, None)
+        batches = memoryview(np.ascontiguousarray(table.columns))
+        crc_valid = memoryview(np.ascontiguousarray(table.crc_valid))
+        first = 0
+        while first < len(table):
+            filled = room()
+            row = put_batches(
+                filled, program.fields, program.literals, program.pieces, batches, crc_valid, first, program.most_bytes,
+                memoryview(self._bounds), memoryview(self._status),
+            )  # fmt: skip
+            if row == first:
+                raise ValueError(f"there is no room for a line of {program.most_bytes} bytes")
+            yield LineBlock(BATCH, filled[: int(self._status[0])], row - first)
+            first = row
+
+    def _make_program(self, schema: RowSchema, location: Location, log_start_offset: int | None) -> _Program:
+        style = self._style
+        pieces = bytearray()
+        fields: list[tuple[int, int, int, int]] = []
+        start = 0
+        pieces += style.start(schema.type).encode()
+        for name in schema.names:
+            pieces += style.label(name).encode()
+            fill = filled(schema, name)
+            is_unknown = fill.kind == BELOW_LOG_START and log_start_offset is None
+            if fill.kind == CONSTANT or is_unknown:
+                value = None if is_unknown else getattr(location, str(fill.source))
+                word = style.null if value is None else style.string(value) if isinstance(value, str) else str(value)
+                pieces += word.encode()
+                continue
+            fields.append((start, len(pieces), FIELDS.index(fill.kind), _column_number(fill, log_start_offset)))
+            start = len(pieces)
+        pieces += style.end.encode()
+        fields.append((start, len(pieces), FIELDS.index("end"), 0))
+        literals: list[tuple[int, int]] = []
+        for literal in _literal_words(style):
+            literals.append((len(pieces), len(pieces) + len(literal)))
+            pieces += literal
+        pieces += bytes(PIECE_BYTES)  # past the last, as the kernel copies in blocks
+        most_bytes = len(pieces) + _MOST_FIELD_BYTES * len(fields)
+        first_of_record = FIELDS.index("record-number")
+        record_fields = [(kind, column) for _, _, kind, column in fields if kind >= first_of_record]
+        return _Program(
+            bytes(pieces), _matrix(fields), _matrix(record_fields or [(0, 0)]), _matrix(literals), most_bytes
+        )
+
+
+def have_last_offsets(table: BatchTable) -> bool:
+    """Whether every last offset fits in 64 bits; forged ones may not."""
+    base, delta = table.base_offset, table.last_offset_delta
+    fits = np.where(delta > 0, base <= _MAX_I64 - delta, base >= -_MAX_I64 - delta)
+    return bool(fits.all())
+
+
+def _column_number(fill: Fill, log_start_offset: int | None) -> int:
+    if fill.kind == BELOW_LOG_START:
+        return log_start_offset or 0
+    if isinstance(fill.source, int):
+        return fill.source
+    names = RECORD_COLUMNS if fill.kind.startswith("record-") else BATCH_COLUMNS
+    return names.index(fill.source) if fill.source else 0
+
+
+def _matrix(rows: Sequence[tuple[int, ...]]) -> memoryview:
+    return memoryview(np.array(rows, np.int64))
+
+
+def _literal_words(style: LineStyle) -> Iterator[bytes]:
+    own = {"null": style.null.encode(), "false": b"false", "true": b"true"}
+    for name in LITERALS:
+        yield own[name] if name in own else style.string(name).encode()
+
+
+@cache
+def _character_tables(unsafe_ranges: tuple[tuple[int, int], ...]) -> bytes:
+    """How the kernel writes each byte, the words that it needs, and a bit for each character that is escaped."""
+    json = bytearray(_ASCII) + bytes((1,)) * _ASCII  # what is not ASCII needs a closer look
+    text = bytearray(json)
+    for code in (*range(0x20), 0x7F):
+        json[code], text[code] = ord("u"), ord("x")
+    for character, letter in (('"', '"'), ("\\", "\\"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+        json[ord(character)] = text[ord(character)] = ord(letter)
+    json[0x08], json[0x0C] = ord("b"), ord("f")
+    bare = bytearray(2 * _ASCII)
+    for code in _BARE:
+        bare[code] = 1
+    is_unsafe = np.zeros(0x110000, np.uint8)
+    for first, last in unsafe_ranges:
+        is_unsafe[first : last + 1] = 1
+    bits = np.packbits(is_unsafe, bitorder="little").tobytes()
+    return b"".join((EXPANSIONS, json, text, bare, *CHARACTER_WORDS, bits))
+
+
+def in_lines(
+    blocks: Iterable[RowBlock | Finding], text: RowText | None, room: Callable[[], memoryview]
+) -> Iterator[Block]:
+    """Blocks as lines where possible, as they are without ``text``; ``room`` returns memory to write the lines into."""
+    for block in blocks:
+        yield from (block,) if text is None or isinstance(block, Finding) else text.lines(block, room)

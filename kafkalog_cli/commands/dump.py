@@ -20,7 +20,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.node.target import Target
     from format.rows.line_blocks import Block
-    from format.verbs.dump.dump import DumpTerms
+    from format.verbs.dump import DumpTerms
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
@@ -76,9 +76,7 @@ def dump(
     """
     from format.scan.progress import no_progress
     from format.scan.selected_logs import selected_bytes
-    from format.verbs.dump.dump import DumpTerms
-    from format.verbs.dump.dump_lines import dump_lines
-    from format.verbs.dump.empty_range import empty_range_words
+    from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
     from kafkalog_cli.line_style import style_of
 
     if depth.last is not None and rows.limit is not None:
@@ -140,7 +138,7 @@ def dump(
 
 def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None) -> None:
     from format.scan.following.driver import FollowTerms
-    from format.verbs.dump.follow import follow_dump
+    from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
     from kafkalog_cli.line_style import style_of
 

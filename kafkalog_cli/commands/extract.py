@@ -19,8 +19,8 @@ from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
-    from format.rewriting.publishing.new_file import NewFile
-    from format.verbs.extract.files import FileFormat
+    from format.rewriting.publication import NewFile
+    from format.verbs.extract import FileFormat
 
 EXAMPLES = (
     ("kafkalog extract /var/kafka/orders-0 --output orders", "Parquet, for pandas, DuckDB or Spark"),
@@ -88,9 +88,9 @@ def extract(
     from format.findings import Finding
     from format.layout import DATA_SET_MANIFEST
     from format.node.target import targets_at
-    from format.verbs.dump.empty_range import empty_range_words
-    from format.verbs.extract.extract import Extraction, extract_job, extract_sources
-    from format.verbs.extract.extract import extract as extract_records
+    from format.verbs.dump import empty_range_words
+    from format.verbs.extract import Extraction, extract_job, extract_sources
+    from format.verbs.extract import extract as extract_records
 
     to = extracted.to or "jsonl"
     if extracted.to is None:
@@ -148,24 +148,16 @@ def extract(
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
     """The format of the files. Raises a usage error if it needs a library that is not installed."""
-    from contextlib import suppress
-
     from msgspec.structs import replace
 
     from format.kernel.compiled import KERNEL_IS_COMPILED
-    from format.verbs.extract.files import ParquetFormat, TextFormat
-    from format.verbs.extract.lines import CsvFormat, LinesFormat
+    from format.rows.record_rows import PART_BYTES
+    from format.verbs.extract import ParquetFormat, TextFormat
     from kafkalog_cli.line_style import line_style
-    from kafkalog_cli.render.lines import cell_writers
 
-    if to == "jsonl" and KERNEL_IS_COMPILED:
-        return LinesFormat(to, line_style(to), _open_writer(to, schema), bytes_per_file)
-    if to == "csv":
-        with suppress(ImportError):
-            return CsvFormat(_open_writer(to, schema), cell_writers(schema), schema, bytes_per_file)
     if to != "parquet":
-        text = TextFormat(to, _open_writer(to, schema), schema=schema)
-        return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))
+        style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None
+        return TextFormat(to, _open_writer(to, schema), style, min(bytes_per_file or PART_BYTES, PART_BYTES))
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:

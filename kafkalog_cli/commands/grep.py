@@ -165,7 +165,7 @@ def grep(
     from format.columns import FILE_MATCH, record_schema
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
-    from format.verbs.dump.empty_range import empty_range_words
+    from format.verbs.dump import empty_range_words
     from format.verbs.grep.grep import (
         Context,
         Criteria,

@@ -45,8 +45,8 @@ def rebuild_index(
     from format.layout import MANIFEST
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
-    from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
-    from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
+    from format.verbs.rebuild_index import IndexRebuilding
+    from format.verbs.rebuild_index import rebuild_index as rebuild_sources
 
     with writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
         paths = rebuilt.sources.paths

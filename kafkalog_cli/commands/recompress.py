@@ -18,7 +18,7 @@ from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, 
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.rewriting.sources import WriteSources
-    from format.verbs.recompress.plan import PlanTerms
+    from format.verbs.recompress.new_batches import PlanTerms
 
 EXAMPLES = (
     ("kafkalog recompress /mnt/copy --output /mnt/small --codec zstd", "a whole log directory that a broker can use"),
@@ -123,8 +123,7 @@ def recompress(
     from format.columns import BATCH_DECISION, ESTIMATE
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_measured_sources, read_write_sources
-    from format.verbs.recompress.new_batches import Target
-    from format.verbs.recompress.plan import PlanTerms
+    from format.verbs.recompress.new_batches import PlanTerms, Target
 
     _check_options(recompressed)
     paths = recompressed.sources.paths
@@ -141,8 +140,8 @@ def recompress(
         ):
             _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
+    from format.verbs.recompress.recompress import Recompression
     from format.verbs.recompress.recompress import recompress as recompress_sources
-    from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
     with writing_run("recompress", output, judging) as run:
@@ -186,8 +185,7 @@ def _check_options(given: Recompressed) -> None:
 def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limits) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
-    from format.verbs.recompress.estimate import estimate, not_measured, targets_of
-    from format.verbs.recompress.sentence import Savings
+    from format.verbs.recompress.estimate import Savings, estimate, not_measured, targets_of
 
     sample_bytes = given.sample.size_bytes
     targets = targets_of(given.codec, given.level)
@@ -209,8 +207,7 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
 def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:
     from format.columns import BATCH_DECISION
     from format.findings import Finding
-    from format.verbs.recompress.explain import explain_recompress
-    from format.verbs.recompress.sentence import Decided
+    from format.verbs.recompress.estimate import Decided, explain_recompress
 
     progress = run.progress(sources.size_bytes)
     decided = Decided(plan.target.codec)

@@ -61,9 +61,8 @@ def redact(
     and still be examined. Bytes that cannot be read are left out, with a finding. With a range, every batch with a
     record in it is copied whole.
     """
-    from format.rewriting.rewriter import PASSES
+    from format.rewriting.rewriter import PASSES, RewritingResult
     from format.rewriting.sources import read_write_sources
-    from format.rewriting.written_segments import RewritingResult
     from format.verbs.redact.redact import Redaction, selected_sources
     from format.verbs.redact.redact import redact as redact_sources
     from format.verbs.redact.replacements import Mode, Redactor

@@ -50,10 +50,9 @@ def salvage(
     Each lost byte range is a finding with its offsets, and is listed in DIR/manifest.json. The exit status is 1 when
     something is lost. A broker that starts on the result checks all of it and rebuilds its producer state.
     """
-    from format.rewriting.rewriter import PASSES, WriteTerms
+    from format.rewriting.rewriter import PASSES, RewritingResult, WriteTerms
     from format.rewriting.sources import read_write_sources
-    from format.rewriting.written_segments import RewritingResult
-    from format.verbs.salvage.salvage import salvage as salvage_sources
+    from format.verbs.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
     with writing_run("salvage", output, judging) as run:

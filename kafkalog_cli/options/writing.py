@@ -15,7 +15,7 @@ from kafkalog_cli.options.parsers import parse_size, shown
 from kafkalog_cli.options.reading import check_path, check_paths
 
 if TYPE_CHECKING:
-    from format.rewriting.publishing.publication import Publication
+    from format.rewriting.publication import Publication
 
 
 def local_directory(output: str | None) -> str | None:
@@ -78,7 +78,7 @@ class Resumption(msgspec.Struct, frozen=True):
         self, output: str, sources: Sequence[Path], job: Mapping[str, Any], *, manifest: str = MANIFEST
     ) -> Publication:
         """The publication of a new directory, not opened yet. The arguments are those of ``Publication``."""
-        from format.rewriting.publishing.publication import Publication
+        from format.rewriting.publication import Publication
 
         return Publication(
             output, sources, job=job, manifest=manifest, resume=self.resume, keep_partial=self.keep_partial

@@ -15,7 +15,7 @@ from format import layout
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.rows.arrow_columns import constant, ints
-from format.rows.column_values import BoolColumn
+from format.rows.record_rows import BoolColumn
 from format.scan.selection import Selection
 from spark_jobs.schemas import BROKER_ID
 

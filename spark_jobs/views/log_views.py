@@ -25,14 +25,13 @@ from format.rows.arrow_columns import (
     ARROW_TYPES,
     arrow_schema,
     batch_table_batch,
-    bounded_parts,
     bytes_array,
     constant,
     headers_array,
     ints,
     record_batch_of,
 )
-from format.rows.column_values import BoolColumn
+from format.rows.record_rows import BoolColumn, bounded_parts
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
 from format.scan.selection import start_position

@@ -19,7 +19,8 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.row_text import RowText
+from format.rows.line_blocks import LineBlock, RowText
+from format.rows.record_rows import record_block
 from format.verbs.dump_log.bulk_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
@@ -47,7 +48,8 @@ def print_lines(path: Path) -> None:
 def _line_bytes(text: RowText, room: memoryview, table: RecordTable) -> int:
     """Writes the lines of a table's records; returns their bytes."""
     where = Location("topic-0/00000000000000000000.log", "topic", 0, 0)
-    return sum(lines.length for lines in text.record_lines(table, where, lambda: room))
+    blocks = text.lines(record_block(table, where), lambda: room)
+    return sum(len(block.lines) for block in blocks if isinstance(block, LineBlock))
 
 
 def _kafka_bytes(bulk: BulkLines, table: RecordTable) -> int:

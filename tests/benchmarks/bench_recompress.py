@@ -29,12 +29,10 @@ from format.codecs import compress, decompress
 from format.io.read_policy import keep_freed_memory
 from format.layout import CODEC_NAMES
 from format.log.encode_batches import BatchHeader, encode_batch
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
 from tests.record_encoder import NewRecord, encode_record
 
 BASE_TIMESTAMP = 1_700_000_000_000

@@ -33,8 +33,7 @@ from unittest.mock import patch
 
 from format.findings import Finding, Severity
 from format.rows.line_blocks import LineBlock
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.verify.verify import Verification, verify
 from kafkalog_cli.line_style import line_style
 from tests.corpora import SHARED
@@ -295,7 +294,7 @@ def small_work_is_shared() -> Iterator[None]:
     """Logs of a mebibyte are read in several ranges, and by several processes where these are asked for."""
     with (
         patch("format.scan.drivers.is_worth_sharing", lambda *_: True),
-        patch("format.verbs.dump.dump.DUMP_CHUNK_BYTES", CHUNK_BYTES),
+        patch("format.verbs.dump.DUMP_CHUNK_BYTES", CHUNK_BYTES),
         patch("format.verbs.verify.walk.WALK_CHUNK_BYTES", CHUNK_BYTES),
     ):
         yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,13 @@ import pytest
 from format.findings import Finding
 from format.node.log_dir import Kind
 from format.node.target import Target
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import NewFile, Publication
 from format.rows.line_blocks import LineBlock
-from format.rows.record_rows import RowBlock
+from format.rows.record_rows import Row, RowBlock
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
-from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
-from format.verbs.extract.files import TextFormat
+from format.verbs.dump import DumpTerms, dump_lines
+from format.verbs.extract import Extraction, TextFormat, extract, extract_job, extract_sources
 from format.verbs.grep.grep import Criteria, FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
@@ -43,7 +41,7 @@ OFFSETS = [*range(2 * 3 * COUNT)]
 @pytest.fixture(autouse=True)
 def small_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 2000)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 2000)
     monkeypatch.setattr("format.verbs.grep.grep.GREP_CHUNK_BYTES", 2000)
     monkeypatch.setattr("format.verbs.verify.walk.WALK_CHUNK_BYTES", 2000)
 
@@ -186,12 +184,15 @@ def test_extract(partition: Path, tmp_path: Path, change: Callable[[Path], objec
 class _Offsets:
     """Writes the offset of each record."""
 
-    def __init__(self, file: object) -> None:
+    def __init__(self, file: NewFile) -> None:
         self._file = file
 
-    def write(self, schema: object, rows: Iterator[tuple[object, ...]], /) -> None:
+    def write(self, schema: object, rows: Iterable[Row], /) -> None:
         for row in rows:
-            self._file.write(b"%d\n" % row[2])  # type: ignore[attr-defined]
+            self._file.write(b"%d\n" % row[2])
+
+    def write_raw(self, lines: memoryview, /) -> None:
+        raise AssertionError("no lines are made without a style")
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from format.findings import Finding
 from format.log.batch_header import has_right_crc
 from format.log.encode_batches import encode_message
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of
 from tests.faults.wounds import LOG, wounded_log, wrong_with

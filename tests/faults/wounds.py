@@ -20,9 +20,9 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.findings import Finding
 from format.layout import MAX_RELATIVE_OFFSET
 from format.log.encode_batches import encode_message
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from tests.building import batch, wrapper
 
 LOG = f"{0:020d}.log"

@@ -21,13 +21,11 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.internal_record_rows import decode_internal
-from format.rows.line_blocks import LineBlock
+from format.rows.line_blocks import LineBlock, RowText, have_last_offsets
 from format.rows.record_rows import RowBlock, batch_block, record_block
-from format.rows.row_text import RowText, have_last_offsets
 from format.scan.selection import Selection
-from format.verbs.dump import dump_lines as dumping
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs import dump as dumping
+from format.verbs.dump import DumpTerms, dump_lines
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
@@ -60,21 +58,9 @@ def rendered(format_name: str, blocks: Iterable[Any]) -> bytes:
 
 def made(format_name: str, table: RecordTable | BatchTable, place: Location, room_bytes: int) -> Iterator[Any]:
     """A table's lines, through a buffer of so many bytes, and rows where a record is too long for it."""
-    text = RowText(line_style(format_name))
     buffer = memoryview(bytearray(room_bytes))
-    if isinstance(table, BatchTable):
-        for lines in text.batch_lines(table, place, lambda: buffer):
-            yield LineBlock(batch_block(table, place).schema, buffer[: lines.length], lines.row_count)
-        return
-    row = 0
-    schema, start = wide(place)
-    for lines in text.record_lines(table, place, lambda: buffer, schema, start):
-        if lines.length:
-            yield LineBlock(schema, buffer[: lines.length], lines.row_count)
-        else:
-            yield record_block(table.rows(slice(row, row + 1)), place, schema, start)
-        row += lines.row_count
-    assert row == len(table)
+    block = batch_block(table, place) if isinstance(table, BatchTable) else record_block(table, place, *wide(place))
+    return RowText(line_style(format_name)).lines(block, lambda: buffer)
 
 
 def wide(place: Location) -> tuple[RowSchema, int | None]:
@@ -180,7 +166,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 ) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 10_000)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 10_000)
     log_dir = corpus.log_dirs[0]
     for decodes in (False, True):
         terms = DumpTerms(records, decodes_internal=decodes)
@@ -194,7 +180,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 700)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 700)
     log = bytearray(b"".join(wrapper(1, n * 3) if n % 9 == 4 else batch(n * 3, codec=n % 5) for n in range(90)))
     for position in (900, 4000, len(log) - 40):
         log[position] ^= 0x55

@@ -27,9 +27,9 @@ from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.layout import META_PROPERTIES
 from format.node.partition import parse_partition_dir
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from tests.corpora import SHARED_CORPUS
 from tests.oracle.boot_mutations.node import LOG_START, METADATA, Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations

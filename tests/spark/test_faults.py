@@ -23,7 +23,7 @@ from format.rows.record_rows import Row
 from format.scan.drivers import LogByLog
 from format.scan.selected_logs import selected_logs
 from format.scan.selection import EVERYTHING
-from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
+from format.verbs.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from kafkalog_cli.command_table import COMMANDS
 from tests.aiven_objects import write_objects
 from tests.building import batches, write_segment

@@ -27,9 +27,8 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
-from format.rows.line_blocks import LineBlock, in_lines
+from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
-from format.rows.row_text import LineStyle, RowText
 from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs

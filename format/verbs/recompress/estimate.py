@@ -1,9 +1,11 @@
-"""recompress --estimate: the size of a topic's logs under each codec, measured on a sample; nothing is written."""
+"""recompress --estimate and --explain: what recompress would save, and what it would do; nothing is written."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,29 +16,35 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress, decompress
-from format.columns import ESTIMATE
+from format.columns import BATCH_DECISION, ESTIMATE
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.layout import CODEC_BITS_NAMES
+from format.layout import CODEC_BITS_NAMES, CODEC_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import message_table
-from format.node.partition import Partition
+from format.log.batch_table import BatchTable
+from format.log.legacy_messages import message_table, open_wrappers
 from format.node.partition_surroundings import unread_findings
+from format.rewriting.rewriter import Decision, batch_bytes
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
 from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.verbs.recompress.new_batches import Target
+from format.scan.read_log import crc_findings, tail_finding
+from format.scan.selected_logs import every_log_of
+from format.verbs.recompress.new_batches import DECISIONS, PlanTerms, Reason, Target, Work, plan
+from format.wording import counted, listed
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
 #: A sample is taken in pieces of this size, spread over the topic's segments.
 _PIECE_BYTES = MIB
 _ZSTD = layout.CODEC_NAMES.index("zstd")
+_DECISION = BATCH_DECISION.names.index("decision")
+_REASON = BATCH_DECISION.names.index("reason")
+_CONFIG = {"none": "uncompressed"}
 
 
 def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
@@ -115,14 +123,6 @@ class Piece(msgspec.Struct, frozen=True):
     end: int
 
 
-class TopicPieces(msgspec.Struct, frozen=True):
-    """The parts of a topic that are measured; ``log_bytes`` is the size of all its ``.log`` files."""
-
-    topic: str
-    log_bytes: int
-    pieces: list[Piece]
-
-
 def targets_of(codec: str | None, level: int | None) -> list[Target]:
     """The target with the given codec and level, or every codec at Kafka's default level."""
     names = [codec] if codec is not None else list(layout.CODEC_NAMES)
@@ -145,13 +145,14 @@ def estimate(
     yield from sources.findings
     for partition in sources.partitions.values():
         yield from unread_findings(partition)
-    topics = list(topic_pieces(sources, sample_bytes))
-    logs = [LogUnit(each.path, each.location, end=each.end) for topic in topics for each in topic.pieces]
+    topics = _logs_by_topic(sources)
+    pieces = {topic: sampled(whole, sample_bytes) for topic, whole in topics.items()}
+    logs = [LogUnit(each.path, each.location, end=each.end) for some in pieces.values() for each in some]
     items = scan_logs(EstimateScan(tuple(targets), limits), logs, advance=advance)
-    for topic in topics:
+    for topic, whole in topics.items():
         sums = Sums.of(targets)
-        yield from take_results(items, len(topic.pieces), sums.add)
-        yield from estimates(topic.topic, topic.log_bytes, sums)
+        yield from take_results(items, len(pieces[topic]), sums.add)
+        yield from _estimates(topic, sum(each.end for each in whole), sums)
 
 
 @cache
@@ -162,22 +163,18 @@ def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
 
 
-def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[TopicPieces]:
-    """The pieces of each topic in order: all its logs, or the beginnings of evenly spread ones for a sample."""
-    topics: dict[str, list[Partition]] = {}
+def _logs_by_topic(sources: WriteSources) -> dict[str, list[Piece]]:
+    """The logs of each topic, in order."""
+    topics: dict[str, list[Piece]] = {}
     for name, partition in sources.partitions.items():
-        if not is_cluster_metadata(partition):
-            topics.setdefault(partition.topic or name, []).append(partition)
-    for topic, partitions in sorted(topics.items()):
-        sized = []
-        for partition in partitions:
-            for segment in partition.segments:
-                path = segment.files[layout.LOG_SUFFIX]
-                try:
-                    sized.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
-                except OSError:
-                    continue  # a live broker deleted it
-        yield TopicPieces(topic, sum(each.end for each in sized), sampled(sized, sample_bytes))
+        if is_cluster_metadata(partition):
+            continue
+        pieces = topics.setdefault(partition.topic or name, [])
+        for segment in partition.segments:
+            path = segment.files[layout.LOG_SUFFIX]
+            with contextlib.suppress(OSError):  # a live broker deleted it
+                pieces.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
+    return dict(sorted(topics.items()))
 
 
 def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
@@ -222,7 +219,7 @@ class EstimateScan(msgspec.Struct, frozen=True):
         yield sums
 
 
-def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
+def _estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
     """The rows of a topic whose logs have ``log_bytes``: its present state, then each target."""
     pairs = sorted(sums.codec_batches.items())
     now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
@@ -303,3 +300,111 @@ def _tried(
 
 def _mb_per_s(plain_bytes: int, nanoseconds: int) -> int | None:
     return round(plain_bytes / nanoseconds * 1000) if nanoseconds else None
+
+
+class ExplainScan(msgspec.Struct, frozen=True):
+    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, and the fold yields them."""
+
+    plan: PlanTerms
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.CRC, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
+        """The rows of each chunk, after findings in it and before the damage behind it."""
+        location = opened.log.location
+        for chunk in opened.chunks:
+            open_wrappers(chunk, limits=self.limits)
+            yield from crc_findings(chunk, opened.log)
+            works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
+            yield [row for work in works for row in _rows(work, chunk.table, location)]
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, opened.log)
+
+    def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
+        """The same."""
+        return parts
+
+
+def explain_recompress(
+    sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[list[Row] | Finding]:
+    """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings about the rest."""
+    yield from sources.findings
+    for partition in sources.partitions.values():
+        yield from unread_findings(partition)
+    logs = (log for partition in sources.partitions.values() for log in every_log_of(partition))
+    yield from scan_logs(ExplainScan(terms, limits), logs, advance=advance)
+
+
+def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
+    decision, broker = DECISIONS[work.reason]
+    place = (location.topic, location.partition, location.base_offset)
+    what = (decision.word, work.reason.value, broker)
+    rows = np.array(work.rows)
+    columns = (table.position, table.base_offset, table.last_offset, table.size_bytes, table.magic, table.codec)
+    for *of_batch, codec in zip(*(column[rows].tolist() for column in columns), strict=True):
+        yield (*place, *of_batch, CODEC_BITS_NAMES[codec], *what)
+
+
+class Savings(msgspec.Struct):
+    """What each codec would save over all topics."""
+
+    log_bytes: int = 0
+    by_codec: dict[str, Counter[str]] = msgspec.field(default_factory=dict)  # codec -> bytes by topic
+    _topics: set[str] = msgspec.field(default_factory=set)
+
+    def take(self, each: Estimate) -> None:
+        """Add an estimate; the first one of a topic is its present state."""
+        if each.topic not in self._topics:
+            self._topics.add(each.topic)
+            self.log_bytes += each.log_bytes
+            return
+        self.by_codec.setdefault(each.codec, Counter())[each.topic] += each.log_bytes - each.estimated_bytes
+
+    def sentence(self) -> str:
+        """Such as "zstd would save 540,672 of 1,040,384 bytes (52 %), most of them of orders."; empty for no log."""
+        if not self.by_codec or not self.log_bytes:
+            return ""
+        codec, topics = max(self.by_codec.items(), key=lambda item: item[1].total())
+        saved = topics.total()
+        if saved <= 0:
+            return "No codec would save anything." if len(self.by_codec) > 1 else f"{codec} would save nothing."
+        words = f"{codec} would save {saved:,} of {self.log_bytes:,} bytes ({100 * saved / self.log_bytes:.0f} %)"
+        if len(topics) == 1:
+            return f"{words}."
+        topic, most = topics.most_common(1)[0]
+        return f"{words}, the most in {topic}: {counted(most, 'byte')}."
+
+
+class Decided(msgspec.Struct):
+    """How many batches would be copied, recompressed, rebuilt and refused, and why."""
+
+    codec: int
+    _reasons: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Count rows of BATCH_DECISION."""
+        self._reasons.update((row[_DECISION], row[_REASON]) for row in rows)
+
+    def sentences(self) -> Iterator[str]:
+        """Such as "With zstd, of 2 batches: 1 copied (1 same-codec) and 1 recompressed (1 codec-differs)."
+
+        Then one line for each reason: what a broker does that compresses a topic with this codec.
+        """
+        total = self._reasons.total()
+        if not total:
+            return
+        parts = []
+        for decision in Decision:
+            reasons = {reason: count for (word, reason), count in self._reasons.items() if word == decision.word}
+            if reasons:
+                why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
+                parts.append(f"{sum(reasons.values()):,} {decision.word} ({why})")
+        codec = CODEC_NAMES[self.codec]
+        yield f"With {codec}, of {counted(total, 'batch')}: {listed(parts)}."
+        broker = f"a broker with compression.type={_CONFIG.get(codec, codec)}"
+        for reason in sorted({reason for _, reason in self._reasons}):
+            yield f"{reason}: {broker} {DECISIONS[Reason(reason)][1]}."

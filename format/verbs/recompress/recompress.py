@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from format.errors import Refused, UnreadableFile
+from format.errors import Refused
 from format.findings import Finding, Severity, finding, finding_of
 from format.io.source import FileSource
 from format.layout import CODEC_NAMES
@@ -22,16 +22,25 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import batch_location
 from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import CHUNK_BYTES, HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import (
+    CHUNK_BYTES,
+    HARMLESS_DAMAGE,
+    Failure,
+    FirstLook,
+    NewBatches,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    WriteTerms,
+    WrittenSegment,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_rows import finding_as_json
-from format.scan.protocol import Cost, LogUnit
+from format.scan.protocol import Cost
 from format.scan.read_log import crc_findings, tail_finding
-from format.verbs.recompress.portions import portions
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, portions
 from format.verbs.verify.written_output import verify_output
 
 _WHAT_TO_RUN = (
@@ -45,6 +54,14 @@ _MOST_USUAL_LEVEL = 9
 _THOROUGH_BYTE_S = 25e-9
 #: Bytes of records for each byte of a compressed log, roughly.
 _RECORD_BYTES_PER_BYTE = 3
+
+
+class Recompression(WriteTerms, frozen=True, kw_only=True):
+    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
+
+    plan: PlanTerms
+    segment_bytes: int | None = None
+    skip_damaged: bool = False
 
 
 def recompress(
@@ -68,6 +85,7 @@ class Recompressor(Rewriter):
         self._plan = terms.plan
         self._skips_damaged = terms.skip_damaged
         self.segment_bytes = terms.segment_bytes
+        self.shares_making = terms.plan.target.codec != 0  # else the writing process has most of the work anyway
         # Batches of different chunks are never merged: the chunk size limits what merging saves.
         self.chunk_bytes = BODY_CHUNK_BYTES if terms.plan.merge_bytes else CHUNK_BYTES
         target = terms.plan.target
@@ -76,16 +94,10 @@ class Recompressor(Rewriter):
             byte_s = max(byte_s, _THOROUGH_BYTE_S)
         self.cost = Cost(_BATCH_S, byte_s, _RECORD_BYTES_PER_BYTE * byte_s)
 
-    @property
-    def shares_making(self) -> bool:
-        """Whether batches are compressed; otherwise the writing process has most of the work anyway."""
-        return self._plan.target.codec != 0
-
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
+    def portions(
+        self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
+    ) -> Iterator[NewBatches | Failure]:
         return portions(chunk, is_kept, self._plan, self.terms.limits, location)
-
-    def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        result.add(finding_of(error), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         result.lost_bytes = look.bytes_not_kept if self._skips_damaged else 0
@@ -93,28 +105,25 @@ class Recompressor(Rewriter):
     def report_chunk(
         self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
     ) -> None:
-        log, table = look.log, chunk.table
-        unit = LogUnit(log.path, log.location, None, log.next_base_offset)
-        for found in crc_findings(chunk, unit):
+        log, table = replace(look.log, segment=None), chunk.table
+        for found in crc_findings(chunk, log):
             _add(found, result)
         if chunk.damage is not None and isinstance(look.source, FileSource):
-            _add(tail_finding(look.source, chunk, unit), result)
+            _add(tail_finding(look.source, chunk, log), result)
         for row in np.flatnonzero((table.crc_valid == 1) & ~is_kept).tolist():
             message = f"the batch's offsets, from {table.base_offset[row]} on, do not fit its place"
             _add(finding("offset-not-increasing", batch_location(log.location, table, row), message), result)
 
-    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
-        if portion.error is not None:
-            found = finding_of(portion.error, batch_location(location, chunk.table, portion.row))
-            _add(replace(found, message=f"copied as it is, unreadable: {found.message}"), result)
+    def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+        found = finding_of(failure.error, batch_location(location, chunk.table, failure.row))
+        _add(replace(found, message=f"copied as it is, unreadable: {found.message}"), result)
 
-    def refusal(self, result: SegmentResult) -> Refused | None:
+    def check(self, result: SegmentResult) -> None:
         damage = [found for found, _ in result.findings if found.code not in HARMLESS_DAMAGE]
         if not result.is_read:
-            return Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", damage[0].location)
+            raise Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", damage[0].location)
         if damage and not self._skips_damaged:
-            return Refused(f"the source is damaged: {_WHAT_TO_RUN}", damage[0].location)
-        return None
+            raise Refused(f"the source is damaged: {_WHAT_TO_RUN}", damage[0].location)
 
     def is_copied_whole(self, partition: Partition) -> bool:
         """KRaft's metadata log is read before any broker setting, and is never compressed."""

@@ -1,10 +1,10 @@
-"""Replaces the records of a chunk's batches: offsets, timestamps, producers and boundaries stay, CRCs are new.
-
-Uncompressed batches are changed in place; compressed ones are compressed again with the same codec, so that their size
-may change. Control batches stay as they are.
-"""
+"""Replaces the records of batches, and reads them back; offsets, timestamps, producers and boundaries stay."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -12,23 +12,102 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress, decompress
-from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, UnknownVersion
+from format.codecs.checksums import crc32_of
+from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, OutputError, UnknownVersion
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import decode_control_value
+from format.kernel.records import index_headers
+from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import decode_control_record
 from format.log.encode_batches import reseal
+from format.log.header_edits import batch_spans
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable, located
-from format.verbs.redact.records import RecordRedaction
+from format.rewriting.read_back import Became, ReadBackMismatch, output_chunks
+from format.verbs.redact.replacements import Redactor
 
+Int64Column = NDArray[np.int64]
+#: Returns the new key and value of a record (None for null), each as long as before.
+ReplaceRecord = Callable[[bytes | None, bytes | None], tuple[bytes | None, bytes | None]]
+
+_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
+_CRC_START = layout.MESSAGE_V0.offset_of("magic")
 _CONTROL_INVALID = "control-record-invalid"
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
+#: The header fields that a redacted batch keeps: all but its position, size and CRC.
+_KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
+
+
+class RecordRedaction(msgspec.Struct, frozen=True):
+    """How to redact records; ``replace_record`` is for structured keys and values, which None replaces whole."""
+
+    redactor: Redactor
+    with_header_names: bool = False
+    replace_record: ReplaceRecord | None = None
+
+    def apply(self, table: RecordTable, target: bytearray) -> None:
+        """Replace keys, values and headers of the table's records in ``target``, a copy of the table's buffer.
+
+        v0 and v1 messages get the CRC of their new content; a wrong CRC stays wrong by the same difference.
+        """
+        wrong_by = self._legacy_checksums(table, target)
+        if self.replace_record is None:
+            self._replace(table.buffer, target, table.key_start, table.key_length)
+            self._replace(table.buffer, target, table.value_start, table.value_length)
+        else:
+            self._replace_records(table, target, self.replace_record)
+        for row in np.flatnonzero(table.header_count > 0).tolist():
+            self._replace_headers(table, target, row)
+        for start, size_bytes, difference in wrong_by:
+            crc = crc32_of(memoryview(target)[start + _CRC_START : start + size_bytes]) ^ difference
+            target[start + _CRC_AT : start + _CRC_AT + 4] = crc.to_bytes(4, "big")
+
+    def _replace(self, buffer: memoryview, target: bytearray, starts: Int64Column, lengths: Int64Column) -> None:
+        replaced = self.redactor.replaced
+        rows = lengths > 0
+        for start, length in zip(starts[rows].tolist(), lengths[rows].tolist(), strict=True):
+            end = start + length
+            target[start:end] = replaced(bytes(buffer[start:end]))
+
+    def _replace_records(self, table: RecordTable, target: bytearray, replace_record: ReplaceRecord) -> None:
+        for row in range(len(table)):
+            replaced = replace_record(table.key(row), table.value(row))
+            starts = (int(table.key_start[row]), int(table.value_start[row]))
+            lengths = (int(table.key_length[row]), int(table.value_length[row]))
+            for new, start, length in zip(replaced, starts, lengths, strict=True):
+                if length > 0:
+                    if new is None or len(new) != length:
+                        raise ValueError("a replaced key or value has to keep its length")
+                    target[start : start + length] = new
+
+    def _replace_headers(self, table: RecordTable, target: bytearray, row: int) -> None:
+        count = int(table.header_count[row])
+        spans = np.empty((count, 4), np.int64)
+        index_headers(table.buffer, int(table.headers_start[row]), len(table.buffer), count, memoryview(spans))
+        for key_start, key_length, value_start, value_length in spans.tolist():
+            if self.with_header_names:
+                name = bytes(table.buffer[key_start : key_start + key_length])
+                target[key_start : key_start + key_length] = self.redactor.replaced_text(name)
+            if value_length > 0:
+                value = bytes(table.buffer[value_start : value_start + value_length])
+                target[value_start : value_start + value_length] = self.redactor.replaced(value)
+
+    @staticmethod
+    def _legacy_checksums(table: RecordTable, target: bytearray) -> list[tuple[int, int, int]]:
+        """Start and size of each v0 or v1 message, and the bits in which its stored CRC differs from the right one."""
+        rows = table.batches.magic[table.batch] < 2
+        found = []
+        view = memoryview(target)
+        for start, size_bytes in zip(table.start[rows].tolist(), table.size_bytes[rows].tolist(), strict=True):
+            stored = int.from_bytes(view[start + _CRC_AT : start + _CRC_AT + 4], "big")
+            found.append((start, size_bytes, stored ^ crc32_of(view[start + _CRC_START : start + size_bytes])))
+        return found
 
 
 class RedactedChunk(msgspec.Struct):
@@ -203,3 +282,43 @@ def payload_of(batch: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
     if not codec or attributes & layout.CONTROL_BIT or len(batch) == _HEADER_BYTES:
         return batch[_HEADER_BYTES:]
     return decompress(codec, batch[_HEADER_BYTES:], magic=magic, limits=limits)
+
+
+class ContentDigest:
+    """A digest of batches: the header fields that redaction keeps, and the records as they are uncompressed."""
+
+    def __init__(self) -> None:
+        self._headers = blake2b()
+        self._payloads = blake2b()
+        self.batches = 0
+
+    def update(self, table: BatchTable, payloads: Iterable[bytes | memoryview]) -> None:
+        """Add the next batches."""
+        self._headers.update(np.ascontiguousarray(table.columns[:, _KEPT_COLUMNS]))
+        for payload in payloads:
+            self._payloads.update(len(payload).to_bytes(8, "big"))
+            self._payloads.update(payload)
+        self.batches += len(table)
+
+    def value(self) -> bytes:
+        """The digest of all batches that were added."""
+        return blake2b(self._headers.digest() + self._payloads.digest() + self.batches.to_bytes(8, "big")).digest()
+
+
+def read_back(became: Became, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Compare the output with the digest of what was to be written. Raises ReadBackMismatch."""
+    found = ContentDigest()
+    path = became.outputs[0].path if became.outputs else Path()
+    location = Location(str(path))
+    try:
+        for chunk in output_chunks(became.outputs, limits):
+            starts, ends = batch_spans(chunk, np.arange(len(chunk.table)))
+            buffer = chunk.bodies
+            spans = zip(starts.tolist(), ends.tolist(), strict=True)
+            found.update(chunk.table, (payload_of(bytes(buffer[start:end]), limits) for start, end in spans))
+    except OutputError:
+        raise
+    except KafkaLogError as error:
+        raise ReadBackMismatch(f"what was written cannot be read back: {error.message}", location) from error
+    if found.value() != (became.digest or ContentDigest().value()):
+        raise ReadBackMismatch("what was read back is not what was written", location)

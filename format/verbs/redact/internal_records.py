@@ -12,7 +12,7 @@ from format.internal_topics.decoder import CONSUMER_BLOBS, decoder_for
 from format.internal_topics.reader import Cursor, Reader, reader_for
 from format.internal_topics.schema import Message, schema_of
 from format.layout import COORDINATOR_TOPICS
-from format.verbs.redact.records import ReplaceRecord
+from format.verbs.redact.batches import ReplaceRecord
 from format.verbs.redact.replacements import Redactor
 
 #: Fields with topic names, which the names of directories show anyway.

@@ -22,24 +22,30 @@ from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.legacy_messages import open_wrappers
-from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became
-from format.rewriting.rewriter import HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import (
+    HARMLESS_DAMAGE,
+    Decision,
+    Failure,
+    FirstLook,
+    NewBatches,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    SourceLog,
+    WriteTerms,
+    WrittenSegment,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import Decision, NewBatches
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.redact.batches import RedactedChunk, redact_chunk
+from format.verbs.redact.batches import ContentDigest, RecordRedaction, read_back, redact_chunk
 from format.verbs.redact.internal_records import coordinator_redaction
-from format.verbs.redact.read_back import ContentDigest, read_back
-from format.verbs.redact.records import RecordRedaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
 from format.wording import are, counted_plainly
@@ -94,13 +100,20 @@ def redact(
 
     Raises OutputError, and FileChanged where a log changes meanwhile; other damage of the sources is a finding.
     """
-    return rewrite(sources, publication, RedactingRewriter(terms), verify_output, result or RewritingResult())
+    result = result or RewritingResult()
+    kept = {name: each for name, each in sources.partitions.items() if each.topic not in LEFT_OUT_TOPICS}
+    result.left_out += [f"{name}: a topic that is left out" for name in sources.partitions if name not in kept]
+    if sources.log_dir is not None and sources.log_dir.bootstrap_checkpoint is not None:
+        result.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
+    rewriter = RedactingRewriter(terms)
+    return rewrite(replace(sources, partitions=kept), publication, rewriter, verify_output, result)
 
 
 class RedactingRewriter(Rewriter):
     """Replaces the content of batches; those that cannot be read to the last byte are left out."""
 
     knows_all = True
+    shares_making = True
     cost = Cost(batch_s=20e-6, byte_s=30e-9, compressed_byte_s=90e-9)
 
     def __init__(self, terms: Redaction) -> None:
@@ -112,29 +125,25 @@ class RedactingRewriter(Rewriter):
         self.makes_snapshots = terms.selection.is_everything
         self._redaction_of = lru_cache(16)(self._redaction)
 
-    @property
-    def shares_making(self) -> bool:
-        return True
-
     def _redaction(self, topic: str | None) -> RecordRedaction:
         replace_record = coordinator_redaction(topic, self._redactor)
         return RecordRedaction(self._redactor, self._with_header_names, replace_record)
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
+    def portions(
+        self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
+    ) -> Iterator[NewBatches | Failure]:
         redaction = self._redaction_of(location.topic)
-        if not self._selection.is_everything:
-            is_kept = is_kept & self._selected(chunk)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
-            yield Portion(None, problem.error, problem.batch)
+            yield Failure(problem.batch, problem.error, is_left_out=True)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
-        yield Portion(_new_batches(made), digest=digest.value())
+        decisions = np.where(made.table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
+        yield NewBatches(b"".join(made.batches), made.table.base_offset, decisions, digest.value())
 
-    def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
-        """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
-        open_wrappers(chunk, limits=self.terms.limits)
-        return self._selection.batches(chunk.table)
+    def taken(self, chunk: BatchChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The batches that may have a selected record."""
+        return is_kept if self._selection.is_everything else is_kept & self._selection.batches(chunk.table)
 
     def read_back(
         self,
@@ -150,7 +159,7 @@ class RedactingRewriter(Rewriter):
             advance(each.end - each.start)
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        result.add(finding_of(error, log.location), True)
+        super().report_unreadable(error, log, result)
         result.lost_bytes += max(log.size_bytes(), 1)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
@@ -173,26 +182,17 @@ class RedactingRewriter(Rewriter):
             )
             if is_loss:
                 result.lost_bytes += each.length
-        for block in sorted(look.source.unreadable) if isinstance(look.source, PatchedSource) else ():
+        for block in sorted(look.unreadable):
             result.add(finding("file-unreadable", location.at(block), "an I/O error at this block"), True)
 
-    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
-        if portion.error is not None:
-            found = finding_of(portion.error, location)
-            message = f"the batch is left out, since it cannot be redacted: {found.message}"
-            result.add(finding(found.code, portion.error.location or location, message), True)
-            result.lost_bytes += int(chunk.table.size_bytes[portion.row])
-
-    def is_left_out(self, partition: Partition) -> bool:
-        return partition.topic in LEFT_OUT_TOPICS
+    def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+        found = finding_of(failure.error, location)
+        message = f"the batch is left out, since it cannot be redacted: {found.message}"
+        result.add(finding(found.code, failure.error.location or location, message), True)
+        result.lost_bytes += int(chunk.table.size_bytes[failure.row])
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return not lost_bytes and self._selection.is_everything
-
-    def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
-        if log_dir.bootstrap_checkpoint is not None:
-            result.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
-        return dataclasses.replace(log_dir, bootstrap_checkpoint=None)
 
     def is_whole(self, result: RewritingResult) -> bool:
         return not result.lost_bytes
@@ -204,10 +204,3 @@ class RedactingRewriter(Rewriter):
             "segments": [each.as_json() for each in result.segments],
             "left_out_bytes": result.lost_bytes,
         }
-
-
-def _new_batches(made: RedactedChunk) -> NewBatches:
-    table = made.table
-    decisions = np.where(table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
-    last_offsets = table.last_offset if len(table) else table.base_offset
-    return NewBatches(b"".join(made.batches), table.size_bytes.copy(), table.base_offset, last_offsets, decisions)

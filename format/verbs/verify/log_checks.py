@@ -19,8 +19,8 @@ from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.partition import location_of_file
-from format.rewriting.false_offsets import proof_of_false_end
 from format.rewriting.index_builder import IndexedOffsets
+from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
 from format.verbs.verify.terms import Verification

@@ -23,7 +23,7 @@ from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
 from format.scan.drivers import open_driver

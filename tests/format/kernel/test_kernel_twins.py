@@ -36,7 +36,8 @@ from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.row_text import RowText, have_last_offsets
+from format.rows.line_blocks import LineBlock, RowText, in_lines
+from format.rows.record_rows import batch_block, record_block
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
@@ -57,8 +58,9 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 #: Modules that use a function which nothing imported above uses.
 for user in (
     "checks.key_placement",
+    "internal_topics.record_check",
     "node.live_files",
-    "rewriting.compare_records",
+    "rewriting.read_back",
     "state.group_records",
     "state.totals",
     "verbs.dump_log.bulk_lines",
@@ -112,12 +114,12 @@ def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
     buffer = memoryview(bytearray(3000))
     for style in ("jsonl", "text"):
         text = RowText(line_style(style))
-        if have_last_offsets(chunk.table):
-            found += [bytes(buffer[: each.length]) for each in text.batch_lines(chunk.table, WHERE, lambda: buffer)]
+        blocks = [batch_block(chunk.table, WHERE)]
         for table in tables:
             for schema, start in ((RECORD, None), (record_schema(frozenset(("path", "is_below_log_start"))), 4)):
-                made = text.record_lines(table, WHERE, lambda: buffer, schema, start)
-                found += [bytes(buffer[: each.length]) for each in made]
+                blocks.append(record_block(table, WHERE, schema, start))
+        made = in_lines(blocks, text, lambda: buffer)
+        found += [bytes(each.lines) if isinstance(each, LineBlock) else b"" for each in made]
     return found
 
 

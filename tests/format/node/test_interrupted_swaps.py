@@ -8,9 +8,9 @@ from pathlib import Path
 from format.limits import DEFAULT_LIMITS
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import completed_swaps
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from tests.building import batches, write_segment
 
 

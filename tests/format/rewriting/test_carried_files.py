@@ -11,12 +11,12 @@ import pytest
 from format import layout
 from format.files import clean_shutdown, meta_properties, partition_metadata
 from format.findings import Finding
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import read_write_sources
 from format.verbs.redact.redact import Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 

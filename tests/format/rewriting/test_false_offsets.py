@@ -12,9 +12,11 @@ import pytest
 
 from format.files import offset_index, time_index
 from format.io.source import FileSource
+from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.after_damage.longest_chain import Rival
+from format.log.after_damage.offset_range import OffsetRange
 from format.log.encode_batches import encode_message
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import SegmentScan, scan_segment
@@ -57,21 +59,16 @@ def with_bit_flipped(content: bytes, bit: int) -> bytes:
 
 def scan(path: Path) -> SegmentScan:
     with FileSource(path) as source:
-        return scan_segment(
-            source,
-            first_possible=int(path.stem),
-            next_base_offset=None,
-            base_offset=int(path.stem),
-            limits=DEFAULT_LIMITS,
-            indexed=IndexedOffsets(Location(str(path), "t", 0, int(path.stem)), DEFAULT_LIMITS),
-        )
+        indexed = IndexedOffsets(Location(str(path), "t", 0, int(path.stem)), DEFAULT_LIMITS)
+        offsets = OffsetRange(int(path.stem), int(path.stem) + MAX_RELATIVE_OFFSET)
+        return scan_segment(source, offsets, DEFAULT_LIMITS, indexed=indexed)
 
 
 def judged(directory: Path, log: Log, number: int) -> Counter[str]:
     """What is concluded for each bit of the base offset of one batch."""
     found: Counter[str] = Counter()
     start = _START if base_offset_of(log[0]) > _START else 0
-    first_offset = int(scan(write_segment(directory, start, log)).base_offset[number])
+    first_offset = int(scan(write_segment(directory, start, log)).table.base_offset[number])
     for bit in BITS:
         path = write_segment(directory, start, [*log[:number], with_bit_flipped(log[number], bit), *log[number + 1 :]])
         result = scan(path)

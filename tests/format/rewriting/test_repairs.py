@@ -11,10 +11,10 @@ from format.columns import FINDING
 from format.findings import Finding
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import RewritingResult
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import RewritingResult
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 

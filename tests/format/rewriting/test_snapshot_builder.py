@@ -13,16 +13,14 @@ from format import layout
 from format.files import producer_snapshot
 from format.limits import DEFAULT_LIMITS
 from format.node.partition import Partition, read_partition, segment_file_name
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.snapshot_builder import rebuild_snapshots
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import written_segment
+from format.rewriting.run import rebuild_snapshots
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import written_segment
-from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
-from format.verbs.salvage.salvage import salvage
+from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
+from format.verbs.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus

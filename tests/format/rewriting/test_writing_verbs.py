@@ -14,20 +14,17 @@ from format.errors import FileChanged, KafkaLogError
 from format.findings import Finding
 from format.rewriting import run as run_module
 from format.rewriting import segment_rewriting
-from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import PASSES, Rewriter, WriteTerms
-from format.rewriting.segment_output import Mark, SegmentOutput
+from format.rewriting.publication import Publication
+from format.rewriting.read_back import ReadBackMismatch
+from format.rewriting.rewriter import PASSES, Rewriter, RewritingResult, WriteTerms, WrittenSegment
+from format.rewriting.segment_rewriting import Mark, SegmentOutput
 from format.rewriting.sources import WriteSources, read_write_sources
-from format.rewriting.written_segments import RewritingResult, WrittenSegment
-from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.redact.redact import Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from tests.building import batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import Corpus
 

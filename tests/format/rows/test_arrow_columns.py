@@ -52,7 +52,7 @@ def test_every_record_and_batch_of_every_corpus_is_the_same_as_a_row(corpus: Cor
                     block = record_block(table, location, wide, int(table.offset[0]) + 1)
                     parts = list(arrow_columns.block_batches(block, wide.names, batch_bytes=10_000))
                     assert [row for part in parts for row in _rows(part)] == list(block.rows)
-                    parts = list(arrow_columns.record_batches_of(table, location, batch_bytes=10_000))
+                    parts = list(arrow_columns.block_batches(record_block(table, location), batch_bytes=10_000))
                     assert [row for part in parts for row in _rows(part)] == list(record_rows(table, location))
                     seen += len(table)
     assert seen > 100
@@ -90,9 +90,9 @@ def test_ranges_that_overlap_are_refused() -> None:
 
 def test_parts_are_bounded_and_whole() -> None:
     (table,) = _tables(batch(0, [b"v" * 1000 for _ in range(100)]))
-    parts = list(arrow_columns.record_batches_of(table, Location("f"), batch_bytes=5000))
+    parts = list(arrow_columns.block_batches(record_block(table, Location("f")), batch_bytes=5000))
     assert [part.num_rows for part in parts] == [4] * 25
-    one_by_one = list(arrow_columns.record_batches_of(table, Location("f"), batch_bytes=1))
+    one_by_one = list(arrow_columns.block_batches(record_block(table, Location("f")), batch_bytes=1))
     assert [part.num_rows for part in one_by_one] == [1] * 100
 
 

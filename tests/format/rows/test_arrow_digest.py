@@ -6,7 +6,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
 
-from format.rows.arrow_digest import ColumnsDigest  # noqa: E402
+from format.rows.arrow_columns import ColumnsDigest  # noqa: E402
 
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
 TYPES = {"offset": pa.int64(), "codec": pa.string(), "value": pa.binary(), "headers": HEADERS, "control": pa.bool_()}

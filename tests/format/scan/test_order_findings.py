@@ -10,8 +10,7 @@ import pytest
 from format.findings import Finding
 from format.log.encode_batches import BatchHeader, encode_batch
 from format.scan.drivers import scan_logs
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, GrepScan, logs_to_search
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment

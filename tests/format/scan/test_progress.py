@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from format.findings import Finding
 from format.node.target import Target as At
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
+from format.rows.record_rows import Row
 from format.scan.progress import Advance, LogProgress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
-from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
-from format.verbs.extract.files import TextFormat
+from format.verbs.dump import DumpTerms, dump_lines
+from format.verbs.extract import Extraction, TextFormat, extract, extract_job, extract_sources
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
-from format.verbs.recompress.explain import explain_recompress
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
+from format.verbs.recompress.estimate import explain_recompress
+from format.verbs.recompress.new_batches import PlanTerms, Target
 from kafkalog_cli.line_style import line_style
 from tests.building import batches, write_segment
 
@@ -32,7 +30,7 @@ from tests.building import batches, write_segment
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two partitions, one of several segments and one damaged."""
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
-    monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 2000)
+    monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 2000)
     monkeypatch.setattr("format.verbs.grep.grep.GREP_CHUNK_BYTES", 2000)
     node = tmp_path / "node"
     for base in (0, 300, 600):
@@ -70,7 +68,9 @@ def extracted(node: Path, selection: Selection, jobs: int, advance: Advance) -> 
 class _Nothing:
     def __init__(self, file: object) -> None: ...
 
-    def write(self, schema: object, rows: Iterator[object], /) -> None: ...
+    def write(self, schema: object, rows: Iterable[Row], /) -> None: ...
+
+    def write_raw(self, lines: memoryview, /) -> None: ...
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -10,15 +10,14 @@ import pytest
 
 from format.findings import Finding
 from format.node.target import Target
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import selected_bytes, selected_logs
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import ClusterContext, ContextTerms
 from format.verbs.compaction.compaction import Compaction, CompactionTerms
 from format.verbs.diff.diff import diff
-from format.verbs.extract.extract import Extraction, extract, extract_sources
-from format.verbs.extract.files import ParquetFormat
+from format.verbs.extract import Extraction, ParquetFormat, extract, extract_sources
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.producers import Producers, ProducerTerms
 from format.verbs.retention import Retention, RetentionTerms

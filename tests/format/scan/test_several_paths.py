@@ -12,8 +12,7 @@ from format.findings import Finding
 from format.node.target import targets_at
 from format.rows.line_blocks import LineBlock
 from format.scan.forked import ForkedDriver
-from format.verbs.dump.dump import DumpTerms
-from format.verbs.dump.dump_lines import dump_lines
+from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.terms import Verification

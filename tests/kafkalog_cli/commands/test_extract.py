@@ -66,13 +66,13 @@ def test_parquet_holds_what_dump_shows(
         output = tmp_path / str(number)
         run = extracted(run_kafkalog_many, log_dir, "--output", output).check(0, 1)
         expected = rows_of(log_dir)
-        files = files_in(output, "parquet")
-        found = [row for path in files for row in parquet_rows(path)]
+        extract = files_in(output, "parquet")
+        found = [row for path in extract for row in parquet_rows(path)]
         assert sorted(found, key=lambda row: row[:3]) == sorted(expected, key=lambda row: row[:3])
         assert run.summary["counts"]["records"] == len(expected)
         reported = {row["path"]: row for row in run.rows("extracted_file")}
-        assert set(reported) == {path.relative_to(output).as_posix() for path in files}
-        for path in files:
+        assert set(reported) == {path.relative_to(output).as_posix() for path in extract}
+        for path in extract:
             row = reported[path.relative_to(output).as_posix()]
             rows = parquet_rows(path)
             assert (row["record_count"], row["size_bytes"]) == (len(rows), path.stat().st_size)
@@ -255,20 +255,19 @@ def test_a_parquet_file_that_reads_back_otherwise(tmp_path: Path, monkeypatch: p
     """What the library writes is believed only once it is read back: then nothing is published."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
     from format.errors import OutputError
-    from format.rewriting.publishing.publication import Publication
-    from format.verbs.extract import files
-    from format.verbs.extract.extract import Extraction, extract, extract_sources
+    from format.rewriting.publication import Publication
+    from format.verbs.extract import Extraction, ParquetFormat, _Sink, extract, extract_sources
 
-    real = files._Sink.write
+    real = _Sink.write
 
     def write(sink: Any, content: Any) -> int:
         return real(sink, bytes(content).replace(b"value-1", b"value-7"))
 
-    monkeypatch.setattr(files._Sink, "write", write)
+    monkeypatch.setattr(_Sink, "write", write)
     content = b"".join(batch(number, [os.urandom(50) + b"value-1"]) for number in range(5))
     sources = extract_sources([partition_of(tmp_path, content=content)], [])
     with pytest.raises(OutputError), Publication(tmp_path / "out", [sources[0].path]) as publication:
-        list(extract(sources, publication, Extraction(files.ParquetFormat())))
+        list(extract(sources, publication, Extraction(ParquetFormat())))
     assert not (tmp_path / "out").exists()
 
 
@@ -280,10 +279,8 @@ def test_a_full_disk(
     import gc
 
     from format.errors import OutputError
-    from format.rewriting.publishing.new_file import NewFile
-    from format.rewriting.publishing.publication import Publication
-    from format.verbs.extract.extract import Extraction, extract, extract_sources
-    from format.verbs.extract.files import ParquetFormat
+    from format.rewriting.publication import NewFile, Publication
+    from format.verbs.extract import Extraction, ParquetFormat, extract, extract_sources
     from kafkalog_cli.commands.extract import _file_format
 
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
@@ -346,7 +343,7 @@ def test_resume(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
 def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
     """The partial directory of a run that fails when it comes to the partition of that name."""
     from format.errors import OutputError
-    from format.verbs.extract import units as operation
+    from format.verbs import extract as operation
     from kafkalog_cli.main import main
 
     real = operation.dumped_rows

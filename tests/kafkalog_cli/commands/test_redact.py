@@ -105,8 +105,9 @@ def test_the_metadata_log_is_left_out(data_dir: Path, tmp_path: Path, run_kafkal
 def test_a_range_keeps_the_batches_with_a_record_in_it(run_kafkalog, data_dir, tmp_path, terms, kept):
     source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
     output = tmp_path / "out"
-    run_kafkalog("redact", source, "--output", output, *terms).check(0)
+    run = run_kafkalog("redact", source, "--output", output, *terms, "--format", "jsonl").check(0)
     rows = run_kafkalog("dump", "--format", "jsonl", output / "orders-0").check(0).rows("batch")
+    assert run.summary["counts"]["records"] == sum(row["record_count"] for row in rows)
     assert [(row["base_offset"], row["last_offset"]) for row in rows] == kept
     assert not list(output.rglob("*.snapshot"))
     assert run_kafkalog("verify", "--format", "jsonl", output).check(0).summary["findings"]["error"] == 0

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from format.errors import Refused
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
 from tests.building import batch, write_segment
 
 Log = list[bytes]

@@ -19,18 +19,18 @@ from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
+from format.log.batch_table import whole_batches
 from format.log.encode_batches import BatchHeader, encode_message, seal_batch
 from format.log.walker import batch_chunks
-from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
+from format.rewriting.read_back import ReadBackMismatch
+from format.rewriting.rewriter import WrittenSegment
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
 from format.rows.record_rows import RowBlock
-from format.verbs.recompress.explain import explain_recompress
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress import new_batches
+from format.verbs.recompress.estimate import explain_recompress
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
@@ -351,18 +351,17 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
         "lost": [batch(3, (), last_offset_delta=2)],
         "extra": [batch(3, (b"a", b"b"), last_offset_delta=2)],
     }[what]
-    from format.verbs.recompress import portions
-    from format.verbs.recompress.new_batches import recompressed
+    recompressed = new_batches.recompressed
 
     def falsified(*arguments: Any) -> Any:
         made, error = recompressed(*arguments)
         number = list(made.first_offsets).index(3)
-        contents = [bytes(each.content) for each in made.each()]
+        sizes_bytes = whole_batches(made.content, 0, len(made)).size_bytes
+        contents = [bytes(each.content) for each in made.each(sizes_bytes)]
         contents[number] = b"".join(wrong)
-        sizes_bytes = np.array([len(each) for each in contents], np.int64)
-        return replace(made, content=b"".join(contents), sizes_bytes=sizes_bytes), error
+        return replace(made, content=b"".join(contents)), error
 
-    monkeypatch.setattr(portions, "recompressed", falsified)
+    monkeypatch.setattr(new_batches, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch):
         run(tmp_path / "t-0", tmp_path / "out", "gzip")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
@@ -382,8 +381,7 @@ def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
         "lost": batch(60, (), last_offset_delta=2),
         "extra": batch(60, (b"a", b"b"), headers=((b"h", b"20"),), last_offset_delta=2),
     }[what]
-    from format.verbs.recompress import portions
-    from format.verbs.recompress.new_batches import rebuilt
+    rebuilt = new_batches.rebuilt
 
     def falsified(chunk: Any, rows: Any, *more: Any) -> Any:
         source = BytesSource(b"".join([*content[:20], wrong, *content[21:]]))
@@ -392,7 +390,7 @@ def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
 
     terms: dict[str, Any] = {"merge_bytes": 500}
     run(tmp_path / "t-0", tmp_path / "right", "gzip", **terms)
-    monkeypatch.setattr(portions, "rebuilt", falsified)
+    monkeypatch.setattr(new_batches, "rebuilt", falsified)
     with pytest.raises(ReadBackMismatch):
         run(tmp_path / "t-0", tmp_path / "out", "gzip", **terms)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["right", "t-0"]
@@ -400,7 +398,7 @@ def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
     from format.log.encode_batches import BatchHeader, encode_batch
-    from format.rewriting.compare_records import Pair, Rows, compare
+    from format.rewriting.read_back import Rows, compare
     from tests.record_encoder import NewRecord, encode_record
 
     record = encode_record(NewRecord(0, 0, b"k", b"v", ((b"name", b"x"),)))
@@ -411,9 +409,9 @@ def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
         for each in (record, longer, record.replace(b"name", b"nama"))
     )
     rows = np.arange(1)
-    compare(Pair((Rows(mine, rows),), (Rows(same, rows),)), DEFAULT_LIMITS, Location(""))
+    compare([Rows(mine, rows)], [Rows(same, rows)], DEFAULT_LIMITS, Location(""))
     with pytest.raises(ReadBackMismatch, match="offset 0 differs in headers"):
-        compare(Pair((Rows(mine, rows),), (Rows(other, rows),)), DEFAULT_LIMITS, Location(""))
+        compare([Rows(mine, rows)], [Rows(other, rows)], DEFAULT_LIMITS, Location(""))
 
 
 def test_two_partitions_of_one_name_are_refused(tmp_path: Path) -> None:

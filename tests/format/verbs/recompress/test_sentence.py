@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.verbs.recompress.estimate import Estimate
-from format.verbs.recompress.sentence import Decided, Savings
+from format.verbs.recompress.estimate import Decided, Estimate, Savings
 
 pytestmark = pytest.mark.slow
 

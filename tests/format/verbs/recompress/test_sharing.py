@@ -19,20 +19,18 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding
 from format.layout import CODEC_NAMES
+from format.log.batch_table import whole_batches
 from format.rewriting import run as run_module
-from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publishing.publication import Publication
-from format.rewriting.segment_output import Mark, SegmentOutput
+from format.rewriting.publication import Publication
+from format.rewriting.read_back import ReadBackMismatch
+from format.rewriting.rewriter import SegmentResult, WrittenSegment
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
 from format.scan.cost import is_worth_sharing
-from format.verbs.recompress import portions
+from format.verbs.recompress import new_batches
 from format.verbs.recompress import recompress as recompress_module
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import Recompressor, recompress
-from format.verbs.recompress.terms import Recompression
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, Recompressor, recompress
 from tests.building import batch, batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import REPOSITORY, Corpus
 
@@ -136,40 +134,21 @@ def sound_source(tmp_path: Path) -> Path:
 
 
 def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recompressed = portions.recompressed
+    recompressed = new_batches.recompressed
 
     def falsified(*arguments: Any) -> Any:
         made, error = recompressed(*arguments)
         if 600 in made.first_offsets:
-            contents = [bytes(each.content) for each in made.each()]
-            number = list(made.first_offsets).index(600)
-            wrong = batch(600, [b"other"] * 30, codec=1)
-            contents[number] = wrong
-            made.sizes_bytes[number] = len(wrong)
+            sizes_bytes = whole_batches(made.content, 0, len(made)).size_bytes
+            contents = [bytes(each.content) for each in made.each(sizes_bytes)]
+            contents[list(made.first_offsets).index(600)] = batch(600, [b"other"] * 30, codec=1)
             made = replace(made, content=b"".join(contents))
         return made, error
 
-    monkeypatch.setattr(portions, "recompressed", falsified)
+    monkeypatch.setattr(new_batches, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch, match="600 differs in value"):
         list(running(sound_source(tmp_path), tmp_path / "out"))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
-
-
-def test_what_the_disk_gives_back_wrong_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish_log = SegmentOutput.finish_log
-
-    def spoilt(self: SegmentOutput) -> None:
-        finish_log(self)
-        [(path, _, end)] = self.ranges(Mark(0, 0), self.mark())
-        with path.open("r+b") as log:
-            log.seek(end - 1)
-            last = log.read(1)
-            log.seek(end - 1)
-            log.write(bytes((last[0] ^ 1,)))
-
-    monkeypatch.setattr(SegmentOutput, "finish_log", spoilt)
-    with pytest.raises(ReadBackMismatch, match="what was written is damaged"):
-        list(running(sound_source(tmp_path), tmp_path / "out"))
 
 
 def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> Any:
@@ -183,7 +162,7 @@ def test_a_process_that_is_killed_is_reported(tmp_path: Path, monkeypatch: pytes
     def die(*_: object) -> object:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(portions, "recompressed", die)
+    monkeypatch.setattr(new_batches, "recompressed", die)
     with pytest.raises(WorkerDied, match="killed by signal 9"):
         list(running(sound_source(tmp_path), tmp_path / "out"))
     assert not (tmp_path / "out").exists()
@@ -195,11 +174,11 @@ def test_a_log_that_grows_meanwhile_is_taken_as_it_was_when_its_turn_came(
     source = sound_source(tmp_path)
     do = SegmentRewriting.do
 
-    def grown(self: SegmentRewriting, after_offset: int | None) -> Any:
-        if after_offset is not None:  # of which the other processes know already
+    def grown(self: SegmentRewriting, result: SegmentResult) -> None:
+        if result.last_offset is not None:  # of which the other processes know already
             with (source / f"{3000:020d}.log").open("ab") as log:
                 log.write(batch(6000))
-        return do(self, after_offset)
+        do(self, result)
 
     monkeypatch.setattr(SegmentRewriting, "do", grown)
     segments = [each for each in running(source, tmp_path / "out") if isinstance(each, WrittenSegment)]

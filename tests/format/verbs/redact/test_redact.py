@@ -20,12 +20,11 @@ from format.layout import COORDINATOR_TOPICS
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, OutputRange
+from format.rewriting.rewriter import RewritingResult, WrittenSegment
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import RewritingResult, WrittenSegment
-from format.verbs.redact.batches import payload_of, redact_chunk
-from format.verbs.redact.read_back import ContentDigest, read_back
+from format.verbs.redact.batches import ContentDigest, payload_of, read_back, redact_chunk
 from format.verbs.redact.redact import LEFT_OUT_TOPICS, Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
 from format.verbs.verify.verify import Coverage, Level, Verification, verify

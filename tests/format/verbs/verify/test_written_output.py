@@ -16,14 +16,12 @@ from format.findings import Certainty, Finding, Severity
 from format.io.source import FileSource
 from format.log.batch_header import header_tables
 from format.log.encode_batches import BatchHeader, reseal, seal_batch
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.terms import Recompression
-from format.verbs.salvage.salvage import salvage
+from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
+from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.recompress import Recompression, recompress
+from format.verbs.salvage import salvage
 from tests.building import batch, batches, write_segment
 from tests.corpora import DATA_DIR
 from tests.oracle.boot_mutations.node import batch_positions

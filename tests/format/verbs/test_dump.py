@@ -1,4 +1,4 @@
-"""dump --last: the end of what dump shows, partition by partition."""
+"""dump --last reads the end of each partition."""
 
 from __future__ import annotations
 

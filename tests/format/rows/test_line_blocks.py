@@ -17,7 +17,8 @@ from format.log.batch_chunk import BatchChunk
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.row_text import RowText
+from format.rows.line_blocks import LineBlock, RowText, in_lines
+from format.rows.record_rows import record_block
 from format.verbs.dump_log.bulk_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
@@ -56,8 +57,8 @@ def table_of(values: list[bytes]) -> tuple[BatchChunk, RecordTable]:
 
 def lines_of(table: RecordTable, style: str) -> list[str]:
     room = memoryview(bytearray(20_000))
-    made = RowText(line_style(style)).record_lines(table, Location("a-0/x.log", "a", 0, 0), lambda: room)
-    return b"".join(bytes(room[: each.length]) for each in made).decode().split("\n")[:-1]
+    made = in_lines([record_block(table, Location("a-0/x.log", "a", 0, 0))], RowText(line_style(style)), lambda: room)
+    return b"".join(bytes(each.lines) for each in made if isinstance(each, LineBlock)).decode().split("\n")[:-1]
 
 
 def test_a_value_at_the_end_of_the_buffer() -> None:

@@ -1,8 +1,4 @@
-"""rebuild-index: makes .index, .timeindex and .txnindex from the log, in a new directory, with or without the log.
-
-They equal those that a broker of 4.x makes when it recovers the segment. Only around damage they differ: a broker
-truncates the log there, while these indexes cover the intact batches on both sides.
-"""
+"""rebuild-index: makes .index, .timeindex and .txnindex from the log, in a new directory, with or without the log."""
 
 from __future__ import annotations
 
@@ -10,22 +6,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from format.errors import UnreadableFile
-from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import KeptBatches
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
-from format.rewriting.rewriter import PASSES, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import (
+    PASSES,
+    FirstLook,
+    Rewriter,
+    RewritingResult,
+    SegmentResult,
+    WriteTerms,
+    WrittenSegment,
+)
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_batches import copied
-from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_rows import finding_as_json
 from format.scan.progress import Advance
 from format.verbs.verify.written_output import verify_output
@@ -65,9 +64,6 @@ class IndexRebuilder(Rewriter):
         self.writes_log = self.writes_side_files = terms.with_log
         self.passes = PASSES - 1 if terms.with_log else 1
 
-    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        yield Portion(copied(chunk, np.flatnonzero(is_kept)))
-
     def read_back(
         self,
         source: FileSource | PatchedSource,
@@ -79,9 +75,6 @@ class IndexRebuilder(Rewriter):
         """Compare a copied log with its source, byte for byte. Nothing to do for indexes: publishing hashes them."""
         if self.writes_log:
             compare_bytes(source, became[0].start if became else 0, joined_ranges(became), advance)
-
-    def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        result.add(finding_of(error, log.location), True)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         for bad in look.scan.bad:
@@ -100,12 +93,9 @@ class IndexRebuilder(Rewriter):
 
     def _indexed_gap(self, look: FirstLook) -> Finding | None:
         """The finding for the first gap that new indexes hide, though an old index names one of its offsets."""
-        scan, location = look.scan, look.log.location
-        kept = np.flatnonzero(scan.is_kept)
-        if not len(kept):
-            return None
-        ends, starts = scan.last_offset[kept][:-1] + 1, scan.base_offset[kept][1:]
-        is_joined = (scan.end_position[kept][:-1] == scan.position[kept][1:]) & scan.is_opened[kept][1:]
+        kept, location = look.scan.kept, look.log.location
+        ends, starts = kept.last_offset[:-1] + 1, kept.base_offset[1:]
+        is_joined = (kept.end_position[:-1] == kept.position[1:]) & (kept.record_count[1:] >= 0)
         indexed = IndexedOffsets(location, self.terms.limits)
         for gap in np.flatnonzero((starts > ends) & is_joined).tolist():
             first, until = int(ends[gap]), int(starts[gap])
@@ -113,7 +103,7 @@ class IndexRebuilder(Rewriter):
             if named is not None:
                 return finding(
                     "offset-gap",
-                    location.at(position=int(scan.position[kept][gap + 1]), offset=first),
+                    location.at(position=int(kept.position[gap + 1]), offset=first),
                     f"{offsets_are(first, until - 1)} in no batch, the old index names offset {named}, and the new "
                     "one does not show that batches are missing",
                     lost_offsets=(first, until - 1),

@@ -13,7 +13,7 @@ from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
-from format.rows.column_values import BYTES, CONSTANT, HEADERS, NUMBERS, TRUTHS, WORDS, RowValues, filled, rows_of
+from format.rows.record_rows import BYTES, CONSTANT, HEADERS, NUMBERS, TRUTHS, WORDS, RowValues, filled, rows_of
 from tests.building import batch, wrapper
 from tests.sources import BytesSource
 

@@ -13,10 +13,10 @@ from format.files import offset_index, time_index
 from format.findings import Finding
 from format.layout import MANIFEST
 from format.rewriting.index_builder import SegmentIndexBuilder
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import WrittenSegment
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
-from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
+from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 from tests.sources import BytesSource, read_batch_table

@@ -19,10 +19,10 @@ from format.findings import Cause, Finding, Severity
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
-from format.rewriting.publishing.publication import Publication
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import RewritingResult, WrittenSegment
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import RewritingResult, WrittenSegment
-from format.verbs.salvage.salvage import salvage
+from format.verbs.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus

@@ -13,7 +13,7 @@ import pytest
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
 from format.layout import MANIFEST
-from format.rewriting.publishing.publication import JOURNAL, Publication
+from format.rewriting.publication import JOURNAL, Publication
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,8 @@ import pytest
 
 from format.findings import Finding
 from format.layout import DATA_SET_MANIFEST
-from format.rewriting.publishing.publication import Publication
-from format.verbs.extract.extract import Extraction, extract, extract_job, extract_sources
-from format.verbs.extract.files import ParquetFormat
+from format.rewriting.publication import Publication
+from format.verbs.extract import Extraction, ParquetFormat, extract, extract_job, extract_sources
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")

@@ -1,1 +1,0 @@
-"""Writing a directory that appears whole or not at all."""

@@ -1,0 +1,302 @@
+"""dump: decodes any file of a log directory into rows; for a directory, its logs in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from format.checks.records import reading_findings
+from format.columns import record_schema
+from format.findings import Finding
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.log.read_records import record_tables
+from format.node.log_dir import Kind
+from format.node.partition import Partition
+from format.node.target import Target, target_at
+from format.rows.internal_record_rows import decode_internal
+from format.rows.line_blocks import Block, LineBlock, LineStyle, RowText, in_lines
+from format.rows.record_rows import RowBlock, batch_block, record_block
+from format.rows.side_file_rows import side_file_blocks
+from format.scan.drivers import scan_logs
+from format.scan.following.driver import CaughtUp, FollowDriver, FollowTerms, follow_logs
+from format.scan.following.followed_partition import logs_before
+from format.scan.processes.room import OwnRoom
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
+from format.scan.selected_logs import LOG_KINDS
+from format.scan.selection import EVERYTHING, Selection
+from format.timestamps import iso_time
+from format.verbs.find.find import find_max_timestamp
+from format.verbs.groups.replicas import log_end_of
+from format.verbs.txns.partition_transactions import logs_below
+
+#: The size of a chunk, whose rows are yielded together.
+DUMP_CHUNK_BYTES = MIB
+_BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
+_RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
+_Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
+_MOST_NAMED = 4
+
+
+class DumpTerms(msgspec.Struct, frozen=True):
+    """The terms of a dump: batches or records, the selected offsets and times, and the limits.
+
+    ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` is how many of the
+    last rows of each partition are shown, None for all rows. ``extra_columns`` are additional columns of records, out
+    of EXTRA_RECORD_COLUMNS.
+    """
+
+    records: bool = False
+    selection: Selection = EVERYTHING
+    limits: Limits = DEFAULT_LIMITS
+    decodes_internal: bool = False
+    last: int | None = None
+    extra_columns: frozenset[str] = frozenset()
+
+
+class DumpScan(msgspec.Struct, frozen=True):
+    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given, and the fold yields them."""
+
+    terms: DumpTerms
+    text: RowText | None = None
+
+    @property
+    def needs(self) -> Needs:
+        terms = self.terms
+        return Needs(
+            Depth.RECORDS if terms.records else Depth.CRC,
+            terms.selection,
+            terms.limits,
+            DUMP_CHUNK_BYTES,
+            _RECORD_COST if terms.records else _BATCH_COST,
+        )
+
+    def parts(self, opened: OpenedRange) -> Iterator[Block]:
+        """The blocks of a range, and findings."""
+        blocks = _decoded(self._blocks(opened), self.terms)
+        return in_lines(blocks, self.text, opened.room)
+
+    def _blocks(self, opened: OpenedRange) -> Iterator[RowBlock | Finding]:
+        terms, log = self.terms, opened.log
+        schema, selection = record_schema(terms.extra_columns), terms.selection
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+            elif not terms.records:
+                if item.selected.any():
+                    table = item.chunk.table
+                    yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
+            else:
+                for records in record_tables(
+                    item.chunk, which=item.readable, limits=terms.limits, location=item.location
+                ):
+                    yield from reading_findings(records, item.location)
+                    if not selection.is_everything:
+                        is_selected = selection.records(records) & (records.offset >= item.least_offset)
+                        records = records.rows(np.flatnonzero(is_selected))
+                    if len(records):
+                        yield record_block(records, item.location, schema, log.log_start_offset)
+
+    def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
+        """The same blocks."""
+        return parts
+
+
+def dumped_rows(
+    path: Path | Target,
+    terms: DumpTerms,
+    *,
+    advance: Advance = no_progress,
+    may_stop: bool = False,
+) -> Iterator[RowBlock | Finding]:
+    """Rows of the file or directory at ``path`` (batches or records of logs, entries of side files), and findings.
+
+    Records of a batch with a wrong CRC are not shown; a finding reports them. ``may_stop`` as in ``scan_logs``. Raises
+    InputError for a path that does not belong to Kafka.
+    """
+    target = target_at(path)
+    if target.kind not in LOG_KINDS:
+        yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
+        return
+    logs = logs_below(target, terms.selection, terms.limits)
+    for block in scan_logs(DumpScan(terms), logs, advance=advance, may_stop=may_stop):
+        if not isinstance(block, LineBlock):
+            yield block
+
+
+def _decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+    """The blocks, with the decoding of internal topics and control records that the terms ask for."""
+    return decode_internal(blocks) if terms.records and terms.decodes_internal else blocks
+
+
+# -- the last rows -------------------------------------------------------------------------------------------
+
+
+def _last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBlock | Finding]:
+    """At most ``count`` rows of each partition below a target of logs, in log order, and findings of what was read."""
+    logs = logs_below(target, terms.selection, terms.limits)
+    for _, group in groupby(logs, key=lambda log: log.path.parent if isinstance(log, LogUnit) else None):
+        yield from _last_rows_of(terms, list(group), count)
+
+
+def _last_rows_of(terms: DumpTerms, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
+    """The last rows of the logs of one partition, which are read from the last one on until there are enough."""
+    scan = DumpScan(replace(terms, decodes_internal=False))
+    parts: list[list[RowBlock | Finding]] = []
+    for log in reversed(logs):
+        if isinstance(log, Finding):
+            parts.append([log])
+        elif count:
+            findings, blocks, held = _tail(scan, log, count)
+            count -= held
+            parts.append([*findings, *blocks])
+    yield from _decoded((item for part in reversed(parts) for item in part), terms)
+
+
+def _tail(scan: DumpScan, log: LogUnit, count: int) -> tuple[list[Finding], list[RowBlock], int]:
+    """The findings of one log, its last rows, and their number."""
+    findings: list[Finding] = []
+    blocks: deque[RowBlock] = deque()
+    held = 0
+    for item in scan_logs(scan, [log]):
+        if isinstance(item, Finding):
+            findings.append(item)
+        elif isinstance(item, RowBlock):
+            blocks.append(item)
+            held += item.row_count
+            while held - blocks[0].row_count >= count:
+                held -= blocks.popleft().row_count
+    if held > count:
+        blocks[0] = blocks[0].part(slice(held - count, None))
+    return findings, list(blocks), min(held, count)
+
+
+# -- the output ----------------------------------------------------------------------------------------------
+
+
+def _text_of(style: LineStyle | None) -> RowText | None:
+    return None if style is None or not KERNEL_IS_COMPILED else RowText(style)
+
+
+def dump_lines(
+    paths: Iterable[Path | Target],
+    terms: DumpTerms,
+    style: LineStyle | None,
+    *,
+    limit: int | None = None,
+    jobs: int = 1,
+    advance: Advance = no_progress,
+) -> Iterator[Block]:
+    """The output of ``dump`` for each path in order: batches and records as lines, other rows, and findings.
+
+    All are rows where ``style`` is None or the kernel is not compiled. There are at most ``limit`` rows and lines.
+    Raises InputError for a path that is none of Kafka's, and WorkerDied.
+    """
+    text = _text_of(style)
+    if limit is not None:
+        rows = (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True))
+        yield from in_lines(_limited(rows, limit), text, OwnRoom())
+        return
+    # Sending rows from another process takes longer than making them.
+    jobs = 1 if text is None else jobs
+    for are_logs, group in groupby(map(target_at, paths), lambda target: target.kind in LOG_KINDS):
+        if not are_logs:
+            for target in group:
+                yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
+        elif terms.last is not None:
+            for target in group:
+                yield from in_lines(_last_rows(target, terms, terms.last), text, OwnRoom())
+        else:
+            logs = (log for target in group for log in logs_below(target, terms.selection, terms.limits))
+            yield from scan_logs(DumpScan(terms, text), logs, jobs=jobs, advance=advance)
+
+
+def _limited(items: Iterable[_Item], limit: int | None) -> Iterator[_Item]:
+    """The items up to ``limit`` rows in sum."""
+    left = limit
+    for item in items:
+        if left is None or not isinstance(item, RowBlock):
+            yield item
+            continue
+        part = item.part(slice(0, left))
+        left -= part.row_count
+        yield part
+        if left == 0:
+            return
+
+
+def follow_dump(
+    targets: Sequence[Target],
+    terms: DumpTerms,
+    style: LineStyle | None,
+    follow: FollowTerms,
+    *,
+    limit: int | None = None,
+) -> Iterator[Block | CaughtUp]:
+    """The rows of ``dump`` for what is appended from now on, as lines or rows; at most ``limit`` of them.
+
+    With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is none of
+    Kafka's.
+    """
+    text, room = _text_of(style), OwnRoom()
+    scan = DumpScan(terms)
+    follow = replace(follow, selection=terms.selection, limits=terms.limits, step_bytes=scan.needs.range_bytes)
+    with FollowDriver(targets, follow) as driver:
+        for item in _limited(_followed(scan, driver), limit):
+            yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
+
+
+def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:
+    """The last rows that are there already, and then the appended rows."""
+    yield from driver.begin()
+    if scan.terms.last is not None:
+        for partition in list(driver.partitions.values()):
+            yield from _last_rows_of(scan.terms, list(logs_before(partition)), scan.terms.last)
+    for item in follow_logs(scan, driver):
+        if not isinstance(item, LineBlock):
+            yield item
+
+
+# -- an empty range ------------------------------------------------------------------------------------------
+
+
+def empty_range_words(targets: Iterable[Target], selection: Selection, limits: Limits = DEFAULT_LIMITS) -> str:
+    """A sentence with the offsets of the first partitions, and their largest timestamps for a range of times.
+
+    Empty where no range was selected, and where there is no log at the targets.
+    """
+    by_time = selection.from_timestamp is not None or selection.to_timestamp is not None
+    by_offset = selection.from_offset is not None or selection.to_offset is not None
+    if not (by_time or by_offset):
+        return ""
+    parts: list[str] = []
+    directories = (each for each in targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION))
+    for partition in (partition for each in directories for partition in each.partitions()):
+        if len(parts) == _MOST_NAMED:
+            return f"The range is empty: {'; '.join(parts)}; and so on."
+        parts.append(_held(partition, by_time, limits))
+    return f"The range is empty: {'; '.join(parts)}." if parts else ""
+
+
+def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
+    name = partition.name
+    end = log_end_of(partition, limits)
+    if end is None:
+        return f"{name} has no log that can be read"
+    start = partition.segments[0].base_offset
+    if end <= start:
+        return f"{name} is empty, at offset {end}"
+    words = f"{name} has offsets {start} to {end - 1}"
+    newest = find_max_timestamp(partition, past_high_watermark=True, limits=limits).match if by_time else None
+    if newest is None or newest.timestamp is None:
+        return words
+    return f"{words}, and its largest timestamp is {iso_time(newest.timestamp)}"

@@ -1,1 +1,0 @@
-"""dump: any file of a log directory, decoded."""

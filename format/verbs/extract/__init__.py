@@ -1,1 +1,0 @@
-"""extract: records as Parquet, JSON lines or CSV."""

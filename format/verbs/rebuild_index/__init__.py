@@ -1,1 +1,0 @@
-"""rebuild-index: fresh indexes from the log."""

@@ -1,1 +1,0 @@
-"""salvage: every intact batch in a new directory."""
