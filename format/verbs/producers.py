@@ -26,7 +26,6 @@ from format.scan.selected_logs import every_log_of
 from format.sorted_values import distinct_values
 from format.state.log_headers import Headers, HeaderScan, LogTotals, log_parts
 from format.state.producers import ProducerState, SequenceBroke, last_sequence_of, rows_by_producer
-from format.verbs.find.find import find_offset
 from format.verbs.txns.replicas import Replicas, ReplicaScan
 from format.wording import counted, did_you_mean
 
@@ -149,6 +148,7 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
 
     Raises InputError where no partition of this name is at the targets, and where none of its replicas has the offset.
     """
+    from format.verbs.find.find import find_offset  # few runs need it
 
     is_there = False
     names = set()
