@@ -363,3 +363,15 @@ LAYOUTS = (
     PRODUCER_SNAPSHOT_HEADER,
     PRODUCER_SNAPSHOT_ENTRY,
 )
+
+
+def string_hash(text: str) -> int:
+    """The hash of a string in Java, 32 bits: over UTF-16 units. It chooses the partition of a coordinator.
+
+    Source: java.lang.String.hashCode, GroupCoordinatorService.partitionFor.
+    """
+    result = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
+    return result

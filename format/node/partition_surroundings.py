@@ -18,7 +18,6 @@ from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.limits import Limits
 from format.location import Location
-from format.log.walker import header_chunks
 from format.node.partition import Partition, Segment, is_offset, parse_partition_dir
 from format.wording import counted_plainly, offsets_are
 
@@ -187,6 +186,8 @@ def _swaps(partition: Partition) -> Iterator[Segment]:
 
 def _end_offset(segment: Segment, limits: Limits) -> int:
     """The offset after the last batch of a segment, as far as its headers can be read."""
+    from format.log.walker import header_chunks  # imports numpy
+
     end = segment.base_offset
     try:
         with FileSource(segment.log or Path()) as source:

@@ -12,7 +12,8 @@ from format.errors import KafkaLogError
 from format.internal_topics.decoder import FRAME_VERSION, TRANSACTION_STATUSES, Decoder, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json
 from format.internal_topics.reader import Cursor
-from format.verbs.dump_log.java_text import java_utf8, scala_places, string_hash
+from format.layout import string_hash
+from format.verbs.dump_log.java_text import java_utf8, scala_places
 from format.verbs.dump_log.options import Contents, DumpLogOptions, KafkaStops, Release
 
 #: The newest type of record in __consumer_offsets whose key 3.9.1 prints.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from format.files.side_file import INT64_RANGE
 from format.io.session import is_remote
+from format.layout import string_hash
 from format.verbs.dump_log.options import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")
@@ -129,15 +130,6 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
     if sequence < decrement:
         return int32(2**31 - 1 - (decrement - sequence) + 1)
     return int32(sequence - decrement)
-
-
-def string_hash(text: str) -> int:
-    """String.hashCode, over UTF-16 units."""
-    result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
-    return result
 
 
 def hash_map_order(keys: Iterable[str], *, is_scala: bool = False) -> list[str]:

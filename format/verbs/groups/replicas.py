@@ -15,6 +15,7 @@ from format.files import partition_metadata, time_index
 from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
+from format.layout import string_hash
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange
@@ -29,7 +30,6 @@ from format.scan.read_log import batches_of
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.groups import COORDINATOR_TOPICS
-from format.verbs.dump_log.java_text import string_hash
 from format.wording import counted, listed
 
 _LAST = Selection(from_offset=2**63 - 1)
