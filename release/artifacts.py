@@ -145,7 +145,7 @@ _OF_COMPILER = ("libstdc++.so.6", "libgcc_s.so.1")
 _ENTRY = "from kafkalog_cli.__main__ import start\n\nstart()\n"
 #: The script of the charts, for which kafkalog_cli/page/charts.py looks beside itself, and how it is made.
 CHARTS = "chart_library.js"
-_MADE_CHARTS = "from kafkalog_cli.page import chart_library as library; print(library.made_script(), end='')"
+_MADE_CHARTS = "from kafkalog_cli.page.charts import made_script; print(made_script(), end='')"
 _READ_ME = """\
 kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and {others}.
 
