@@ -167,7 +167,7 @@ def standalone(place: Workplace) -> None:
     charts.write_bytes(
         subprocess.run([programs / "python", "-c", _MADE_CHARTS], check=True, capture_output=True).stdout
     )
-    recipe = shutil.copy(Path(__file__).with_suffix(".spec"), place.scratch)
+    recipe = shutil.copy(Path(__file__).with_name("standalone.spec"), place.scratch)
     run(
         *(str(programs / "pyinstaller"), "--noconfirm", "--log-level", "ERROR", str(recipe)),
         at=place.scratch,
