@@ -128,14 +128,19 @@ def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:
 
 
 def _published(found: Finding, publication: Publication) -> Finding:
-    """A finding about the partial directory, with the path that it will have once it is published."""
-    path = Path(found.location.path)
-    location = found.location
-    if path.is_relative_to(publication.path):
-        location = replace(location, path=str(publication.target / path.relative_to(publication.path)))
-    return replace(
-        found, location=location, message=found.message.replace(str(publication.path), str(publication.target))
-    )
+    """A finding about the partial directory, with the paths that it will have once it is published."""
+    location, cause = found.location, found.caused_by
+    location = replace(location, path=_published_path(location.path, publication))
+    if cause is not None:
+        cause = replace(cause, path=_published_path(cause.path, publication))
+    message = found.message.replace(str(publication.path), str(publication.target))
+    return replace(found, location=location, caused_by=cause, message=message)
+
+
+def _published_path(path: str, publication: Publication) -> str:
+    if not Path(path).is_relative_to(publication.path):
+        return path
+    return str(publication.target / Path(path).relative_to(publication.path))
 
 
 class _Known:

@@ -171,3 +171,16 @@ def test_no_message_names_the_unfinished_directory(tmp_path: Path) -> None:
     found = reported("salvage", source, tmp_path / "out")
     assert any(f"at {tmp_path / 'out'}" in each.message or str(tmp_path / "out") in each.message for each in found)
     assert not [each for each in found if "partial" in each.message + each.location.path]
+
+
+def test_no_finding_names_the_partial_directory(tmp_path: Path) -> None:
+    node = tmp_path / "node-1"
+    partition = node / "clicks-gzip-0"
+    shutil.copytree(DATA_DIR / "kafka-4.3-single" / "node-1" / partition.name, partition)
+    (log,) = partition.glob("*.log")
+    log.write_bytes(log.read_bytes()[:-9])  # the last batch is cut, which is the cause of what follows
+    found = reported("rebuild-index", partition, tmp_path / "out")
+    causes = [each.caused_by for each in found if each.caused_by is not None]
+    assert {str(Path(each.path).parent) for each in causes} <= {str(partition), str(tmp_path / "out" / partition.name)}
+    assert causes
+    assert ".partial-" not in repr(found)
