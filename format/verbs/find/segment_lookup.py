@@ -235,6 +235,9 @@ def outlined_table(
             f"the bundle does not hold the {what} of the records of this batch, offsets {first} to {last}",
             location.at(position=int(table.position[0]), length=int(table.size_bytes[0]), offset=first),
         )
+    if table.is_wrapper[0]:
+        first, last, count = np.array([[found[0][0]], [found[0][-1]], [len(found[0])]], np.int64)
+        table = table.with_contents(np.array([0]), first, last, count)
     columns = np.zeros((len(found[0]), len(RECORD_COLUMN)), np.int64)
     columns[:, RECORD_COLUMN["offset"]], columns[:, RECORD_COLUMN["timestamp"]] = found
     columns[:, RECORD_COLUMN["key_length"]] = columns[:, RECORD_COLUMN["value_length"]] = -1
