@@ -174,7 +174,7 @@ def printed(files: list[Path], options: DumpLogOptions) -> bytes:
     return b"".join(each for each in items_of(files, options) if isinstance(each, bytearray))
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_lines_in_bulk_are_those_one_by_one(
     options: DumpLogOptions, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +219,7 @@ def test_a_batch_of_very_many_records_is_printed_once(tmp_path: Path, monkeypatc
 # -- by several processes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", OPTIONS[:5], ids=str)
+@pytest.mark.parametrize("options", OPTIONS[:5])
 def test_several_processes_print_what_one_prints(
     options: DumpLogOptions, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
