@@ -183,7 +183,10 @@ def _listen_for_termination() -> None:
 
 @contextmanager
 def _completion_without_rich() -> Iterator[None]:
-    """Hide rich while the shell asks for completions: typer would import it only to strip markup from help texts."""
+    """Hide rich while the shell asks for completions: typer would lay out the help texts with it, which breaks lines.
+
+    TYPER_USE_RICH does not concern completions.
+    """
     if not os.environ.get(_COMPLETION):
         yield
         return

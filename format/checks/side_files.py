@@ -423,7 +423,7 @@ def check_transaction_index(
         yield judged_at_end(found, log.ends) if missing.last_offset > index_end else found
 
 
-_NEVER_OF_LEADER_EPOCHS = 2**63
+_NO_OFFSET = 2**63
 
 
 class LeaderEpochCheck:
@@ -481,7 +481,7 @@ class LeaderEpochCheck:
         is_old = table.magic < 2
         if self._early is not None and is_old.any():
             self._early = None
-        first_start = int(self._starts[0]) if len(self._starts) else _NEVER_OF_LEADER_EPOCHS
+        first_start = int(self._starts[0]) if len(self._starts) else _NO_OFFSET
         judged = (table.leader_epoch >= 0) & (table.base_offset >= self._first_offset) & (table.crc_valid != 0)
         early = np.flatnonzero(judged & ~is_old & (table.base_offset < first_start))
         if is_old.any():

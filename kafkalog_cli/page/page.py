@@ -99,12 +99,12 @@ def document_parts(report: Report) -> Iterator[str]:
     yield f'{json_value(before)[:-1]},"tables":{{'
     for number, (name, table) in enumerate(sorted(report.tables.items())):
         yield f'{"," if number else ""}{json_string(name)}:{{"total":{table.total},"rows":['
-        yield from _rows(table)
+        yield from _table_rows(table)
         yield "]}"
     yield f'}},"not_checked":{json_value(report.not_checked)}}}\n'
 
 
-def _rows(table: ReportTable) -> Iterator[str]:
+def _table_rows(table: ReportTable) -> Iterator[str]:
     names = [f"{json_string(name)}:" for name in table.schema.names]
     for number, row in enumerate(table.rows):
         values = ",".join([name + json_value(value) for name, value in zip(names, row, strict=True)])
@@ -318,7 +318,7 @@ def page_parts(report: Report) -> Iterator[str]:
         title=_title(report),
         report=report,
         tables=table_views(report),
-        findings=_rows_of_page(report, "finding_summary"),
+        findings=_objects(report, "finding_summary"),
         maps=_maps(report),
         states=STATES,
         **_charts(report),
@@ -348,30 +348,30 @@ def _title(report: Report) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _rows_of_page(report: Report, name: str, *columns: str) -> list[dict[str, Any]]:
+def _objects(report: Report, name: str, *columns: str) -> list[dict[str, Any]]:
     return report.tables[name].objects(columns) if name in report.tables else []
 
 
 def _charts(report: Report) -> dict[str, Any]:
-    by_time, places = _rows_of_page(report, "bytes_by_time"), _rows_of_page(report, "damaged_place")
+    by_time, places = _objects(report, "bytes_by_time"), _objects(report, "damaged_place")
     times, times_words = charts.bytes_by_time(by_time, places)
-    usage = _rows_of_page(report, "topic_usage")
+    usage = _objects(report, "topic_usage")
     return {
         "times": times,
         "times_words": times_words,
-        "offsets": charts.bytes_by_offset(_rows_of_page(report, "bytes_by_offset"), places),
-        "sizes": charts.batch_sizes(_rows_of_page(report, "batch_sizes")),
+        "offsets": charts.bytes_by_offset(_objects(report, "bytes_by_offset"), places),
+        "sizes": charts.batch_sizes(_objects(report, "batch_sizes")),
         "topics": charts.topics(usage),
-        "lag": charts.lag(_rows_of_page(report, "group_offset")),
-        "skew": charts.skew(_rows_of_page(report, "report_partition", *charts.SKEW_COLUMNS), usage),
-        "timeline": charts.timeline(_rows_of_page(report, "timeline_event"), by_time),
+        "lag": charts.lag(_objects(report, "group_offset")),
+        "skew": charts.skew(_objects(report, "report_partition", *charts.SKEW_COLUMNS), usage),
+        "timeline": charts.timeline(_objects(report, "timeline_event"), by_time),
     }
 
 
 def _maps(report: Report) -> Iterator[tuple[str, Markup]]:
     """A map of each log directory; partitions without one share a map of their parent directory."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in _rows_of_page(report, "report_partition", *MAP_COLUMNS):
+    for row in _objects(report, "report_partition", *MAP_COLUMNS):
         found.setdefault(str(PurePath(row["path"]).parent), []).append(row)
     for path, rows in found.items():
         drawn = map_of(rows, path)
