@@ -12,8 +12,8 @@ from format.rows.record_rows import Row
 class Diagnosis(msgspec.Struct, frozen=True):
     """One thing that is wrong. The rank counts from 1, the most urgent.
 
-    ``question`` is the verb that answers more about it, ``subject`` the partition, node, group or file, and ``code`` the
-    template of the sentence. ``command`` runs as it is printed; None where there is nothing to run.
+    ``question`` is the verb that answers more about it, ``subject`` the partition, node, group or file, and ``code``
+    the template of the sentence. ``command`` runs as it is printed; None where there is nothing to run.
     """
 
     rank: int
