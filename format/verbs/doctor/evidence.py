@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from format.columns import SEGMENT_RETENTION
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
-from format.state.cluster_context import ClusterContext
+from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
 from format.verbs.ls.partition_listing import PartitionListing
+from format.wording import counted
 
 if TYPE_CHECKING:
     from format.verbs.compaction.compaction import LogCompaction
     from format.verbs.diff.diff import PartitionResult
+    from format.verbs.retention import ConfiguredLog
     from format.verbs.txns.txns import OpenTransaction
 
 #: The most findings that are kept; a log with more is in the first ones already.
@@ -36,9 +39,9 @@ class Evidence(msgspec.Struct, dict=True):
     """
 
     targets: Sequence[Target]
-    context: ClusterContext
     now_ms: int
     limits: Limits = DEFAULT_LIMITS
+    context: ClusterContext = msgspec.field(default_factory=lambda: ClusterContext(ContextTerms()))
     reads_records: bool = False
     partitions: list[PartitionListing] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
@@ -48,10 +51,13 @@ class Evidence(msgspec.Struct, dict=True):
     group_offsets: list[dict[str, Any]] = msgspec.field(default_factory=list)
     held: list[dict[str, Any]] = msgspec.field(default_factory=list)
     cleaners: list[LogCompaction] = msgspec.field(default_factory=list)
+    unread: dict[str, int] = msgspec.field(default_factory=dict)  # findings about what was not read, by code
     bootstrap_server: str = "localhost:9092"
 
     def take(self, found: Finding) -> None:
         """Add a finding, unless it is a mere fact or another finding is its cause."""
+        if found.is_incomplete:
+            self.unread[found.code] = self.unread.get(found.code, 0) + 1
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
             self.findings.append(found)
 
@@ -113,6 +119,27 @@ class Evidence(msgspec.Struct, dict=True):
         return found
 
     @cached_property
+    def node_ids(self) -> set[int]:
+        """The nodes that are here."""
+        paths = {each.path for each in self.log_dirs} | {directory_of(each) for each in self.partitions}
+        return {node_id for node_id in map(self.context.node_id_at, paths) if node_id is not None}
+
+    def not_known(self) -> Iterator[str]:
+        """What is relevant and was not at hand, in few words."""
+        image = self.context.image
+        if image is None:
+            yield "leaders, other replicas and configs (no metadata log is here: --metadata PATH)"
+        else:
+            assigned = {each for state in image.partitions.values() for each in state.replicas}
+            missing = sorted((assigned | set(image.brokers)) - self.node_ids)
+            if missing:
+                yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
+        if self.is_live:
+            yield "what the running broker has not written yet"
+        for code, count in sorted(self.unread.items()):
+            yield f"what was not read ({counted(count, 'finding')} {code})"
+
+    @cached_property
     def damaged(self) -> set[str]:
         """The partition directories with findings that are errors."""
         return {place_of(each) for each in self.findings if each.severity >= Severity.ERROR}
@@ -132,6 +159,19 @@ def place_of(found: Finding) -> str:
         return path
     folder = path.rpartition("/")[0]
     return folder if parse_partition_dir(folder.rpartition("/")[2]) is not None else path
+
+
+def held_by_future(evidence: Evidence, logs: Iterable[ConfiguredLog]) -> Iterator[dict[str, Any]]:
+    """Rows of columns.SEGMENT_RETENTION of some logs that have timestamps in the future."""
+    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.now_ms}
+    own = [each for each in logs if str(each.partition.path) in late]
+    if not own:
+        return
+    from format.verbs.retention import Retention, RetentionTerms
+
+    judged = Retention(evidence.context, RetentionTerms(evidence.now_ms, evidence.limits))
+    rows = (item for item in judged.of_logs(own) if not isinstance(item, Finding))
+    yield from rows_by_name(SEGMENT_RETENTION.names, rows)
 
 
 def rows_by_name(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
