@@ -71,9 +71,8 @@ class DoctorRun:
     evidence: Evidence = field(init=False)
     _context: ClusterContext = field(init=False)
     _listed: list[_Listed] = field(default_factory=list)
+    _topic_configs: dict[tuple[str | None, Path, bool], TopicConfigs] = field(default_factory=dict)
     _coverage: Coverage = field(default_factory=Coverage)
-    _not_known: list[str] = field(default_factory=list)
-    _is_incomplete: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
@@ -162,7 +161,11 @@ class DoctorRun:
         return bool(found.totals.gaps) and found.totals.magics <= {2} and not self._configs(each).is_compacted
 
     def _configs(self, each: _Listed) -> TopicConfigs:
-        return self._context.configs_of(each.partition, each.checkpoints)
+        """The configs of a topic on one node, looked up once."""
+        key = each.listing.topic, each.partition.path.parent, each.offsets.cleaner_offset is None
+        if key not in self._topic_configs:
+            self._topic_configs[key] = self._context.configs_of(each.partition, each.checkpoints)
+        return self._topic_configs[key]
 
     def finish(self) -> Report:
         """The diagnoses, after the findings were consumed."""
