@@ -108,8 +108,11 @@ def _folded(drafts: Sequence[Draft]) -> list[Draft]:
 def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
+    rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
     for each in evidence.findings:
         code = _code_of(each)
+        if each.code == "index-missing" and each.location.path in rebuilt:
+            continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
             groups.setdefault((code, place_of(each)), []).append(each)
     for (code, place), alike in groups.items():
@@ -130,10 +133,12 @@ def _code_of(found: Finding) -> str | None:
     return "file-damaged" if found.severity >= Severity.ERROR else "suspicious"
 
 
+def _lacks_offset_index(found: Finding) -> bool:
+    return found.code == "index-missing" and layout.OFFSET_INDEX_SUFFIX in found.message
+
+
 def _is_mended_by_broker(found: Finding) -> bool:
     """Whether a broker mends it when it starts, with no loss."""
-    if found.code == "index-missing":
-        return layout.OFFSET_INDEX_SUFFIX in found.message
     return found.severity < Severity.ERROR and found.next_step.startswith(("Nothing.", "Nothing;"))
 
 

@@ -135,7 +135,7 @@ class DoctorRun:
         self._coverage.bytes += found.listing.log_size_bytes or 0
         if self._is_odd(each):
             unit = PartitionDirectory(path, checkpoints, listing)
-            if not found.totals.magics <= {2}:  # their offsets are inside of compressed messages
+            if self._needs_records(each):
                 scan = replace(scan, only_headers=False)
             verified = scan.results(unit, SerialDriver(scan.walk))
             yield from (each for each in verified if isinstance(each, Finding))
@@ -158,7 +158,18 @@ class DoctorRun:
             return True
         if offsets.is_clean_shutdown and offsets.recovery_point not in (None, end):
             return True
-        return bool(found.totals.gaps) and found.totals.magics <= {2} and not self._configs(each).is_compacted
+        return self._has_odd_gaps(each)
+
+    def _has_odd_gaps(self, each: _Listed) -> bool:
+        totals = each.found.totals
+        return bool(totals.gaps) and totals.magics <= {2} and not self._configs(each).is_compacted
+
+    def _needs_records(self, each: _Listed) -> bool:
+        """Whether an odd partition is verified with its records.
+
+        Keys show whether a gap is a loss, and the offsets of compressed v0 and v1 messages are inside of them.
+        """
+        return not each.found.totals.magics <= {2} or self._has_odd_gaps(each)
 
     def _configs(self, each: _Listed) -> TopicConfigs:
         """The configs of a topic on one node, looked up once."""
