@@ -97,11 +97,9 @@ def _folded(drafts: Sequence[Draft]) -> list[Draft]:
         names = [each.subject.removesuffix(f" on {node}") for each in alike[:_MOST_PLACES]]
         more = f" and {len(alike) - len(names):,} more"
         words = f"{len(alike):,} {TEMPLATES[code].many}: {', '.join(names)}{more}. The first: {first.sentence}"
-        on = f" on {node}" if node else ""
-        found.append(
-            msgspec.structs.replace(first, subject=f"{counted(len(alike), 'place')}{on}", sentence=words,
-                                    command=first.many_command or first.command)
-        )  # fmt: skip
+        subject = node or _log_dir_of(first.path or "").rpartition("/")[2] or counted(len(alike), "place")
+        follow = first.many_command or first.command
+        found.append(msgspec.structs.replace(first, subject=subject, sentence=words, command=follow))
     return found
 
 
@@ -193,7 +191,7 @@ def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tup
     missing = _missing_nodes(evidence, place)
     if missing:
         words += f"; {named_nodes(missing)}, not here, may have them"
-    return words, command("salvage", place, "--output", f"{place}.salvaged")
+    return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 
 
 def _missing_nodes(evidence: Evidence, place: str) -> tuple[int, ...]:

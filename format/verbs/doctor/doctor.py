@@ -195,7 +195,7 @@ class DoctorRun:
         report.diagnoses = diagnose(self.evidence)
         report.counts = self._coverage.counts
         report.counts["log_dirs"] = len(self.evidence.log_dirs)
-        report.not_known = list(self.evidence.not_known())
+        report.looked_at, report.not_known = self.evidence.looked_at(), list(self.evidence.not_known())
         return report
 
     def _replicas(self, report: Report) -> None:

@@ -418,6 +418,7 @@ class ReportRun:
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
         report.diagnoses, report.not_known = diagnose(evidence), list(evidence.not_known())
+        report.looked_at = evidence.looked_at()
         report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)
