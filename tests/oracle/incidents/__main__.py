@@ -2,8 +2,8 @@
 
     python -m tests.oracle.incidents [--only N ...] [--keep DIR | --from DIR] [--kafkalog PROGRAM] [--healthy]
 
-Each incident has a question, one command that answers it, the facts that its screen must show, and sentences that would
-be false. Then ``kafkalog doctor`` is asked without being told what to look for: its first diagnosis must name the cause.
+Each incident has a question, one command that answers it, the facts that its screen must show, and sentences that
+would be false. Then ``kafkalog doctor`` is asked without being told what to look for: its first diagnosis must name the cause.
 ``--keep DIR`` leaves the log directories, what is true of them (truth.json) and the screens there; ``--from DIR`` asks
 such a folder again, without a broker. ``--healthy`` adds directories with which nothing is wrong, and of which doctor
 must say nothing. Prints a Markdown table.
@@ -18,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from contextlib import ExitStack, contextmanager
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,11 @@ def _made(incident: Incident, truth: Truth, program: Path, folder: Path, columns
 
 def _screen(answer: Shown) -> str:
     above = len(answer.lines) - len(answer.visible)
-    lines = [*answer.lines[:above], *(["~" * 20 + " the screen of 24 lines begins here"] if above else []), *answer.visible]
+    lines = [
+        *answer.lines[:above],
+        *(["~" * 20 + " the screen of 24 lines begins here"] if above else []),
+        *answer.visible,
+    ]
     return "\n".join([f"$ {answer.command}", *lines, f"[exit {answer.exit_status}, {answer.seconds:.1f} s]"])
 
 
@@ -145,15 +149,17 @@ def table(answers: Sequence[Answer]) -> str:
         why = "; ".join(filter(None, [str(each.judgement), each.doctor_fault and f"doctor: {each.doctor_fault}"]))
         command = each.command.replace("|", "\\|")
         verdict = "right" if each.judgement.is_right else "WRONG"
-        lines.append(f"| {incident.number} {incident.name} | `{command}` | {verdict} | {seen} | {why.replace('|', '/')} |")
+        lines.append(
+            f"| {incident.number} {incident.name} | `{command}` | {verdict} | {seen} | {why.replace('|', '/')} |"
+        )
     numbers = sorted({each.incident.number for each in answers})
     right = [at for at in numbers if all(each.judgement.is_right for each in answers if each.incident.number == at)]
     seen = {at: [each for each in answers if each.incident.number == at and each.is_seen] for at in numbers}
     named = [at for at in numbers if seen[at] and not any(each.doctor_fault for each in seen[at])]
     false = sum(len(each.judgement.false) for each in answers)
-    lines += ["", f"{len(right)} of {len(numbers)} answered by one command; doctor names the cause of {len(named)} first; "
-              f"{false} false sentences"]  # fmt: skip
-    return "\n".join(lines)
+    figures = f"{len(right)} of {len(numbers)} answered by one command"
+    figures += f"; doctor names the cause of {len(named)} first; {false} false sentences"
+    return "\n".join([*lines, "", figures])
 
 
 def main() -> int:
@@ -197,7 +203,7 @@ def main() -> int:
         text = table(answers)
         print(text)
         if options.healthy:
-            said = ask_healthy(program, root / "healthy", screens)
+            said = ask_healthy(program, root / "healthy", screens, lab if options.source is None else None)
             print(said)
             text += f"\n\n{said}"
         (screens / "table.md").write_text(text + "\n")

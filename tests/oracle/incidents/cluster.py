@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,16 +67,37 @@ class Lab:
 
     @contextmanager
     def cluster(
-        self, nodes: int = 1, *, start: Mapping[int, Path] | None = None, running: tuple[int, ...] = (),
-        settings: Mapping[str, str] | None = None, version: str | None = None, dirs: int = 1,
-    ) -> Iterator[Running]:  # fmt: skip
-        """A running cluster, on copies of these log directories by node; ``running`` nodes, or all."""
+        self,
+        nodes: int = 1,
+        *,
+        start: Mapping[int, Path] | None = None,
+        running: tuple[int, ...] = (),
+        settings: Mapping[str, str] | None = None,
+        version: str | None = None,
+        dirs: int = 1,
+        roles: Mapping[str, str] | None = None,
+    ) -> Iterator[Running]:
+        """A running cluster, on copies of these log directories by node; ``running`` nodes, or all.
+
+        ``roles`` has the configurations of a broker, node 1, and of a controller, node 2.
+        """
         self._count += 1
         work = self.work / f"run-{self._count}"
-        replicas = {"offsets.topic.replication.factor": str(nodes), "transaction.state.log.replication.factor": str(nodes)}
+        brokers = nodes if roles is None else 1
+        replicas = {
+            "offsets.topic.replication.factor": str(brokers),
+            "transaction.state.log.replication.factor": str(brokers),
+        }
         layout = Layout(nodes=nodes, dirs=dirs, settings=SETTINGS | replicas | dict(settings or {}))
         cluster = Running(self.kafka, version or self.version, work, layout)
         cluster.classes = self._compiled()
+        if roles is not None:
+            broker, controller = cluster.nodes
+            broker.configuration = roles["broker"].format(
+                node=1, port=broker.port, controller_port=controller.controller_port
+            )
+            controller.configuration = roles["controller"].format(node=2, controller_port=controller.controller_port)
+            controller.is_controller = True
         for number, path in (start or {}).items():
             copied(path, cluster.log_dir(number))
         try:
@@ -114,14 +136,17 @@ class Lab:
             if line.startswith("baseOffset:"):
                 words = line.split()
                 row = dict(zip(words[::2], words[1::2], strict=False))
-                found.append({name.rstrip(":"): int(row[name]) for name in ("baseOffset:", "lastOffset:", "count:", "position:", "size:")})
+                found.append(
+                    {
+                        name.rstrip(":"): int(row[name])
+                        for name in ("baseOffset:", "lastOffset:", "count:", "position:", "size:")
+                    }
+                )
         return found
 
 
 def fill(cluster: Running, nodes: int) -> None:
     """A shop: orders by customers, payments in transactions, a compacted table, two groups that are up to date."""
-    import time
-
     now = int(time.time() * 1000)
     spread = [[(first + each) % nodes + 1 for each in range(nodes)] for first in range(3)]
     least = {"min.insync.replicas": "2"} if nodes > 1 else {}
@@ -129,26 +154,65 @@ def fill(cluster: Running, nodes: int) -> None:
     steps: list[Step] = [
         {"do": "create", "topic": "orders", "assignment": spread, "configs": least},
         {"do": "create", "topic": "payments", "assignment": spread[:2], "configs": least},
-        {"do": "create", "topic": "customers", "assignment": spread[:1], "configs": least | {"cleanup.policy": "compact"}},
+        {
+            "do": "create",
+            "topic": "customers",
+            "assignment": spread[:1],
+            "configs": least | {"cleanup.policy": "compact"},
+        },
         {"do": "create", "topic": "clicks", "assignment": spread, "configs": least},
-        {"do": "send", "topic": "orders", "count": 1500, "key": "customer-%d", "keys": 200, "value": order,
-         "time": now - 20 * HOUR, "every_ms": 40_000},
-        {"do": "send", "topic": "customers", "count": 300, "key": "customer-%d", "value": '{"name":"Erika Mustermann","id":%d}'},
-        {"do": "send", "topic": "clicks", "count": 900, "key": "session-%d", "keys": 90, "value": "/shop/item/%d",
-         "time": now - 2 * HOUR, "every_ms": 5000},
-    ]  # fmt: skip
+        {
+            "do": "send",
+            "topic": "orders",
+            "count": 1500,
+            "key": "customer-%d",
+            "keys": 200,
+            "value": order,
+            "time": now - 20 * HOUR,
+            "every_ms": 40_000,
+        },
+        {
+            "do": "send",
+            "topic": "customers",
+            "count": 300,
+            "key": "customer-%d",
+            "value": '{"name":"Erika Mustermann","id":%d}',
+        },
+        {
+            "do": "send",
+            "topic": "clicks",
+            "count": 900,
+            "key": "session-%d",
+            "keys": 90,
+            "value": "/shop/item/%d",
+            "time": now - 2 * HOUR,
+            "every_ms": 5000,
+        },
+    ]
     for at in range(4):
-        steps.append({"do": "send", "topic": "payments", "count": 50, "from": 50 * at, "key": "order-%d",
-                      "value": '{"order":"order-%d","iban":"DE02120300000000202051"}', "transactional_id": "payments-service",
-                      "transaction": "commit"})  # fmt: skip
+        steps.append(
+            {
+                "do": "send",
+                "topic": "payments",
+                "count": 50,
+                "from": 50 * at,
+                "key": "order-%d",
+                "value": '{"order":"order-%d","iban":"DE02120300000000202051"}',
+                "transactional_id": "payments-service",
+                "transaction": "commit",
+            }
+        )
     ends = {f"{topic}-{partition}": 0 for topic, count in (("orders", 3), ("clicks", 3)) for partition in range(count)}
     told = cluster.do(*steps)
     for topic, records in (("orders", told[4]), ("clicks", told[6])):
         for partition, offset, _ in records:
             ends[f"{topic}-{partition}"] = max(ends[f"{topic}-{partition}"], offset + 1)
     billing = {name: end for name, end in ends.items() if name.startswith("orders")}
-    cluster.do({"do": "commit", "group": "billing-app", "offsets": billing},
-               {"do": "commit", "group": "statistics", "offsets": ends}, {"do": "elect"})  # fmt: skip
+    cluster.do(
+        {"do": "commit", "group": "billing-app", "offsets": billing},
+        {"do": "commit", "group": "statistics", "offsets": ends},
+        {"do": "elect"},
+    )
 
 
 def copied(source: Path, target: Path) -> None:

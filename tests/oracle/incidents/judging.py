@@ -92,7 +92,9 @@ class Cause:
             return "no diagnosis"
         first = min(diagnoses, key=lambda row: row["rank"])
         what = f"{first['code']} {first['subject']}"
-        if not re.search(self.codes, str(first["code"])) or not re.search(self.subjects, f"{first['subject']} {first['sentence']}"):
+        if not re.search(self.codes, str(first["code"])) or not re.search(
+            self.subjects, f"{first['subject']} {first['sentence']}"
+        ):
             later = [row["rank"] for row in diagnoses if self._is_named_by(row)]
             return f"first is {what}" + (f", the cause has rank {later[0]}" if later else ", the cause is not named")
         missing = [each.words for each in self.facts if not each.stands_in(f"{first['subject']} {first['sentence']}")]

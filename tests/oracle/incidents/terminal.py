@@ -115,9 +115,14 @@ def shown(command: Sequence[str | Path], cwd: Path, *, columns: int = 80, rows: 
     environment |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
     start = time.monotonic()
     process = subprocess.Popen(
-        list(map(str, command)), stdin=secondary, stdout=secondary, stderr=secondary, cwd=cwd, env=environment,
+        list(map(str, command)),
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+        cwd=cwd,
+        env=environment,
         start_new_session=True,
-    )  # fmt: skip
+    )
     os.close(secondary)
     output = bytearray()
     with contextlib.suppress(OSError):  # how a terminal ends when its last writer is gone

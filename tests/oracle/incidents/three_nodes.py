@@ -44,29 +44,49 @@ class CorruptLeader(Incident):
         turn(log, batch["position"] + 90)
         with lab.cluster(3, start=copies) as cluster:
             waits(cluster, "orders", [1, 2, 3])
-            told = cluster.do({"do": "elect"}, {"do": "sleep", "ms": 2000}, {"do": "describe", "topic": "orders"},
-                              {"do": "consume", "partition": "orders-0", "seconds": 12})  # fmt: skip
+            told = cluster.do(
+                {"do": "elect"},
+                {"do": "sleep", "ms": 2000},
+                {"do": "describe", "topic": "orders"},
+                {"do": "consume", "partition": "orders-0", "seconds": 12},
+            )
             cluster.kill()
             keep(cluster, folder)
         shutil.rmtree(lab.work / "corrupt")
         leader, got = told[2]["partitions"][0]["leader"], told[3]["offsets"]
         assert leader == 1, told[2]
         assert (batch["baseOffset"] in got) == (self.damaged != leader), (batch, len(got), told[3].get("error"))
-        return {"first": batch["baseOffset"], "last": batch["lastOffset"], "position": batch["position"], "leader": leader,
-                "stopped_at": max(got, default=-1) + 1, "error": told[3].get("error")}  # fmt: skip
+        return {
+            "first": batch["baseOffset"],
+            "last": batch["lastOffset"],
+            "position": batch["position"],
+            "leader": leader,
+            "stopped_at": max(got, default=-1) + 1,
+            "error": told[3].get("error"),
+        }
 
     def command(self, truth: Truth) -> Sequence[str]:
         return ["verify", *NODES]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("orders-0"), fact("node 1", r"node[- ]1\b"), fact("offsets", span(truth["first"], truth["last"])),
-                fact("an intact replica", r"(replica|copy|batch)[^.]{0,60}(node[- ][23]\b)[^.]{0,80}intact|intact[^.]{0,60}node[- ][23]\b|node[- ][23]\b[^.]{0,60}intact")]  # fmt: skip
+        return [
+            fact("orders-0"),
+            fact("node 1", r"node[- ]1\b"),
+            fact("offsets", span(truth["first"], truth["last"])),
+            fact(
+                "an intact replica",
+                r"node[- ][23]\b[^.]{0,80}intact",
+                r"intact[^.]{0,60}node[- ][23]\b",
+            ),
+        ]
 
     def false(self, truth: Truth) -> list[str]:
         return [r"no damage", r"lost for good|no replica is intact"]
 
     def cause(self, truth: Truth) -> Cause | None:
-        return Cause(".", word("orders-0"), (fact("node", rf"node[- ]{self.damaged}\b"), fact("offset", number(truth["first"]))))
+        return Cause(
+            ".", word("orders-0"), (fact("node", rf"node[- ]{self.damaged}\b"), fact("offset", number(truth["first"])))
+        )
 
 
 class CorruptFollower(CorruptLeader):
@@ -75,8 +95,12 @@ class CorruptFollower(CorruptLeader):
     damaged = 2
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("orders-0"), fact("node 2", r"node[- ]2\b"), fact("offsets", span(truth["first"], truth["last"])),
-                fact("the leader is intact", r"node[- ]1\b[^.]{0,80}(intact|lead)|(intact|lead)[^.]{0,60}node[- ]1\b")]  # fmt: skip
+        return [
+            fact("orders-0"),
+            fact("node 2", r"node[- ]2\b"),
+            fact("offsets", span(truth["first"], truth["last"])),
+            fact("the leader is intact", r"node[- ]1\b[^.]{0,80}(intact|lead)|(intact|lead)[^.]{0,60}node[- ]1\b"),
+        ]
 
 
 class LostLeader(Incident):
@@ -86,8 +110,17 @@ class LostLeader(Incident):
     def build(self, lab: Lab, folder: Path) -> Truth:
         with lab.cluster(3, start=lab.shop(3)) as cluster:
             configs = {"min.insync.replicas": "1"}
-            send = {"do": "send", "topic": "ledger", "value": '{"entry":%d}', "producer": {"acks": "all"}, "quiet": True}
-            cluster.do({"do": "create", "topic": "ledger", "assignment": [[1, 2, 3]], "configs": configs}, send | {"count": 1000})
+            send = {
+                "do": "send",
+                "topic": "ledger",
+                "value": '{"entry":%d}',
+                "producer": {"acks": "all"},
+                "quiet": True,
+            }
+            cluster.do(
+                {"do": "create", "topic": "ledger", "assignment": [[1, 2, 3]], "configs": configs},
+                send | {"count": 1000},
+            )
             cluster.pause(3)
             waits(cluster, "ledger", [1, 2])
             cluster.do(send | {"count": 250, "from": 1000})
@@ -105,8 +138,13 @@ class LostLeader(Incident):
         return ["diff", "node-2/ledger-0", "node-3/ledger-0"]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("ledger-0"), fact("elect node 2"), fact("node 3 loses 250", number(250)),
-                fact("which", span(1000, 1249), number(1000)), fact("node 1 is not here", r"node 1\b[^.]{0,60}not|not here[^.]{0,20}node 1\b|without node 1")]  # fmt: skip
+        return [
+            fact("ledger-0"),
+            fact("elect node 2"),
+            fact("node 3 loses 250", number(250)),
+            fact("which", span(1000, 1249), number(1000)),
+            fact("node 1 is not here", r"node 1\b[^.]{0,60}not|not here[^.]{0,20}node 1\b|without node 1"),
+        ]
 
     def false(self, truth: Truth) -> list[str]:
         return [r"elect node 3", r"node 3 (has|loses) (nothing|none)", r"elect node 2 \(an unclean"]
@@ -146,7 +184,10 @@ class OldBackup(Incident):
 
     def facts(self, truth: Truth) -> list[Fact]:
         found = [fact("node 2", r"node[- ]2\b[^.]{0,80}(behind|lacks|loses|older|misses)")]
-        return found + [fact(f"orders-{at} from {first}", rf"orders-{at}\b.{{0,300}}?{number(first)}") for at, first in enumerate(truth["first"])]
+        return found + [
+            fact(f"orders-{at} from {first}", rf"orders-{at}\b.{{0,300}}?{number(first)}")
+            for at, first in enumerate(truth["first"])
+        ]
 
     def false(self, truth: Truth) -> list[str]:
         return [r"elect node 2\b(?! or)", r"node 2 loses nothing", r"all replicas are identical"]
@@ -162,9 +203,21 @@ class FullDisk(Incident):
     def build(self, lab: Lab, folder: Path) -> Truth:
         with lab.cluster(3, start=lab.shop(3)) as cluster:
             configs = {"retention.ms": "-1", "segment.bytes": "4194304"}
-            cluster.do({"do": "create", "topic": "debug-events", "assignment": [[1, 2, 3], [2, 3, 1]], "configs": configs},
-                       *({"do": "send", "topic": "debug-events", "partition": at, "count": 150, "size": 100_000, "batch": 5,
-                          "quiet": True} for at in (0, 1)))  # fmt: skip
+            cluster.do(
+                {"do": "create", "topic": "debug-events", "assignment": [[1, 2, 3], [2, 3, 1]], "configs": configs},
+                *(
+                    {
+                        "do": "send",
+                        "topic": "debug-events",
+                        "partition": at,
+                        "count": 150,
+                        "size": 100_000,
+                        "batch": 5,
+                        "quiet": True,
+                    }
+                    for at in (0, 1)
+                ),
+            )
             cluster.stop()
             keep(cluster, folder)
         size = sum(path.stat().st_size for path in folder.glob("node-*/debug-events-*/*.log"))
@@ -175,7 +228,10 @@ class FullDisk(Incident):
 
     def facts(self, truth: Truth) -> list[Fact]:
         mib = truth["bytes"] / 2**20
-        return [fact("debug-events"), fact("how much", rf"\b{int(mib)}(\.\d+)? ?Mi?B", rf"\b{int(mib) + 1}(\.\d+)? ?Mi?B", rf"\b{mib:.0f}")]
+        return [
+            fact("debug-events"),
+            fact("how much", rf"\b{int(mib)}(\.\d+)? ?Mi?B", rf"\b{int(mib) + 1}(\.\d+)? ?Mi?B", rf"\b{mib:.0f}"),
+        ]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause(".", "debug-events", ())
@@ -191,10 +247,13 @@ class StaleDirectory(Incident):
         assert old is not None
         with lab.cluster(3, start=shop, running=(1, 2)) as cluster:
             time.sleep(_LAG_SECONDS)
-            told = cluster.do({"do": "delete", "topic": "payments"}, {"do": "sleep", "ms": 2000},
-                              {"do": "create", "topic": "payments", "assignment": [[1, 2, 3], [2, 3, 1]], "configs": {}},
-                              {"do": "send", "topic": "payments", "partition": 0, "count": 30},
-                              {"do": "send", "topic": "payments", "partition": 1, "count": 30})  # fmt: skip
+            told = cluster.do(
+                {"do": "delete", "topic": "payments"},
+                {"do": "sleep", "ms": 2000},
+                {"do": "create", "topic": "payments", "assignment": [[1, 2, 3], [2, 3, 1]], "configs": {}},
+                {"do": "send", "topic": "payments", "partition": 0, "count": 30},
+                {"do": "send", "topic": "payments", "partition": 1, "count": 30},
+            )
             time.sleep(2)
             cluster.stop()
             keep(cluster, folder, 1, 2)
@@ -205,8 +264,13 @@ class StaleDirectory(Incident):
         return ["verify", *NODES]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("payments-0"), fact("payments-1"), fact("node 3", r"node[- ]3\b"), fact("the old topic id", re.escape(truth["old"])),
-                fact("stray", r"stray|topic id|does not belong|stale")]  # fmt: skip
+        return [
+            fact("payments-0"),
+            fact("payments-1"),
+            fact("node 3", r"node[- ]3\b"),
+            fact("the old topic id", re.escape(truth["old"])),
+            fact("stray", r"stray|topic id|does not belong|stale"),
+        ]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause("stray|topic|stale", r"payments-[01].*node[- ]3\b|node[- ]3\b.*payments-[01]")
@@ -220,9 +284,12 @@ class Changes(Incident):
         with lab.cluster(3, start=lab.shop(3)) as cluster:
             waits(cluster, "orders", [1, 2, 3])
             since = now_ms()
-            told = cluster.do({"do": "config", "topic": "clicks", "configs": {"retention.ms": str(HOUR)}},
-                              {"do": "partitions", "topic": "orders", "count": 6}, {"do": "delete", "topic": "customers"},
-                              {"do": "create", "topic": "returns", "count": 2, "replicas": 3, "configs": {}})  # fmt: skip
+            told = cluster.do(
+                {"do": "config", "topic": "clicks", "configs": {"retention.ms": str(HOUR)}},
+                {"do": "partitions", "topic": "orders", "count": 6},
+                {"do": "delete", "topic": "customers"},
+                {"do": "create", "topic": "returns", "count": 2, "replicas": 3, "configs": {}},
+            )
             cluster.kill(3)
             time.sleep(_LAG_SECONDS)
             cluster.start(3)
@@ -235,11 +302,22 @@ class Changes(Incident):
         return ["metadata", "--history", "--from-time", iso(truth["since"]), *NODES]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("clicks: retention.ms 3600000", r"clicks.{0,80}retention\.ms.{0,60}(3,?600,?000|1 ?h)"),
-                fact("orders has 6 partitions", r"orders[^.]{0,60}\b(6|3 more) partitions|orders[^.]{0,60}partitions?[^.]{0,20}\b6\b|orders-[345]"),
-                fact("customers was deleted", r"customers[^.]{0,60}(deleted|removed|gone)|(deleted?|removed?)[^.]{0,40}customers"),
-                fact("returns was created", r"returns[^.]{0,60}(created|new|added|topic)|(created?|new|added?)[^.]{0,40}returns"),
-                fact("node 3 was away", r"node 3\b|broker 3\b")]  # fmt: skip
+        return [
+            fact("clicks: retention.ms 3600000", r"clicks.{0,80}retention\.ms.{0,60}(3,?600,?000|1 ?h)"),
+            fact(
+                "orders has 6 partitions",
+                r"orders[^.]{0,60}\b(6|3 more) partitions|orders[^.]{0,60}partitions?[^.]{0,20}\b6\b|orders-[345]",
+            ),
+            fact(
+                "customers was deleted",
+                r"customers[^.]{0,60}(deleted|removed|gone)|(deleted?|removed?)[^.]{0,40}customers",
+            ),
+            fact(
+                "returns was created",
+                r"returns[^.]{0,60}(created|new|added|topic)|(created?|new|added?)[^.]{0,40}returns",
+            ),
+            fact("node 3 was away", r"node 3\b|broker 3\b"),
+        ]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause(".", "clicks", (fact("retention.ms", r"retention\.ms|retention of"),))
@@ -255,7 +333,14 @@ class Behind(Incident):
             cluster.do({"do": "elect"})
             cluster.pause(3)
             waits(cluster, "orders", [1, 2])
-            send = {"do": "send", "topic": "orders", "partition": 0, "value": '{"late":%d}', "count": 640, "producer": {"acks": "all"}}
+            send = {
+                "do": "send",
+                "topic": "orders",
+                "partition": 0,
+                "value": '{"late":%d}',
+                "count": 640,
+                "producer": {"acks": "all"},
+            }
             (told,) = cluster.do(send)
             (described,) = cluster.do({"do": "describe", "topic": "orders"})
             time.sleep(7)
@@ -267,14 +352,20 @@ class Behind(Incident):
         return ["diff", *(f"{each}/orders-0" for each in NODES)]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("orders-0"), fact("node 3 lacks 640", r"node[- ]3\b[^.]{0,100}" + number(640)),
-                fact("from", number(truth["first"])), fact("elect", r"elect node [12]\b|elect node 1 or")]  # fmt: skip
+        return [
+            fact("orders-0"),
+            fact("node 3 lacks 640", r"node[- ]3\b[^.]{0,100}" + number(640)),
+            fact("from", number(truth["first"])),
+            fact("elect", r"elect node [12]\b|elect node 1 or"),
+        ]
 
     def false(self, truth: Truth) -> list[str]:
         return [r"elect node 3", r"node 3 loses (nothing|none)"]
 
     def cause(self, truth: Truth) -> Cause | None:
-        return Cause(".", word("orders-0"), (fact("node 3", r"node[- ]3\b"), fact("640", number(640), number(truth["first"]))))
+        return Cause(
+            ".", word("orders-0"), (fact("node 3", r"node[- ]3\b"), fact("640", number(640), number(truth["first"])))
+        )
 
 
 class LostVoter(Incident):
@@ -300,8 +391,14 @@ class LostVoter(Incident):
         return ["diff", "node-1/__cluster_metadata-0", "node-3/__cluster_metadata-0"]
 
     def facts(self, truth: Truth) -> list[Fact]:
-        return [fact("node 1 can lead", r"node 1 (can|must|could|alone)|elect node 1|only node 1"), fact("node 2 is missing", r"(not here|missing|without|lacks?)[^.]{0,60}node 2\b|node 2\b[^.]{0,60}(not|missing|gone)"),
-                fact("of three voters", r"\b(3|three) voters|voters? 1, 2")]  # fmt: skip
+        return [
+            fact("node 1 can lead", r"node 1 (can|must|could|alone)|elect node 1|only node 1"),
+            fact(
+                "node 2 is missing",
+                r"(not here|missing|without|lacks?)[^.]{0,60}node 2\b|node 2\b[^.]{0,60}(not|missing|gone)",
+            ),
+            fact("of three voters", r"\b(3|three) voters|voters? 1, 2"),
+        ]
 
     def false(self, truth: Truth) -> list[str]:
         return [r"node 3 can (win|lead)", r"node 1 or node 3 can", r"elect node 3"]
@@ -311,6 +408,13 @@ class LostVoter(Incident):
 
 
 THREE_NODES: tuple[Incident, ...] = (
-    CorruptLeader(), CorruptFollower(), LostLeader(), OldBackup(), FullDisk(), StaleDirectory(), Changes(), Behind(),
+    CorruptLeader(),
+    CorruptFollower(),
+    LostLeader(),
+    OldBackup(),
+    FullDisk(),
+    StaleDirectory(),
+    Changes(),
+    Behind(),
     LostVoter(),
-)  # fmt: skip
+)
