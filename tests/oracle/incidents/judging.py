@@ -59,14 +59,9 @@ class Judgement:
         return "; ".join(f"{name}: {', '.join(found)}".removeprefix(": ") for name, found in named.items() if found)
 
 
-def flat(lines: Iterable[str]) -> str:
-    """Lines as one text: what a narrow terminal folded is in one piece again."""
-    return re.sub(r"\s+", " ", " ".join(re.sub(r"[│┃|]", " ", each) for each in lines))
-
-
 def judged(answer: Shown, facts: Iterable[Fact], false: Iterable[str] = (), statuses: Iterable[int] = ()) -> Judgement:
     """Compare an answer with the truth."""
-    everything, visible = flat(answer.lines), flat(answer.visible)
+    everything, visible = answer.flat(), answer.flat(only_visible=True)
     facts = list(facts)
     missing = [each.words for each in facts if not each.stands_in(everything)]
     scrolled = [each.words for each in facts if each.words not in missing and not each.stands_in(visible)]

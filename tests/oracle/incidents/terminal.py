@@ -28,6 +28,7 @@ class Screen:
         self._columns = columns
         self._lines: list[list[str]] = [[]]
         self._row = self._column = 0
+        self._folded: set[int] = set()
 
     @property
     def lines(self) -> list[str]:
@@ -35,6 +36,11 @@ class Screen:
         while lines and not lines[-1]:
             lines.pop()
         return lines
+
+    @property
+    def folded(self) -> frozenset[int]:
+        """The lines that go on what the line above them began, as the text was wider than the terminal."""
+        return frozenset(self._folded)
 
     def feed(self, text: str) -> None:
         at = 0
@@ -59,6 +65,7 @@ class Screen:
             if self._column >= self._columns:
                 self._column = 0
                 self._down()
+                self._folded.add(self._row)
             line = self._lines[self._row]
             line.extend(" " * (self._column + 1 - len(line)))
             line[self._column] = character
@@ -96,10 +103,17 @@ class Shown:
     seconds: float
     lines: list[str]
     rows: int
+    folded: frozenset[int] = frozenset()  # the lines that the terminal made of a line that was too wide
 
     @property
     def visible(self) -> list[str]:
         return self.lines[-(self.rows - 1) :]  # the prompt has the last row
+
+    def flat(self, *, only_visible: bool = False) -> str:
+        """The text in one piece, whether a program or the terminal folded it."""
+        first = len(self.lines) - len(self.visible) if only_visible else 0
+        parts = [("" if at in self.folded else " ") + self.lines[at] for at in range(first, len(self.lines))]
+        return re.sub(r"[\s│┃|]+", " ", "".join(parts))
 
     @property
     def text(self) -> str:
@@ -142,4 +156,4 @@ def shown(command: Sequence[str | Path], cwd: Path, *, columns: int = 80, rows: 
     screen = Screen(columns)
     screen.feed(output.decode(errors="replace"))
     words = " ".join(str(each) for each in command[1:])
-    return Shown(f"kafkalog {words}", status, time.monotonic() - start, screen.lines, rows)
+    return Shown(f"kafkalog {words}", status, time.monotonic() - start, screen.lines, rows, screen.folded)

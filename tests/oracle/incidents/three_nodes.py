@@ -81,7 +81,7 @@ class CorruptLeader(Incident):
         ]
 
     def false(self, truth: Truth) -> list[str]:
-        return [r"no damage", r"lost for good|no replica is intact"]
+        return [r"no damage", r"lost for good|no replica is intact", r"lost offsets"]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause(
