@@ -3,10 +3,10 @@
     python -m tests.oracle.incidents [--only N ...] [--keep DIR | --from DIR] [--kafkalog PROGRAM] [--healthy]
 
 Each incident has a question, one command that answers it, the facts that its screen must show, and sentences that
-would be false. Then ``kafkalog doctor`` is asked without being told what to look for: its first diagnosis must name the
-cause. ``--keep DIR`` leaves the log directories, what is true of them (truth.json) and the screens there; ``--from DIR``
-asks such a folder again, without a broker. ``--healthy`` adds directories with which nothing is wrong, and of which
-doctor must say nothing. Prints a Markdown table.
+would be false. Then ``kafkalog doctor`` is asked without being told what to look for: its first diagnosis must name
+the cause. ``--keep DIR`` leaves the log directories there, what is true of them (truth.json), and the screens;
+``--from DIR`` asks such a folder again, without a broker. ``--healthy`` adds directories with which nothing is wrong,
+and of which doctor must say nothing. Prints a Markdown table.
 """
 
 from __future__ import annotations
