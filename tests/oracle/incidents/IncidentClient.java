@@ -14,6 +14,7 @@ import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
+import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.*;
 
@@ -53,7 +54,7 @@ public class IncidentClient {
             case "producers" -> { return producers(partition(step.get("partition").asText())); }
             case "transactions" -> { return admin.listTransactions().all().get().stream().map(each ->
                 List.of(each.transactionalId(), each.producerId())).toList(); }
-            case "elect" -> { return elect(); }
+            case "elect" -> { return elect(ElectionType.valueOf(step.path("type").asText("PREFERRED"))); }
             case "quorum" -> { return admin.describeMetadataQuorum().quorumInfo().get().leaderId(); }
             case "sleep" -> Thread.sleep(step.get("ms").asLong());
             default -> throw new IllegalArgumentException(step.toString());
@@ -146,8 +147,8 @@ public class IncidentClient {
             TopicPartition partition = partition(step.get("partition").asText());
             consumer.assign(List.of(partition));
             for (int at = 0; at < step.get("count").asInt(); at++) {
-                consumer.commitAsync(Map.of(partition, new OffsetAndMetadata(at % 500)), null);
-                if (at % 200 == 199) consumer.commitSync(Map.of(partition, new OffsetAndMetadata(at % 500)));
+                consumer.commitAsync(Map.of(partition, new OffsetAndMetadata(at % 500 + 1)), null);
+                if (at % 200 == 199) consumer.commitSync(Map.of(partition, new OffsetAndMetadata(at % 500 + 1)));
             }
         }
         return System.currentTimeMillis();
@@ -198,10 +199,10 @@ public class IncidentClient {
             .toList();
     }
 
-    /** Let the first replica of each partition lead. */
-    static Object elect() throws Exception {
+    /** Let the first replica of each partition lead, or any that is there. */
+    static Object elect(ElectionType type) throws Exception {
         try {
-            admin.electLeaders(ElectionType.PREFERRED, null).partitions().get();
+            admin.electLeaders(type, null).partitions().get();
         } catch (java.util.concurrent.ExecutionException error) {
             return error.toString();
         }

@@ -129,7 +129,7 @@ def _full(incident: Incident, folder: Path) -> Iterator[Path]:
                         file.flush()
                 except OSError:
                     pass
-            stack.callback(lambda path=target / "orphan.tmp": path.unlink(missing_ok=True))
+            stack.callback((target / "orphan.tmp").unlink, missing_ok=True)
         yield where
 
 
@@ -154,8 +154,8 @@ def table(answers: Sequence[Answer]) -> str:
         )
     numbers = sorted({each.incident.number for each in answers})
     right = [at for at in numbers if all(each.judgement.is_right for each in answers if each.incident.number == at)]
-    seen = {at: [each for each in answers if each.incident.number == at and each.is_seen] for at in numbers}
-    named = [at for at in numbers if seen[at] and not any(each.doctor_fault for each in seen[at])]
+    by_number = {at: [each for each in answers if each.incident.number == at and each.is_seen] for at in numbers}
+    named = [at for at, asked in by_number.items() if asked and not any(each.doctor_fault for each in asked)]
     false = sum(len(each.judgement.false) for each in answers)
     figures = f"{len(right)} of {len(numbers)} answered by one command"
     figures += f"; doctor names the cause of {len(named)} first; {false} false sentences"

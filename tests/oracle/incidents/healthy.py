@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.corpora import REPOSITORY, SHARED_CORPUS
@@ -59,12 +60,12 @@ def build_healthy(lab: Lab, folder: Path) -> None:
 
 def _builders(lab: Lab) -> Iterator[tuple[str, Callable[[Path], None]]]:
     for version in ("3.9.1", "4.0.0", "4.2.0", "4.3.1"):
-        yield f"{version}-one-node", lambda target, version=version: _one(lab, version, target)
-        yield f"{version}-cleaned", lambda target, version=version: _cleaned(lab, version, target)
+        yield f"{version}-one-node", partial(_one, lab, version)
+        yield f"{version}-cleaned", partial(_cleaned, lab, version)
     for version in ("3.9.1", "4.3.1"):
-        yield f"{version}-three-nodes", lambda target, version=version: _three(lab, version, target)
-        yield f"{version}-two-disks", lambda target, version=version: _disks(lab, version, target)
-        yield f"{version}-separate-roles", lambda target, version=version: _roles(lab, version, target)
+        yield f"{version}-three-nodes", partial(_three, lab, version)
+        yield f"{version}-two-disks", partial(_disks, lab, version)
+        yield f"{version}-separate-roles", partial(_roles, lab, version)
 
 
 def _one(lab: Lab, version: str, target: Path) -> None:

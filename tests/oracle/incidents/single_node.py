@@ -152,12 +152,12 @@ class Storm(Incident):
 
     def build(self, lab: Lab, folder: Path) -> Truth:
         with lab.cluster(start=lab.shop(1), settings={"log.cleaner.backoff.ms": "3600000"}) as cluster:
-            told = cluster.do(
+            cluster.do(
                 {"do": "create", "topic": "metrics", "configs": {}},
+                {"do": "send", "topic": "metrics", "count": 500},
                 {"do": "storm", "group": "metrics-poller", "partition": "metrics-0", "count": 150_000},
                 timeout=500,
             )
-            assert len(told) == 1 or told
             cluster.stop()
             keep(cluster, folder)
         sizes = {
@@ -664,7 +664,7 @@ class TimeRange(Incident):
         if not path.exists():
             return ["nothing was written"]
         query = f"select count(*), epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) from '{path}/**/*.parquet'"
-        count, first, last = duckdb.sql(query).fetchall()[0]
+        count, first, last = duckdb.execute(query).fetchall()[0]
         subprocess.run(["rm", "-rf", str(path)], check=True)
         is_right = count == truth["count"] and first >= truth["from"] and last <= truth["to"]
         return [] if is_right else [f"DuckDB counts {count} records from {first} to {last}"]

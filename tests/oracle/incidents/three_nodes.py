@@ -128,10 +128,16 @@ class LostLeader(Incident):
             cluster.kill()
             keep(cluster, folder, 2, 3)
         with lab.cluster(3, start={at: folder / f"node-{at}" for at in (2, 3)}, running=(2, 3)) as cluster:
-            told = waits_for_leader(cluster, "ledger")
-            (got,) = cluster.do({"do": "consume", "partition": "ledger-0"})
+            waits(cluster, "orders", [2, 3], partition=1)
+            without = cluster.do({"do": "describe", "topic": "ledger"})
+            _, told, got = cluster.do(
+                {"do": "elect", "type": "UNCLEAN"},
+                {"do": "describe", "topic": "ledger"},
+                {"do": "consume", "partition": "ledger-0"},
+            )
             cluster.kill()
-        assert (told, got["end"]) == (2, 1250), (told, got["end"])
+        assert without[0]["partitions"][0]["leader"] == -1, without  # a node that was killed is no eligible leader
+        assert (told["partitions"][0]["leader"], got["end"]) == (2, 1250), (told, got["end"])
         return {"elect": 2, "lost": 250, "first": 1000, "last": 1249}
 
     def command(self, truth: Truth) -> Sequence[str]:
@@ -141,27 +147,17 @@ class LostLeader(Incident):
         return [
             fact("ledger-0"),
             fact("elect node 2"),
+            fact("that is an unclean election", "unclean"),
             fact("node 3 loses 250", number(250)),
             fact("which", span(1000, 1249), number(1000)),
             fact("node 1 is not here", r"node 1\b[^.]{0,60}not|not here[^.]{0,20}node 1\b|without node 1"),
         ]
 
     def false(self, truth: Truth) -> list[str]:
-        return [r"elect node 3", r"node 3 (has|loses) (nothing|none)", r"elect node 2 \(an unclean"]
+        return [r"elect node 3", r"node 3 (has|loses) (nothing|none)", r"without an unclean election"]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause(".", word("ledger-0"), (fact("node 2", r"node[- ]2\b"),))
-
-
-def waits_for_leader(cluster: Running, topic: str) -> int:
-    """The leader of the first partition, once there is one."""
-    end = time.monotonic() + 60
-    while True:
-        (told,) = cluster.do({"do": "describe", "topic": topic})
-        leader = int(told["partitions"][0]["leader"])
-        if leader > 0 or time.monotonic() > end:
-            return leader
-        time.sleep(1)
 
 
 class OldBackup(Incident):
