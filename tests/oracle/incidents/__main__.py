@@ -43,7 +43,7 @@ class Answer:
     command: str
     judgement: Judgement
     doctor_fault: str | None
-    first_diagnosis: str
+    deep_fault: str | None  # of doctor --deep
     is_seen: bool  # whether the disks show its cause
 
 
@@ -76,14 +76,20 @@ def ask(incident: Incident, program: Path, root: Path, screens: Path, columns: i
         paths = incident.paths(truth, folder)
         doctor = shown([program, "doctor", *paths], where, columns=columns)
         rows = diagnoses(program, paths, where)
+        deep_rows = diagnoses(program, [*paths, "--deep"], where)
     cause = incident.cause(truth)
-    fault = (incident.unseen or "") if cause is None else cause.faults(rows)
+    fault, deep_fault = (None, None) if cause is None else (cause.faults(rows), cause.faults(deep_rows))
     text = f"{incident.question}\n\n" + "\n\n".join(map(_screen, [*([prepared] if prepared else []), answer, doctor]))
-    text += f"\n\ncommand: {judgement if not judgement.is_right else 'right'}\ndoctor: {fault or 'right'}\n"
+    text += f"\n\ncommand: {judgement if not judgement.is_right else 'right'}\n"
+    if cause is not None:
+        text += f"doctor: {fault or 'right'}\ndoctor --deep: {deep_fault or 'right'}\n"
+        text += "".join(f"  {_words(row)}\n" for row in deep_rows if row.get("type") == "diagnosis")
     (screens / f"{folder.name}.txt").write_text(text)
-    first = next((row for row in rows if row.get("type") == "diagnosis"), None)
-    said = "" if first is None else f"{first['severity']} {first['code']} {first['subject']}: {first['sentence']}"
-    return Answer(incident, answer.command, judgement, fault, said, cause is not None)
+    return Answer(incident, answer.command, judgement, fault, deep_fault, cause is not None)
+
+
+def _words(row: dict[str, Any]) -> str:
+    return f"{row['rank']} {row['severity']} {row['code']} {row['subject']}: {row['sentence']}"
 
 
 def _made(incident: Incident, truth: Truth, program: Path, folder: Path, columns: int) -> Shown | None:
@@ -142,23 +148,29 @@ def diagnoses(program: Path, paths: Sequence[str | Path], cwd: Path) -> list[dic
 
 def table(answers: Sequence[Answer]) -> str:
     """The answers as a Markdown table, and their figures."""
-    lines = ["| incident | command | | doctor | why |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| incident | command | | doctor | `--deep` | why |", "| --- | --- | --- | --- | --- | --- |"]
     for each in answers:
         incident = each.incident
-        seen = "" if not each.is_seen else "WRONG" if each.doctor_fault else "right"
-        why = "; ".join(filter(None, [str(each.judgement), each.doctor_fault and f"doctor: {each.doctor_fault}"]))
-        command = each.command.replace("|", "\\|")
-        verdict = "right" if each.judgement.is_right else "WRONG"
-        lines.append(
-            f"| {incident.number} {incident.name} | `{command}` | {verdict} | {seen} | {why.replace('|', '/')} |"
-        )
+        faults = (each.judgement.is_right, each.doctor_fault is None, each.deep_fault is None)
+        answered, *said = ("right" if is_right else "WRONG" for is_right in faults)
+        why = [str(each.judgement), each.doctor_fault and f"doctor: {each.doctor_fault}"]
+        if each.deep_fault != each.doctor_fault and each.deep_fault:
+            why.append(f"--deep: {each.deep_fault}")
+        if not each.is_seen:
+            said = ["", ""]
+            why.append(incident.unseen and f"doctor cannot know: {incident.unseen}")
+        words = (f"{incident.number} {incident.name}", f"`{each.command}`", answered, *said)
+        reasons = "; ".join(filter(None, why)).replace("|", "/")
+        lines.append(f"| {' | '.join(words)} | {reasons} |")
     numbers = sorted({each.incident.number for each in answers})
     right = [at for at in numbers if all(each.judgement.is_right for each in answers if each.incident.number == at)]
     by_number = {at: [each for each in answers if each.incident.number == at and each.is_seen] for at in numbers}
-    named = [at for at, asked in by_number.items() if asked and not any(each.doctor_fault for each in asked)]
+    asked = {at: found for at, found in by_number.items() if found}
+    named = [at for at, found in asked.items() if not any(each.doctor_fault for each in found)]
+    deeply = [at for at, found in asked.items() if not any(each.deep_fault for each in found)]
     false = sum(len(each.judgement.false) for each in answers)
-    figures = f"{len(right)} of {len(numbers)} answered by one command"
-    figures += f"; doctor names the cause of {len(named)} first; {false} false sentences"
+    figures = f"{len(right)} of {len(numbers)} answered by one command; {false} false sentences; "
+    figures += f"doctor names the cause of {len(named)} first, with --deep of {len(deeply)}"
     return "\n".join([*lines, "", figures])
 
 

@@ -154,7 +154,7 @@ class LostLeader(Incident):
         ]
 
     def false(self, truth: Truth) -> list[str]:
-        return [r"elect node 3", r"node 3 (has|loses) (nothing|none)", r"without an unclean election"]
+        return [r"elect node 3", r"node 3 (has|loses) (nothing|none)"]
 
     def cause(self, truth: Truth) -> Cause | None:
         return Cause(".", word("ledger-0"), (fact("node 2", r"node[- ]2\b"),))
@@ -189,7 +189,7 @@ class OldBackup(Incident):
         return [r"elect node 2\b(?! or)", r"node 2 loses nothing", r"all replicas are identical"]
 
     def cause(self, truth: Truth) -> Cause | None:
-        return Cause(".", r"node[- ]2\b", (fact("it lacks records", "behind|lack|older|loses|miss|restored"),))
+        return Cause(".", r"node[- ]2\b", (fact("its directory is an older one", r"older|restored|backup|went back"),))
 
 
 class FullDisk(Incident):
