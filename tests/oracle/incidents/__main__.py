@@ -19,7 +19,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,18 +122,14 @@ def _full(incident: Incident, folder: Path) -> Iterator[Path]:
             target = where / source.name
             target.mkdir()
             used = int(subprocess.check_output(["du", "-sk", str(source)]).split()[0])
-            command = ["mount", "-t", "tmpfs", "-o", f"size={used + 256}k", "tmpfs", str(target)]
+            command = ["mount", "-t", "tmpfs", "-o", f"size={used + 2048}k", "tmpfs", str(target)]
             if subprocess.run(command, capture_output=True, check=False).returncode:
                 yield folder
                 return
             stack.callback(subprocess.run, ["umount", "-l", str(target)], check=False)
             subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True)
-            with (target / "orphan.tmp").open("wb") as file:
-                try:
-                    while True:
-                        file.write(b"\0" * 4096)
-                        file.flush()
-                except OSError:
+            with suppress(OSError), (target / "orphan.tmp").open("wb", buffering=0) as file:
+                while file.write(b"\0" * 4096):  # until no byte is free
                     pass
             stack.callback((target / "orphan.tmp").unlink, missing_ok=True)
         yield where

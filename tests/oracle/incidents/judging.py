@@ -79,10 +79,15 @@ class Cause:
     codes: str
     subjects: str
     facts: tuple[Fact, ...] = ()
+    false: tuple[str, ...] = ()  # what no diagnosis may say
 
     def faults(self, rows: Iterable[Mapping[str, Any]]) -> str | None:
         """Why the diagnoses do not name it first; None where they do."""
         diagnoses = [row for row in rows if row.get("type") == "diagnosis"]
+        said = " ".join(row["sentence"] for row in diagnoses)
+        wrong = [found[0] for each in self.false if (found := re.search(each, said, re.IGNORECASE))]
+        if wrong:
+            return f"false: {', '.join(wrong)}"
         if not diagnoses:
             return "no diagnosis"
         first = min(diagnoses, key=lambda row: row["rank"])

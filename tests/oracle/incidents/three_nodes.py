@@ -33,6 +33,7 @@ class CorruptLeader(Incident):
     number, name = 1, "a corrupt batch on the leader"
     question = "A consumer of orders stops at one offset and does not go on. What is there, and what do I do?"
     damaged = 1
+    false_advice: tuple[str, ...] = ("let this replica fetch anew from the leader",)  # it leads
 
     def build(self, lab: Lab, folder: Path) -> Truth:
         for number_, path in lab.shop(3).items():
@@ -84,15 +85,15 @@ class CorruptLeader(Incident):
         return [r"no damage", r"lost for good|no replica is intact", r"lost offsets"]
 
     def cause(self, truth: Truth) -> Cause | None:
-        return Cause(
-            ".", word("orders-0"), (fact("node", rf"node[- ]{self.damaged}\b"), fact("offset", number(truth["first"])))
-        )
+        where = (fact("node", rf"node[- ]{self.damaged}\b"), fact("offset", number(truth["first"])))
+        return Cause(".", word("orders-0"), where, self.false_advice)
 
 
 class CorruptFollower(CorruptLeader):
     name = "a corrupt batch on a follower"
     question = "A disk of node 2 had errors. Is something damaged there, and do consumers notice?"
     damaged = 2
+    false_advice = ()
 
     def facts(self, truth: Truth) -> list[Fact]:
         return [
