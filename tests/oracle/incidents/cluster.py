@@ -36,6 +36,21 @@ class Running(FieldCluster):
     """Nodes that run on copies of log directories of other runs, or on new ones."""
 
     classes: Path
+    _paused: tuple[int, ...] = ()
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers that answer."""
+        running = [each for each in self.nodes if each.process is not None and not each.is_controller]
+        return ",".join(f"127.0.0.1:{each.port}" for each in running if each.number not in self._paused)
+
+    def pause(self, *numbers: int) -> None:
+        super().pause(*numbers)
+        self._paused = numbers
+
+    def resume(self, *numbers: int) -> None:
+        super().resume(*numbers)
+        self._paused = ()
 
     def do(self, *steps: Step, timeout: float = 300) -> list[Any]:
         """Let a client do these steps; what it was told at each."""

@@ -269,8 +269,12 @@ class StaleDirectory(Incident):
             fact("stray", r"stray|topic id|does not belong|stale"),
         ]
 
+    def false(self, truth: Truth) -> list[str]:
+        return [r"complete and clean", r"no damage"]
+
     def cause(self, truth: Truth) -> Cause | None:
-        return Cause("stray|topic|stale", r"payments-[01].*node[- ]3\b|node[- ]3\b.*payments-[01]")
+        old = fact("the old topic id, or that it is stray", re.escape(truth["old"]), "stray|stale|older topic")
+        return Cause("stray|topic|stale|foreign", r"payments(-[01])?\b.*node[- ]3\b|node[- ]3\b.*payments", (old,))
 
 
 class Changes(Incident):
