@@ -47,6 +47,7 @@ public class IncidentClient {
                     new ConfigEntry(each.getKey(), each.getValue()), AlterConfigOp.OpType.SET)).toList())).all().get();
             case "send" -> { return send(step); }
             case "commit" -> { return commit(step); }
+            case "catch_up" -> { return catchUp(step.get("group").asText()); }
             case "storm" -> { return storm(step); }
             case "delete_group" -> admin.deleteConsumerGroups(List.of(step.get("group").asText())).all().get();
             case "consume" -> { return consume(step); }
@@ -135,6 +136,17 @@ public class IncidentClient {
         texts(step.get("offsets")).forEach((name, offset) ->
             offsets.put(partition(name), new OffsetAndMetadata(Long.parseLong(offset))));
         admin.alterConsumerGroupOffsets(step.get("group").asText(), offsets).all().get();
+        return System.currentTimeMillis();
+    }
+
+    /** Commit the end of each partition that a group has read. */
+    static Object catchUp(String group) throws Exception {
+        Map<TopicPartition, OffsetSpec> wanted = new HashMap<>();
+        admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().keySet()
+            .forEach(each -> wanted.put(each, OffsetSpec.latest()));
+        Map<TopicPartition, OffsetAndMetadata> ends = new HashMap<>();
+        admin.listOffsets(wanted).all().get().forEach((each, end) -> ends.put(each, new OffsetAndMetadata(end.offset())));
+        admin.alterConsumerGroupOffsets(group, ends).all().get();
         return System.currentTimeMillis();
     }
 

@@ -25,6 +25,7 @@ _CLEANING = {
     "log.segment.delete.delay.ms": "500",
     "metadata.log.max.record.bytes.between.snapshots": "4096",
 }
+_CAUGHT_UP = tuple({"do": "catch_up", "group": group} for group in ("billing-app", "statistics"))
 _CONTROLLER = (
     "node.id={node}\ncontroller.listener.names=CONTROLLER\ncontroller.quorum.voters=2@127.0.0.1:{controller_port}\n"
     "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
@@ -76,11 +77,12 @@ def _one(lab: Lab, version: str, target: Path) -> None:
         keep(cluster, target / "stopped")
         cluster.start()
         cluster.do(
-            {"do": "send", "topic": "orders", "partition": 0, "count": 500}, {"do": "consume", "partition": "orders-0"}
+            {"do": "send", "topic": "orders", "partition": 0, "count": 500},
+            {"do": "consume", "partition": "orders-0"},
         )
         cluster.kill()
         cluster.start()
-        cluster.do({"do": "send", "topic": "orders", "partition": 0, "count": 5})
+        cluster.do({"do": "send", "topic": "orders", "partition": 0, "count": 5}, *_CAUGHT_UP)
         cluster.stop()
         keep(cluster, target / "killed-and-restarted")
 
@@ -144,7 +146,9 @@ def _three(lab: Lab, version: str, target: Path) -> None:
             if all(each["isr"] == [1, 2, 3] for topic in told for each in topic["partitions"]):
                 break
             time.sleep(1)
-        cluster.do({"do": "send", "topic": "orders", "partition": 0, "count": 50}, {"do": "sleep", "ms": 6000})
+        cluster.do(
+            {"do": "send", "topic": "orders", "partition": 0, "count": 50}, *_CAUGHT_UP, {"do": "sleep", "ms": 6000}
+        )
         cluster.stop()
         keep(cluster, target / "killed-and-restarted")
 
