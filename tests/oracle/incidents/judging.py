@@ -92,14 +92,19 @@ class Cause:
             return "no diagnosis"
         first = min(diagnoses, key=lambda row: row["rank"])
         what = f"{first['code']} {first['subject']}"
-        if not re.search(self.codes, str(first["code"])) or not re.search(
-            self.subjects, f"{first['subject']} {first['sentence']}"
-        ):
+        if not self._is_named_by(first):
             later = [row["rank"] for row in diagnoses if self._is_named_by(row)]
             return f"first is {what}" + (f", the cause has rank {later[0]}" if later else ", the cause is not named")
-        missing = [each.words for each in self.facts if not each.stands_in(f"{first['subject']} {first['sentence']}")]
+        missing = [each.words for each in self.facts if not each.stands_in(_text(first))]
         return f"{what}, without {', '.join(missing)}" if missing else None
 
     def _is_named_by(self, row: Mapping[str, Any]) -> bool:
-        text = f"{row['subject']} {row['sentence']}"
-        return bool(re.search(self.codes, str(row["code"])) and re.search(self.subjects, text))
+        return bool(re.search(self.codes, str(row["code"])) and re.search(self.subjects, _text(row)))
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    """What stands on the screen of a diagnosis."""
+    parts = [
+        row[name] for name in ("subject", "sentence", "evidence_path", "evidence_offset") if row.get(name) is not None
+    ]
+    return " ".join(map(str, parts))
