@@ -555,7 +555,7 @@ class Duplicates(Incident):
                 "acks": "1",
                 "request.timeout.ms": "1500",
                 "retries": "9",
-                "linger.ms": "0",
+                "linger.ms": "30",
                 "max.in.flight.requests.per.connection": "5",
                 "delivery.timeout.ms": "60000",
             }
@@ -568,7 +568,7 @@ class Duplicates(Incident):
                             "count": 1500,
                             "from": 100,
                             "value": "invoice-%d",
-                            "batch": 5,
+                            "batch": 5000,
                             "pause_ms": 2,
                             "producer": client,
                             "quiet": True,
