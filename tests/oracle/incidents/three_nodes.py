@@ -130,14 +130,13 @@ class LostLeader(Incident):
             keep(cluster, folder, 2, 3)
         with lab.cluster(3, start={at: folder / f"node-{at}" for at in (2, 3)}, running=(2, 3)) as cluster:
             time.sleep(_LAG_SECONDS)
-            without = cluster.do({"do": "describe", "topic": "ledger"})
+            # Who was killed is no eligible leader; whether it leads by itself hangs on who is fenced first.
             _, told, got = cluster.do(
                 {"do": "elect", "type": "UNCLEAN"},
                 {"do": "describe", "topic": "ledger"},
                 {"do": "consume", "partition": "ledger-0"},
             )
             cluster.kill()
-        assert without[0]["partitions"][0]["leader"] == -1, without  # a node that was killed is no eligible leader
         assert (told["partitions"][0]["leader"], got["end"]) == (2, 1250), (told, got["end"])
         return {"elect": 2, "lost": 250, "first": 1000, "last": 1249}
 
@@ -148,7 +147,6 @@ class LostLeader(Incident):
         return [
             fact("ledger-0"),
             fact("elect node 2"),
-            fact("that is an unclean election", "unclean"),
             fact("node 3 loses 250", number(250)),
             fact("which", span(1000, 1249), number(1000)),
             fact("node 1 is not here", r"node 1\b[^.]{0,60}not|not here[^.]{0,20}node 1\b|without node 1"),
@@ -304,7 +302,10 @@ class Changes(Incident):
 
     def facts(self, truth: Truth) -> list[Fact]:
         return [
-            fact("clicks: retention.ms 3600000", r"clicks.{0,80}retention\.ms.{0,60}(3,?600,?000|1 ?h)"),
+            fact(
+                "clicks: retention.ms 3600000",
+                r"(clicks.{0,80}retention\.ms|retention\.ms.{0,40}clicks).{0,60}(3,?600,?000|1 ?h)",
+            ),
             fact(
                 "orders has 6 partitions",
                 r"orders[^.]{0,60}\b(6|3 more) partitions|orders[^.]{0,60}partitions?[^.]{0,20}\b6\b|orders-[345]",
