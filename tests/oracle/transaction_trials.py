@@ -88,10 +88,12 @@ def hang(lab: Lab) -> None:
     produce(port, "payments", 1, "ghost", _GHOST, 0)
 
 
-def produce(port: int, topic: str, partition: int, transactional_id: str, producer_id: int, epoch: int) -> None:
+def produce(
+    port: int, topic: str, partition: int, transactional_id: str, producer_id: int, epoch: int, age_ms: int = 0
+) -> None:
     """One transactional batch by a produce request of version 7; raises RuntimeError where the broker refuses it."""
-    now = time.time_ns() // 1_000_000
-    header = BatchHeader(0, 1, 2, now, now, -1, TRANSACTIONAL_BIT, producer_id, epoch, 0)
+    written = time.time_ns() // 1_000_000 - age_ms
+    header = BatchHeader(0, 1, 2, written, written, -1, TRANSACTIONAL_BIT, producer_id, epoch, 0)
     records = b"".join(encode_record(NewRecord(each, 0, b"late", b"write")) for each in range(2))
     batch = encode_batch(header, records)
 
