@@ -222,9 +222,9 @@ class TableRenderer:
 
     def _wrapped(self, line: str) -> list[str]:
         """A line in as many lines as the terminal needs; a line with options stays whole, as it may be copied."""
-        if self._fold_width is None or " --" in line:
+        if self._width is None or " --" in line:
             return [line]
-        return textwrap.wrap(line, self._fold_width, break_long_words=False, break_on_hyphens=False) or [""]
+        return textwrap.wrap(line, self._width, break_long_words=False, break_on_hyphens=False) or [""]
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
