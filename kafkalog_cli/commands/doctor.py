@@ -92,7 +92,7 @@ def doctor(
             run.count(name, count)
         for words in made.not_known:
             run.not_checked(words)
-        if run.format_name not in ("table", "text") or output.columns is not None:
+        if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return
         width = get_terminal_size().columns if run.is_terminal else None

@@ -52,15 +52,15 @@ _TABLE_COLUMNS = {
             "path", "cluster_id", "node_id", "partition_count", "size_bytes", "clean_shutdown", "lock_held", "notes",
         ),
         first_to_go=("cluster_id", "lock_held", "size_bytes"),
-        whole=("path", "cluster_id"),
+        deciding=("notes",),
     ),
     "partition": ShownColumns(
         (
             "topic", "partition", "segment_count", "log_size_bytes", "log_start_offset", "log_end_offset",
             "high_watermark", "max_timestamp", "leader_epoch", "codecs", "notes",
         ),
-        first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp"),
-        whole=("topic", "codecs"),
+        first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp", "high_watermark"),
+        deciding=("notes",),
     ),
     "segment": ShownColumns(
         (
@@ -68,7 +68,7 @@ _TABLE_COLUMNS = {
             "batch_count", "magics", "codecs", "notes",
         ),
         first_to_go=("magics", "first_timestamp", "batch_count", "codecs"),
-        whole=("codecs",),
+        deciding=("leftover", "notes"),
     ),
 }  # fmt: skip
 
@@ -194,7 +194,8 @@ def ls(
     ):
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
-        shown = _Shown(run, judging.fail_on)
+        is_free = run.is_readable and listed.sort == "name" and not listed.reverse
+        shown = _Shown(run, judging.fail_on, puts_odd_first=is_free)
         progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
         terms = ListTerms(
             listed.scan,
@@ -262,7 +263,7 @@ def _list_usage(
                 usages.append(item)
         allocated_bytes = sum(each.allocated_bytes for each in usages)
         if terms is not None:
-            run.say_now(_savings_words(usages, listed.recompression.codec or "zstd"))
+            run.conclude(_savings_words(usages, listed.recompression.codec or "zstd"))
             run.count("estimated_bytes", sum(each.estimated_bytes or 0 for each in usages))
             run.count("saved_bytes", sum(each.saved_bytes or 0 for each in usages))
             for words in not_measured(terms.largest_topic_bytes, terms.sample_bytes):
@@ -277,7 +278,9 @@ def _usage_columns(has_estimate: bool) -> ShownColumns:
     estimated = ("estimated_bytes", "saved_bytes")
     names = tuple(name for name in DISK_USAGE.names if name != "by" and (has_estimate or name not in estimated))
     return ShownColumns(
-        names, first_to_go=("size_bytes", "leftover_bytes", "segment_count", "partition_count", "percent")
+        names,
+        first_to_go=("size_bytes", "segment_count", "partition_count", "percent", "log_bytes"),
+        deciding=("leftover_bytes",),
     )
 
 
@@ -299,11 +302,12 @@ def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
 
 
 class _Shown:
-    """The output of ls: rows of listings, written together where they come fast, and findings, which follow a table."""
+    """The output of ls: rows of listings, written together, odd ones first, and findings, which follow a table."""
 
-    def __init__(self, run: Run, fail_on: Severity) -> None:
+    def __init__(self, run: Run, fail_on: Severity, *, puts_odd_first: bool) -> None:
         self._run = run
-        self._is_table = run.format_name == "table"
+        self._is_readable = run.is_readable
+        self._puts_odd_first = puts_odd_first  # for this all partitions are held, but not segments, which stay in order
         self._least = min(fail_on, Severity.WARNING)
         self._held: list[Finding] = []
         self._infos = 0
@@ -319,7 +323,6 @@ class _Shown:
         from format.verbs.ls.partition_listing import HEAD_IS_REMOTE, PartitionListing
 
         if isinstance(item, Finding):
-            self.write_rows()
             self._take_finding(item)
             return
         if isinstance(item, PartitionListing):
@@ -331,7 +334,8 @@ class _Shown:
             self.write_rows()
             self._schema = schema
         self._rows.append(item.row())
-        if len(self._rows) >= _MOST_ROWS or monotonic() >= self._write_at:
+        is_held = self._puts_odd_first and schema is PARTITION
+        if not is_held and (len(self._rows) >= _MOST_ROWS or monotonic() >= self._write_at):
             self.write_rows()
             self._write_at = monotonic() + _LATEST_S
 
@@ -339,10 +343,13 @@ class _Shown:
         """Write the rows so far."""
         if self._schema is not None and self._rows:
             rows, self._rows = self._rows, []
+            if self._puts_odd_first and self._schema.type == "partition":
+                rows = _TABLE_COLUMNS[self._schema.type].odd_first(self._schema, rows)
             self._run.write(self._schema, rows)
 
     def _take_finding(self, found: Finding) -> None:
-        if not self._is_table:
+        if not self._is_readable:
+            self.write_rows()
             self._run.finding(found)
         elif found.severity < self._least and not found.is_incomplete:
             self._infos += 1

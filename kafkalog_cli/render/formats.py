@@ -1,15 +1,18 @@
-"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV."""
+"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines, CSV or logfmt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from format.columns import RowSchema
+from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 
-FORMATS = ("table", "jsonl", "csv", "text")
+FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
+#: The formats for people, whose columns are chosen.
+READABLE = ("table", "text")
 
 
 class Renderer(Protocol):
@@ -31,7 +34,16 @@ class Renderer(Protocol):
         ...
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """End the document. ``shown``: text and tables include the summary."""
+        """End the document. ``shown``: tables, text and logfmt include the summary."""
+        ...
+
+
+@runtime_checkable
+class SentenceWriter(Protocol):
+    """A renderer that has a place for sentences beside the rows."""
+
+    def say(self, words: str) -> None:
+        """Write sentences after the rows so far."""
         ...
 
 
@@ -42,12 +54,13 @@ def open_renderer(
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
     chosen_columns: Sequence[str] | None = None,
+    least: Severity = Severity.WARNING,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
     ``main_schema`` is the row type of CSV. ``table_columns`` are, by row type, the columns of tables;
-    ``chosen_columns``, if given, replace them.
+    ``chosen_columns``, if given, replace them. Findings below ``least`` are only counted where people read.
     """
     if format_name == "jsonl":
         from kafkalog_cli.render.lines import JsonLinesRenderer
@@ -57,12 +70,12 @@ def open_renderer(
         from kafkalog_cli.render.lines import CsvRenderer
 
         return CsvRenderer(output, main_schema, aside)
-    if format_name == "table":
+    if format_name in READABLE:
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns)
-    if format_name == "text":
-        from kafkalog_cli.render.lines import TextRenderer
+        return TableRenderer(output, table_columns or {}, chosen_columns, is_text=format_name == "text", least=least)
+    if format_name == "logfmt":
+        from kafkalog_cli.render.lines import LogfmtRenderer
 
-        return TextRenderer(output)
+        return LogfmtRenderer(output)
     raise ValueError(f"no such format: {format_name}")
