@@ -39,7 +39,7 @@ def say(text: str) -> None:
     try:
         if sys.stderr is not None:
             if sys.stderr.isatty():
-                lines = _folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
+                lines = folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
             encoding = sys.stderr.encoding or "utf-8"
             sys.stderr.write(lines.encode(encoding, "backslashreplace").decode(encoding))
             sys.stderr.flush()
@@ -47,11 +47,11 @@ def say(text: str) -> None:
         pass
 
 
-def _folded(lines: str, width: int) -> str:
-    """Lines that fit a terminal, cut between words. Lines with options stay whole: they may hold a command to copy."""
+def folded(lines: str, width: int) -> str:
+    """Lines that fit a terminal, cut between words. Lines with a command stay whole, to be copied."""
     found = []
     for line in lines.splitlines():
-        if len(line) <= width or " --" in line or width < _LEAST_WIDTH:
+        if len(line) <= width or (" --" in line and "kafka" in line) or width < _LEAST_WIDTH:
             found.append(line)
         else:
             indent = " " * (len(line) - len(line.lstrip()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -14,11 +15,12 @@ from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, report, say
+from kafkalog_cli.failures import UsageError, condition_of, folded, report, say
 from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import open_renderer
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
@@ -94,6 +96,7 @@ class Run:
         self._progress = Progress()
         self._last_words: list[str] = []
         self._row_count = 0
+        self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
@@ -102,22 +105,46 @@ class Run:
 
     # -- what a command calls --------------------------------------------------------------------------------
 
-    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows, tuples in the order of the schema's columns; a generator is streamed."""
-        self._make_room()
-        self._renderer.write(schema, self._counted(schema, rows))
+    @property
+    def is_read(self) -> bool:
+        """Whether people read the rows, as text or tables, and not programs."""
+        return self.format_name in ("table", "text") and self._tables is None
 
-    def _counted(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def write(
+        self,
+        schema: RowSchema,
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        only: Callable[[tuple[Any, ...]], bool] | None = None,
+    ) -> None:
+        """Write rows, tuples in the order of the schema's columns; a generator is streamed.
+
+        ``only`` chooses the rows that are shown where people read them. The others are counted.
+        """
+        counted = self._counted(schema, rows, only if self.is_read else None)
+        if self._held is not None:
+            self._held.append((schema, list(counted)))
+            return
+        self._make_room()
+        self._renderer.write(schema, counted)
+
+    def _counted(
+        self,
+        schema: RowSchema,
+        rows: Iterable[tuple[Any, ...]],
+        only: Callable[[tuple[Any, ...]], bool] | None,
+    ) -> Iterator[tuple[Any, ...]]:
         number = 0
         try:
             for row in rows:
                 number += 1
                 if self._tables is not None:
                     self._tables.add(schema, row)
-                yield row
+                if only is None or only(row):
+                    self._row_count += 1
+                    yield row
                 del row  # frees a long row before the next one is made
         finally:
-            self._row_count += number
             self.summary.count(schema.type, number)
 
     @property
@@ -174,6 +201,33 @@ class Run:
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
+
+    def hold(self) -> None:
+        """Hold back rows and findings until ``conclude`` is called, where people read them."""
+        if self.is_read:
+            self._held = []
+
+    def conclude(self, *sentences: str) -> None:
+        """Write sentences, and then the rows that were held back for them; empty sentences are left out.
+
+        Where people read the rows, sentences are a part of the output. In other formats they go to standard error.
+        """
+        words = "\n".join(filter(None, sentences))
+        if words and not self.is_read:
+            self.say_now(words)
+        elif words:
+            self._make_room()
+            self.flush()
+            self._said.append((words, self._row_count - sum(len(rows) for _, rows in self._held or ())))
+            lines = "".join(f"{printable(line)}\n" for line in words.split("\n"))
+            self._output.write_text(folded(lines, get_terminal_size().columns) if self._output.is_terminal else lines)
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held or (), None
+        for schema, rows in held:
+            self._make_room()
+            self._renderer.write(schema, iter(rows))
 
     def say_now(self, words: str) -> None:
         """Print a line on standard error now, after the rows so far; not in a quiet run."""
@@ -242,6 +296,7 @@ class Run:
 
     def _finish(self, error: BaseException | None) -> None:
         self._count_traffic()
+        self._release()
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
@@ -267,12 +322,11 @@ class Run:
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Print the only sentence above a long table again, as a terminal shows the end of its output."""
-        import shutil
-
-        if len(self._said) == 1:
-            [(words, row_count)] = self._said
-            if self._row_count - row_count >= shutil.get_terminal_size().lines:
+        """Print the sentences above a long table again, as a terminal shows the end of its output."""
+        if self._said:
+            words, row_count = self._said[0]
+            lines = get_terminal_size().lines
+            if self._row_count - row_count >= lines and words.count("\n") < lines // 2:
                 say(words)
 
     def _count_traffic(self) -> None:
@@ -343,6 +397,4 @@ def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
 
 def say_published(run: Run, target: object) -> None:
     """Print the path of the result on standard error, after all rows."""
-    from kafkalog_cli.render.text import printable
-
     run.say_at_end(f"published: {printable(str(target))}")
