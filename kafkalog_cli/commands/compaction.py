@@ -96,7 +96,7 @@ def compaction(
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
-    from format.verbs.compaction.compaction import Compaction, CompactionTerms
+    from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
     from kafkalog_cli.runner import Run
 
     with (
@@ -118,14 +118,19 @@ def compaction(
         )
         judged = Compaction(context, terms)
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        logs = []
+        run.hold()
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
                 for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
+                    elif run.is_read:
+                        logs.append(item)
                     else:
                         run.write(CLEANER, (item.row(),))
-        run.say_at_end(judged.sentence())
+        run.conclude(judged.sentence())
+        run.write(CLEANER, (each.row() for each in sorted(logs, key=LogCompaction.gravity)))
         for words in judged.not_checked():
             run.not_checked(words)
         if is_bundled:
