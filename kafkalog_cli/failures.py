@@ -39,7 +39,7 @@ def say(text: str) -> None:
     try:
         if sys.stderr is not None:
             if sys.stderr.isatty():
-                lines = folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
+                lines = _folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
             encoding = sys.stderr.encoding or "utf-8"
             sys.stderr.write(lines.encode(encoding, "backslashreplace").decode(encoding))
             sys.stderr.flush()
@@ -47,7 +47,7 @@ def say(text: str) -> None:
         pass
 
 
-def folded(lines: str, width: int) -> str:
+def _folded(lines: str, width: int) -> str:
     """Lines that fit a terminal, cut between words. Lines with a command stay whole, to be copied."""
     found = []
     for line in lines.splitlines():

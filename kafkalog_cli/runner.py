@@ -15,12 +15,11 @@ from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, folded, report, say
+from kafkalog_cli.failures import UsageError, condition_of, report, say
 from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
-from kafkalog_cli.render.formats import open_renderer
-from kafkalog_cli.render.text import printable
+from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
@@ -72,19 +71,18 @@ class Run:
         """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
 
         ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
-        text and tables is written with the rows.
+        tables, text and logfmt is written with the rows.
         """
         self.summary = Summary(command)
         self._session = output.session
         self._fail_on = judging.fail_on
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
-        if output.chosen_columns is not None and output.format_name not in (None, "table"):
-            message = f"only a table has chosen columns; {output.format_name} has all"
+        if output.chosen_columns is not None and output.format_name not in (None, *READABLE):
+            message = f"only table and text have chosen columns; {output.format_name} has all"
             raise typer.BadParameter(message, param_hint="--columns")
         self._output = open_output(output.output_file, paths)
-        is_table = self._output.is_terminal or output.chosen_columns is not None
-        self.format_name = output.format_name or ("table" if is_table else "text")
+        self.format_name = output.format_name or ("table" if self._output.is_terminal else "text")
         self._renderer = open_renderer(
             self.format_name,
             self._output,
@@ -94,21 +92,16 @@ class Run:
             aside=self._say_aside,
         )
         self._progress = Progress()
+        self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
-        self._row_count = 0
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
-        self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
+        self._conclusions: list[tuple[str, int]] = []  # each with the number of lines on the terminal before it
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
 
     # -- what a command calls --------------------------------------------------------------------------------
-
-    @property
-    def is_read(self) -> bool:
-        """Whether people read the rows, as text or tables, and not programs."""
-        return self.format_name in ("table", "text") and self._tables is None
 
     def write(
         self,
@@ -121,9 +114,11 @@ class Run:
 
         ``only`` chooses the rows that are shown where people read them. The others are counted.
         """
-        counted = self._counted(schema, rows, only if self.is_read else None)
+        counted = self._counted(schema, rows, only if self.is_readable else None)
         if self._held is not None:
-            self._held.append((schema, list(counted)))
+            if not self._held or self._held[-1][0] is not schema:
+                self._held.append((schema, []))
+            self._held[-1][1].extend(counted)
             return
         self._make_room()
         self._renderer.write(schema, counted)
@@ -141,18 +136,22 @@ class Run:
                 if self._tables is not None:
                     self._tables.add(schema, row)
                 if only is None or only(row):
-                    self._row_count += 1
                     yield row
                 del row  # frees a long row before the next one is made
         finally:
             self.summary.count(schema.type, number)
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the rows are for people: in a table or in text."""
+        return self.format_name in READABLE and self._tables is None
+
+    @property
     def raw_format(self) -> str | None:
-        """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
+        """``jsonl`` or ``logfmt`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
         if self._tables is not None:
             return None
-        if self.format_name == "jsonl" or (self.format_name == "text" and self._output.is_utf8):
+        if self.format_name == "jsonl" or (self.format_name == "logfmt" and self._output.is_utf8):
             return self.format_name
         return None
 
@@ -204,23 +203,21 @@ class Run:
 
     def hold(self) -> None:
         """Hold back rows and findings until ``conclude`` is called, where people read them."""
-        if self.is_read:
+        if self.is_readable:
             self._held = []
 
     def conclude(self, *sentences: str) -> None:
-        """Write sentences, and then the rows that were held back for them; empty sentences are left out.
+        """Print sentences of the answer, and then the rows that were held back for it; empty sentences are left out.
 
-        Where people read the rows, sentences are a part of the output. In other formats they go to standard error.
+        In a table and in text they stand with the rows, else on standard error as a note.
         """
         words = "\n".join(filter(None, sentences))
-        if words and not self.is_read:
-            self.say_now(words)
-        elif words:
+        if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
             self._make_room()
-            self.flush()
-            self._said.append((words, self._row_count - sum(len(rows) for _, rows in self._held or ())))
-            lines = "".join(f"{printable(line)}\n" for line in words.split("\n"))
-            self._output.write_text(folded(lines, get_terminal_size().columns) if self._output.is_terminal else lines)
+            self._conclusions.append((words, self._output.line_count))
+            self._renderer.say(words)
+        elif words:
+            self.say_now(words)
         self._release()
 
     def _release(self) -> None:
@@ -230,11 +227,10 @@ class Run:
             self._renderer.write(schema, iter(rows))
 
     def say_now(self, words: str) -> None:
-        """Print a line on standard error now, after the rows so far; not in a quiet run."""
+        """Print a note on standard error now, after the rows so far; not in a quiet run."""
         if not self._is_quiet:
-            if self.format_name == "table":
+            if self.is_readable:
                 self.flush()
-                self._said.append((words, self._row_count))
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
@@ -246,12 +242,15 @@ class Run:
             self._last_words.append(words)
 
     def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
-        """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal.
+        """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal, and in a pipe
+        to a program on the terminal, such as a pager, from the first row on.
 
         ``total_bytes`` may be a function; it is called only if progress is shown.
         """
         self._progress.close()
-        self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
+        self._progress = open_progress(
+            self.summary.command, total_bytes, is_wanted=not self._is_quiet and not self._is_paged
+        )
         return self._progress
 
     def flush(self) -> None:
@@ -301,6 +300,8 @@ class Run:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
             self._tables.finish(self.summary)
+        if self._output.is_terminal:
+            self._repeat_what_has_scrolled_off()
         self._renderer.finish(self.summary, self._shows_summary)
         if Condition.BUG in self.summary.conditions:
             self._output.flush()  # show the rows so far, but publish no file
@@ -308,13 +309,11 @@ class Run:
             self._output.publish()
         if self._is_quiet:
             return
-        if self._output.is_terminal:
-            self._repeat_what_has_scrolled_off()
         for words in () if self.summary.is_usage_error else self._last_words:
             say(words)
         if self.format_name == "jsonl":
             return
-        if self._shows_summary and self.format_name in ("table", "text"):
+        if self._shows_summary and self.format_name in (*READABLE, "logfmt"):
             return
         if self.summary.is_usage_error:
             return  # the message of the error was printed
@@ -322,12 +321,13 @@ class Run:
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Print the sentences above a long table again, as a terminal shows the end of its output."""
-        if self._said:
-            words, row_count = self._said[0]
+        """Write the first conclusion above long tables again, as a terminal shows the end of its output."""
+        self._renderer.flush()
+        if self._conclusions:
+            words, line_count = self._conclusions[0]
             lines = get_terminal_size().lines
-            if self._row_count - row_count >= lines and words.count("\n") < lines // 2:
-                say(words)
+            if self._output.line_count - line_count >= lines and words.count("\n") < lines // 2:
+                self.conclude(words)
 
     def _count_traffic(self) -> None:
         """Count the bytes that this process read from stores. What a cluster's tasks read is not counted."""
@@ -337,6 +337,9 @@ class Run:
     def _make_room(self) -> None:
         if self._output.is_terminal:
             self._progress.hide()
+        elif self._output.width is not None:
+            self._is_paged = True
+            self._progress.close()
 
     def _say_aside(self, line: str) -> None:
         self._progress.hide()
@@ -397,4 +400,6 @@ def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
 
 def say_published(run: Run, target: object) -> None:
     """Print the path of the result on standard error, after all rows."""
+    from kafkalog_cli.render.text import printable
+
     run.say_at_end(f"published: {printable(str(target))}")

@@ -143,7 +143,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     ):
         result = booted(paths, terms, starting.node_id)
         run.conclude(sentence(result, terms))
-        is_folded = run.is_read and not terms.every_file
+        is_folded = run.is_readable and not terms.every_file
         steps = [step for step in result.steps if not (is_folded and is_usual(step))]
         run.write(BOOT_STEP, (step.row() for step in steps))
         run.count(BOOT_STEP.type, len(result.steps) - len(steps))

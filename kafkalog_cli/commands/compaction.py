@@ -11,6 +11,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 EXAMPLES = (
     ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
@@ -23,9 +24,12 @@ EXAMPLES = (
 )
 
 _TABLE_COLUMNS = {
-    "cleaner": (
-        "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
-        "first_uncleanable_offset", "tombstone_count", "delete_horizon",
+    "cleaner": ShownColumns(
+        (
+            "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
+            "first_uncleanable_offset", "tombstone_count", "delete_horizon",
+        ),
+        deciding=("blocked_by",),
     )
 }  # fmt: skip
 
@@ -125,7 +129,7 @@ def compaction(
                 for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
-                    elif run.is_read:
+                    elif run.is_readable:
                         logs.append(item)
                     else:
                         run.write(CLEANER, (item.row(),))

@@ -39,7 +39,8 @@ _TABLE_COLUMNS = {
             "missing_node_ids",
             "damaged",
         ),
-        first_to_go=("damaged", "missing_node_ids", "leader_epoch", "log_end_offset"),
+        first_to_go=("leader_epoch", "log_end_offset"),
+        deciding=("damaged", "missing_node_ids"),
     ),
     "replica": ShownColumns(
         (
@@ -51,8 +52,10 @@ _TABLE_COLUMNS = {
             "high_watermark",
             "leader_epoch",
             "truncate_to",
+            "damaged",
         ),
         first_to_go=("truncate_to", "leader_epoch", "path"),
+        deciding=("kind", "damaged"),
     ),
 }
 
@@ -136,7 +139,7 @@ class _Shown:
             self._odd.append(result)
         run.write(DIVERGENCE, (result.row(),), only=lambda row: self._shows_partitions and differs)
         run.count(REPLICA.type, 0)
-        if not (run.is_read and differs):  # else they follow the conclusions
+        if not (run.is_readable and differs):  # else they follow the conclusions
             run.write(REPLICA, result.replica_rows(), only=lambda row: False)
         run.count(result.kind)
         run.findings(result.findings)
@@ -158,7 +161,7 @@ class _Shown:
             overview(kinds) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
             *map(sentence, self._odd[:MOST_SENTENCES]),
         )
-        for result in self._odd if run.is_read else ():
+        for result in self._odd if run.is_readable else ():
             words = evidence(result)
             run.conclude(words and f"\n{words}")
             if result.kind != "identical":

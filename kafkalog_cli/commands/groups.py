@@ -46,6 +46,7 @@ _TABLE_COLUMNS = {
             "coordinator_partition",
         ),
         first_to_go=("coordinator_partition", "record_count", "commits_per_hour", "size_bytes", "committed_partitions"),
+        deciding=("total_lag",),
     ),
     "group_offset": ShownColumns(
         (
@@ -61,7 +62,8 @@ _TABLE_COLUMNS = {
             "record_offset",
             "metadata",
         ),
-        first_to_go=("metadata", "record_offset", "pending_offset", "out_of_range", "log_end_offset"),
+        first_to_go=("metadata", "record_offset", "pending_offset", "log_end_offset"),
+        deciding=("out_of_range", "lag"),
     ),
     "group_commit": (
         "group",
@@ -173,7 +175,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
     else:
         as_of = "" if at is None else f"This is as of {iso_time(at)}; later records are not counted."
         run.conclude(_nothing_found(run, reading, found, listed.narrowing), as_of)
-    if not run.is_read:
+    if not run.is_readable:
         run.write(GROUP, found.group_rows())
         run.write(GROUP_OFFSET, found.offset_rows() if not listed.history else ())
         return

@@ -36,13 +36,23 @@ CHANGE_KINDS = (
 _TABLE_COLUMNS = {
     "image": ("node_id", "last_offset", "last_timestamp", "leader", "leader_epoch", "voters", "start_offset"),
     "topic": ShownColumns(
-        ("topic", "topic_id", "partition_count", "replication_factor", "marked_deleted"), on_request=("configs",)
+        ("topic", "topic_id", "partition_count", "replication_factor", "marked_deleted"),
+        deciding=("marked_deleted",),
+        on_request=("configs",),
     ),
-    "assignment": (
-        "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "eligible_leader_replicas",
-        "adding_replicas", "removing_replicas", "leader_recovery_state",
+    "assignment": ShownColumns(
+        (
+            "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "eligible_leader_replicas",
+            "last_known_elr", "adding_replicas", "removing_replicas", "leader_recovery_state",
+        ),
+        first_to_go=("leader_recovery_state", "leader_epoch"),
+        deciding=("eligible_leader_replicas", "last_known_elr", "adding_replicas", "removing_replicas"),
     ),
-    "broker": ("node_id", "role", "fenced", "leader", "rack", "endpoints"),
+    "broker": ShownColumns(
+        ("node_id", "role", "fenced", "leader", "in_controlled_shutdown", "rack", "endpoints"),
+        first_to_go=("rack",),
+        deciding=("fenced", "in_controlled_shutdown"),
+    ),
     "config": ("resource_type", "resource_name", "name", "value"),
     "acl": (
         "permission_type", "principal", "operation", "resource_type", "resource_name", "pattern_type", "host",
@@ -148,7 +158,7 @@ def metadata(
         run.conclude(result.sentence(), *absent)
         run.findings(result.state.findings)
         if moment.history:
-            if run.is_read and not moment.every_row:
+            if run.is_readable and not moment.every_row:
                 run.conclude(*changes.lines())
             run.conclude(changes.sentence() if changes.count else _unchanged_words(moment.from_time))
         else:

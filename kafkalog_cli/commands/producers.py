@@ -36,8 +36,9 @@ _TABLE_COLUMNS = {
             "first_timestamp", "last_timestamp", "first_sequence", "last_sequence",
         ),
         first_to_go=(
-            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count", "duplicate_count"
+            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count",
         ),
+        deciding=("gap_count", "duplicate_count"),
     )
 }  # fmt: skip
 
@@ -120,7 +121,7 @@ def producers(
         rows = list(producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
         run.conclude(*wrote, producer_sentence(rows, len(result.partitions)))
-        if run.is_read:
+        if run.is_readable:
             rows.sort(key=lambda row: (not has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
         if not result.ids.partitions:

@@ -25,13 +25,18 @@ EXAMPLES = (
 
 POLICIES = ("delete", "compact", "compact,delete")
 _TABLE_COLUMNS = {
-    "segment_retention": (
-        "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
-        "largest_timestamp_offset", "size_bytes", "largest_timestamp",
+    "segment_retention": ShownColumns(
+        (
+            "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
+            "largest_timestamp_offset", "size_bytes", "largest_timestamp",
+        ),
+        first_to_go=("largest_timestamp", "size_bytes", "deletable_at"),
+        deciding=("largest_timestamp_offset", "deletable_by"),
     ),
     "retention_total": ShownColumns(
         ("topic", "segment_count", "size_bytes", "deletable_bytes", "next_deletable_at", "retained"),
         first_to_go=("segment_count", "next_deletable_at"),
+        deciding=("retained",),
     ),
 }  # fmt: skip
 
@@ -112,16 +117,16 @@ def retention(
                         run.finding(item)
                     elif supposed.totals:
                         continue
-                    elif not run.is_read:
+                    elif not run.is_readable:
                         run.write(SEGMENT_RETENTION, (item,))
                     elif shows_all or is_held_back(item):
                         segments.append(item)
         run.conclude(judged.sentence())
-        if run.is_read:
+        if run.is_readable:
             run.write(SEGMENT_RETENTION, segments)
         if run.format_name != "csv" or supposed.totals:
             run.write(RETENTION_TOTAL, judged.total_rows())
-        if run.is_read and not supposed.totals:
+        if run.is_readable and not supposed.totals:
             count = sum(each.segment_count for each in judged.totals.values()) - len(segments)
             run.count(SEGMENT_RETENTION.type, count)
             if count:

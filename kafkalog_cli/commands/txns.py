@@ -40,6 +40,7 @@ _TABLE_COLUMNS = {
             "abort_command", "waiting_record_count", "coordinator_state", "producer_epoch", "start_timestamp",
             "last_offset", "record_count",
         ),
+        deciding=("is_hanging",),
     ),
     "transaction_total": ("topic", "partition", "committed_count", "aborted_count", "open_count", "last_stable_offset"),
 }  # fmt: skip
@@ -140,10 +141,10 @@ def txns(
         opened = open_transactions(result, terms)
         say_absent_topics(run, result, terms.topics)
         run.conclude(*(sentences(result, opened, terms) if result.partitions or not terms.topics else ()))
-        if run.is_read:
+        if run.is_readable:
             opened.sort(key=lambda each: not each.is_hanging)
         run.write(TRANSACTION, (open_row(each, terms) for each in opened))
-        if run.is_read and not (wanted.every_row or wanted.is_narrow):
+        if run.is_readable and not (wanted.every_row or wanted.is_narrow):
             totals = list(ended_totals(result, opened))
             run.count(TRANSACTION.type, sum(row[_COMMITTED] + row[_ABORTED] for row in totals))
             run.write(TRANSACTION_TOTAL, totals)
@@ -152,7 +153,7 @@ def txns(
                 run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
         run.count("open_transactions", len(opened))
         for number, found in enumerate(hanging_findings(opened, terms)):
-            if run.is_read and number < MOST_SAID:
+            if run.is_readable and number < MOST_SAID:
                 run.judge(found)  # a sentence has said it
             else:
                 run.finding(found)

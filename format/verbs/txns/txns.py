@@ -416,7 +416,7 @@ def _none(result: Transactions, terms: TransactionTerms) -> str:
         hanging = "none of them was silent for as long as --max-timeout"
     else:
         hanging = "none of them hangs: their coordinators have them under way"
-    return f"{counted(len(others), 'open transaction')} in {place}, and {hanging}; to see what is open: --open."
+    return f"{counted(len(others), 'open transaction')} in {place}, and {hanging} (--open shows what is open)."
 
 
 def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:

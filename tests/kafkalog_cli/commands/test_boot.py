@@ -77,6 +77,12 @@ def test_people_read_the_answer_first_and_the_usual_steps_counted(kafkalog: Kafk
     assert "--every-file" not in every
 
 
+def test_reasons_are_shown_in_full(kafkalog: Kafkalog, data_dir: Path) -> None:
+    run = kafkalog("--format", "table", data_dir / "trials" / "compaction" / "node-1").check(1)
+    assert run.stdout.count("the high watermark in the checkpoint is 4; no other node has a replica") == 1
+    assert " characters)" not in run.stdout
+
+
 def test_a_loss(kafkalog: Kafkalog, node: Node) -> None:
     log = node.segments("orders-1")[-1]
     log.write_bytes(log.read_bytes()[:-20])

@@ -98,7 +98,7 @@ def test_the_table_shows_the_replicas_of_what_differs_below_the_conclusion(
 ) -> None:
     nodes = data_dir / "kafka-4.3" / "node-1", data_dir / "kafka-4.3" / "node-2"
     run = kafkalog("--format", "table", *nodes).check(1)
-    conclusion, empty, evidence, header, *rows = run.stdout.splitlines()
+    conclusion, empty, evidence, _, header, *rows = run.stdout.splitlines()
     assert conclusion.startswith("ledger-0  of these, elect node 2, ")
     assert (empty, evidence) == (
         "", "ledger-0: node 1 diverges from node 2 at offset 1,250. Under node 2, Kafka truncates node 1 to 1,250."
@@ -117,7 +117,7 @@ def test_the_summary_counts_partitions_and_not_their_kinds(kafkalog: Kafkalog, d
     content = bytearray(log.read_bytes())
     content[1000] ^= 1
     log.write_bytes(content)
-    run = kafkalog("--format", "text", *nodes).check(1)
+    run = kafkalog(*nodes).check(1)
     counts = next(line for line in run.stderr.splitlines() if line.startswith("diff: "))
     assert counts == "diff: 2 partitions compared, 4 replicas, 1 identical, 1 in other bytes."
     assert run.stdout.startswith(

@@ -134,7 +134,7 @@ def test_people_read_what_no_config_keeps_and_the_totals(
     )
     lines = folded.check(0).stdout.splitlines()
     assert lines[0].startswith("Timestamps in the future keep 3 segments")
-    assert [line.split()[1] for line in lines[3:6]] == ["future_timestamp"] * 3
+    assert [line.split()[1] for line in lines[4:7]] == ["future_timestamp"] * 3
     assert "Not listed: 87 segments (--every-row lists them)." in lines
     assert "Not listed" not in every.check(0).stdout
     assert every.stdout.count("\n") > folded.stdout.count("\n") + 80

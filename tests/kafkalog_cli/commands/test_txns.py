@@ -49,8 +49,8 @@ def test_options_narrow(kafkalog: Kafkalog, node: Path) -> None:
     assert offsets("--open") == [111]
     assert offsets("--hanging") == []
     assert kafkalog("--hanging", node).stdout.startswith(
-        "1 open transaction in 20 partitions, and none of them hangs: their coordinators have them under way; "
-        "to see what is open: --open.\n"
+        "1 open transaction in 20 partitions, and none of them hangs: their coordinators have them under way "
+        "(--open shows what is open).\n"
     )
     assert offsets("--topic", "orders") == []
     assert offsets("--producer-id", "9") == [0, 0]
