@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any, Self
 
 from format.columns import FINDING, RECORD, Column, RowSchema
+from format.findings import Severity
 from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
@@ -110,7 +111,7 @@ class TableRenderer:
 
     ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
     shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns. With
-    ``is_text``, cells are neither coloured nor folded nor cut.
+    ``is_text``, cells are neither coloured nor folded nor cut. Findings below ``least`` are only counted.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class TableRenderer:
         chosen: Sequence[str] | None = None,
         *,
         is_text: bool = False,
+        least: Severity = Severity.WARNING,
     ) -> None:
         self._output = output
         self._columns = columns
@@ -145,7 +147,7 @@ class TableRenderer:
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
-        self._findings = FindingList(self._fold_width, is_coloured=self._is_coloured)
+        self._findings = FindingList(self._width, is_coloured=self._is_coloured, least=least)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""
@@ -190,11 +192,11 @@ class TableRenderer:
     def finish(self, summary: Summary, shown: bool) -> None:
         """Draw the remaining rows, the hint that there are more columns, and with ``shown`` the summary."""
         self._draw()
-        if self._has_left_out:
-            self._put(self._styled("more columns: --columns all", "2") + "\n")
         closing = self._findings.closing()
         if closing:
-            self._put(closing.rstrip("\n") + "\n")
+            self._put(closing)
+        if self._has_left_out:
+            self._put(self._styled("more columns: --columns all", "2") + "\n")
         if shown:
             lines = (line for each in summary.paragraph().split("\n") for line in self._wrapped(printable(each)))
             self._put("\n".join(lines) + "\n")
@@ -205,7 +207,7 @@ class TableRenderer:
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
-            text = self._findings.paragraphs(row)
+            text = self._findings.paragraph(row)
             if text:
                 self._draw()
                 self._schema = None
