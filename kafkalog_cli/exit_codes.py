@@ -155,6 +155,7 @@ _ROWS_ABOUT = {
     "divergence": "partition_compared",
     "retention_total": "topic",
     "segment_retention": "segment",
+    "transaction_total": "partition",
 }
 #: Counters of partitions by their kind, which is no noun.
 _KINDS = {"identical": "identical", "behind": "behind", "diverged": "diverged", "different_bytes": "in other bytes"}

@@ -48,10 +48,10 @@ def say(text: str) -> None:
 
 
 def _folded(lines: str, width: int) -> str:
-    """Lines that fit a terminal, cut between words. Lines with options stay whole: they may hold a command to copy."""
+    """Lines that fit a terminal, cut between words. Lines with a command stay whole, to be copied."""
     found = []
     for line in lines.splitlines():
-        if len(line) <= width or " --" in line or width < _LEAST_WIDTH:
+        if len(line) <= width or (" --" in line and "kafka" in line) or width < _LEAST_WIDTH:
             found.append(line)
         else:
             indent = " " * (len(line) - len(line.lstrip()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -95,6 +96,7 @@ class Run:
         self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
         self._has_text = False
+        self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int]] = []  # each with the number of lines on the terminal before it
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
@@ -103,19 +105,40 @@ class Run:
 
     # -- what a command calls --------------------------------------------------------------------------------
 
-    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows, tuples in the order of the schema's columns; a generator is streamed."""
-        self._make_room()
-        self._renderer.write(schema, self._counted(schema, rows))
+    def write(
+        self,
+        schema: RowSchema,
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        only: Callable[[tuple[Any, ...]], bool] | None = None,
+    ) -> None:
+        """Write rows, tuples in the order of the schema's columns; a generator is streamed.
 
-    def _counted(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        ``only`` chooses the rows that are shown where people read them. The others are counted.
+        """
+        counted = self._counted(schema, rows, only if self.is_readable else None)
+        if self._held is not None:
+            if not self._held or self._held[-1][0] is not schema:
+                self._held.append((schema, []))
+            self._held[-1][1].extend(counted)
+            return
+        self._make_room()
+        self._renderer.write(schema, counted)
+
+    def _counted(
+        self,
+        schema: RowSchema,
+        rows: Iterable[tuple[Any, ...]],
+        only: Callable[[tuple[Any, ...]], bool] | None,
+    ) -> Iterator[tuple[Any, ...]]:
         number = 0
         try:
             for row in rows:
                 number += 1
                 if self._tables is not None:
                     self._tables.add(schema, row)
-                yield row
+                if only is None or only(row):
+                    yield row
                 del row  # frees a long row before the next one is made
         finally:
             self.summary.count(schema.type, number)
@@ -128,7 +151,7 @@ class Run:
     @property
     def is_readable(self) -> bool:
         """Whether the rows are for people: in a table or in text."""
-        return self.format_name in READABLE
+        return self.format_name in READABLE and self._tables is None
 
     @property
     def raw_format(self) -> str | None:
@@ -195,19 +218,30 @@ class Run:
         """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
 
-    def conclude(self, words: str) -> None:
-        """Print a sentence of the answer: with the rows in a table and in text, else on standard error as a note.
+    def hold(self) -> None:
+        """Hold back rows and findings until ``conclude`` is called, where people read them."""
+        if self.is_readable:
+            self._held = []
 
-        Empty ``words`` print nothing.
+    def conclude(self, *sentences: str) -> None:
+        """Print sentences of the answer, and then the rows that were held back for it; empty sentences are left out.
+
+        In a table and in text they stand with the rows, else on standard error as a note.
         """
-        if not words:
-            return
-        if not isinstance(self._renderer, SentenceWriter):
+        words = "\n".join(filter(None, sentences))
+        if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
+            self._make_room()
+            self._conclusions.append((words, self._output.line_count))
+            self._renderer.say(words)
+        elif words:
             self.say_now(words)
-            return
-        self._make_room()
-        self._conclusions.append((words, self._output.line_count))
-        self._renderer.say(words)
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held or (), None
+        for schema, rows in held:
+            self._make_room()
+            self._renderer.write(schema, iter(rows))
 
     def say_now(self, words: str) -> None:
         """Print a note on standard error now, after the rows so far; not in a quiet run."""
@@ -278,6 +312,7 @@ class Run:
 
     def _finish(self, error: BaseException | None) -> None:
         self._count_traffic()
+        self._release()
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
@@ -303,13 +338,12 @@ class Run:
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Write the only conclusion above long tables again, as a terminal shows the end of its output."""
-        import shutil
-
+        """Write the first conclusion above long tables again, as a terminal shows the end of its output."""
         self._renderer.flush()
-        if len(self._conclusions) == 1:
-            [(words, line_count)] = self._conclusions
-            if self._output.line_count - line_count >= shutil.get_terminal_size().lines:
+        if self._conclusions:
+            words, line_count = self._conclusions[0]
+            lines = get_terminal_size().lines
+            if self._output.line_count - line_count >= lines and words.count("\n") < lines // 2:
                 self.conclude(words)
 
     def _count_traffic(self) -> None:

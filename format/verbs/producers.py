@@ -270,7 +270,11 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
 
 
 def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> str:
-    """How many producers and batches the rows of columns.PRODUCER have; batches without an id are no one producer's."""
+    """How many producers and batches the rows of columns.PRODUCER have; batches without an id are no one producer's.
+
+    The sequences that have gaps or duplicates are counted, and the first of them is named. Gaps are no loss where
+    compaction may have made them, so the sentence says that.
+    """
     column = PRODUCER.names.index
     known = [row for row in rows if row[column("producer_id")] != NO_PRODUCER_ID]
     unknown = [row for row in rows if row[column("producer_id")] == NO_PRODUCER_ID]
@@ -290,4 +294,22 @@ def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> 
             repeat = "repeats" if repeated == 1 else "repeat"
             where += f"; {repeated:,} of those without an id {repeat} an earlier batch, by CRC, size, times and count"
     sentence = f"{' and '.join(words)} {where}."
-    return sentence[:1].upper() + sentence[1:]
+    return sentence[:1].upper() + sentence[1:] + _broken_words([row for row in known if has_broken_sequences(row)])
+
+
+def has_broken_sequences(row: tuple[Any, ...]) -> bool:
+    """Whether a row of columns.PRODUCER counts gaps or duplicates in the sequences."""
+    return bool(row[PRODUCER.names.index("gap_count")] or row[PRODUCER.names.index("duplicate_count")])
+
+
+def _broken_words(broken: list[tuple[Any, ...]]) -> str:
+    if not broken:
+        return ""
+    first = dict(zip(PRODUCER.names, broken[0], strict=True))
+    counts = (("gap", first["gap_count"]), ("duplicate", first["duplicate_count"]))
+    found = " and ".join(counted(count, noun) for noun, count in counts if count)
+    others = len(broken) - 1
+    more = f", and those of {others:,} more rows are broken, too" if others else ""
+    compacted = " (compaction makes gaps, too)" if any(row[PRODUCER.names.index("gap_count")] for row in broken) else ""
+    place = f"{first['topic']}-{first['partition']}"
+    return f" The sequences of producer {first['producer_id']} on {place} have {found}{more}{compacted}."

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from format.columns import SEGMENT_RETENTION
 from format.errors import KafkaLogError
 from format.files import time_index
 from format.findings import Finding, finding_of
@@ -489,6 +490,19 @@ def _is_remote(configs: TopicConfigs) -> bool:
     return configs.get("remote.storage.enable").value == "true"
 
 
+_COLUMN = {name: number for number, name in enumerate(SEGMENT_RETENTION.names)}
+_OF_FUTURE = (
+    "topic", "partition", "segment_base_offset", "largest_timestamp", "largest_timestamp_offset", "deletable_at",
+)  # fmt: skip
+#: What keeps a segment in spite of the topic's configs.
+_ODD_REASONS = ("future_timestamp", "high_watermark")
+
+
+def is_held_back(row: Row) -> bool:
+    """Whether a timestamp in the future or the high watermark keeps a segment of columns.SEGMENT_RETENTION."""
+    return row[_COLUMN["retained_by"]] in _ODD_REASONS
+
+
 class Retention(msgspec.Struct):
     """One run: yields findings and rows of segments, and keeps the totals."""
 
@@ -497,6 +511,8 @@ class Retention(msgspec.Struct):
     totals: dict[str, TopicTotal] = msgspec.field(default_factory=dict)
     unknown_watermarks: int = 0
     has_remote: bool = False
+    future_count: int = 0
+    first_future: Row | None = None
 
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
         """The rows of the partitions at or below a path. Raises InputError for one without partitions."""
@@ -528,6 +544,10 @@ class Retention(msgspec.Struct):
     def _count(self, found: LogRetention) -> None:
         self.unknown_watermarks += not found.knows_watermark
         self.has_remote = self.has_remote or found.is_remote
+        for row in found.rows:
+            if row[_COLUMN["retained_by"]] == "future_timestamp":
+                self.future_count += 1
+                self.first_future = self.first_future or row
         total = self.totals.setdefault(found.name, TopicTotal())
         total.partitions += 1
         for size_bytes, verdict in found.judged:
@@ -542,7 +562,11 @@ class Retention(msgspec.Struct):
             )  # fmt: skip
 
     def sentence(self) -> str:
-        """What the next check deletes, and when a segment is deleted after that."""
+        """What the next check deletes, and when a segment is deleted after that.
+
+        Before that, the segments that a timestamp after the time of the check keeps, with the first such record. Topics
+        whose configs are not known are counted, since Kafka's defaults are taken for them.
+        """
         totals = self.totals.values()
         count, size = sum(each.deletable_count for each in totals), sum(each.deletable_bytes for each in totals)
         left = sum(each.segment_count for each in totals) - count
@@ -553,9 +577,23 @@ class Retention(msgspec.Struct):
         if self.context.unknown_topic_count:
             topics = counted(self.context.unknown_topic_count, "topic")
             first = f"With Kafka's defaults for {topics} whose configs are not known: {first[:1].lower()}{first[1:]}"
+        first = f"{self._future_words()}{first}"
         if not times:
             return f"{first}, and retention.ms deletes none of them later."
         return f"{first}, and retention.ms deletes the next at {iso_time(min(times))}."
+
+    def _future_words(self) -> str:
+        row = self.first_future
+        if row is None:
+            return ""
+        topic, number, base_offset, timestamp, offset, at = (row[_COLUMN[name]] for name in _OF_FUTURE)
+        what = "A timestamp in the future keeps" if self.future_count == 1 else "Timestamps in the future keep"
+        record = "a record" if offset is None else f"the record at offset {offset}"
+        until = "for ever" if at is None else f"until {iso_time(at)}"
+        return (
+            f"{what} {counted(self.future_count, 'segment')}, the first of them {topic}-{number} from offset "
+            f"{base_offset} on: {record} has {iso_time(timestamp)}, which keeps it {until}. "
+        )
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""

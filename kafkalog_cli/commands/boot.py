@@ -38,7 +38,9 @@ EXAMPLES = (
 )
 
 _TABLE_COLUMNS = {
-    "boot_step": ShownColumns(("action", "path", "offset", "bytes", "lost_offsets", "reason"), as_paragraphs=True)
+    "boot_step": ShownColumns(
+        ("action", "path", "offset", "bytes", "lost_offsets", "broker_message", "reason"), as_paragraphs=True
+    )
 }
 
 
@@ -93,7 +95,8 @@ class Starting(msgspec.Struct, frozen=True):
         ),
     ] = None
     every_file: Annotated[
-        bool, typer.Option("--every-file", help="Also show each partition and each file that stays as it is.")
+        bool,
+        typer.Option("--every-file", help="Show every step, also for each partition and file that stays as it is."),
     ] = False
 
     def terms(self, session: Session) -> BootTerms:
@@ -120,7 +123,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     """
     from format.columns import BOOT_STEP
     from format.verbs.boot.boot import boot as booted
-    from format.verbs.boot.sentence import sentence
+    from format.verbs.boot.sentence import is_usual, otherwise, sentence
     from kafkalog_cli.runner import Run
 
     paths = [pacing.session.path(path) for path in starting.paths]
@@ -139,8 +142,13 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
         ) as run,
     ):
         result = booted(paths, terms, starting.node_id)
-        run.say_now(sentence(result, terms))
-        run.write(BOOT_STEP, (step.row() for step in result.steps))
+        run.conclude(sentence(result, terms))
+        is_folded = run.is_readable and not terms.every_file
+        steps = [step for step in result.steps if not (is_folded and is_usual(step))]
+        run.write(BOOT_STEP, (step.row() for step in steps))
+        run.count(BOOT_STEP.type, len(result.steps) - len(steps))
+        if is_folded:
+            run.conclude(otherwise(result))
         for found in result.findings:
             run.finding(found)
         for words in result.not_checked:

@@ -11,6 +11,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 EXAMPLES = (
     ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
@@ -23,9 +24,12 @@ EXAMPLES = (
 )
 
 _TABLE_COLUMNS = {
-    "cleaner": (
-        "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
-        "first_uncleanable_offset", "tombstone_count", "delete_horizon",
+    "cleaner": ShownColumns(
+        (
+            "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
+            "first_uncleanable_offset", "tombstone_count", "delete_horizon",
+        ),
+        deciding=("blocked_by",),
     )
 }  # fmt: skip
 
@@ -96,7 +100,7 @@ def compaction(
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
-    from format.verbs.compaction.compaction import Compaction, CompactionTerms
+    from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
     from kafkalog_cli.runner import Run
 
     with (
@@ -118,14 +122,19 @@ def compaction(
         )
         judged = Compaction(context, terms)
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        logs = []
+        run.hold()
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
                 for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
+                    elif run.is_readable:
+                        logs.append(item)
                     else:
                         run.write(CLEANER, (item.row(),))
-        run.say_at_end(judged.sentence())
+        run.conclude(judged.sentence())
+        run.write(CLEANER, (each.row() for each in sorted(logs, key=LogCompaction.gravity)))
         for words in judged.not_checked():
             run.not_checked(words)
         if is_bundled:

@@ -39,25 +39,23 @@ _TABLE_COLUMNS = {
             "missing_node_ids",
             "damaged",
         ),
-        first_to_go=("damaged", "missing_node_ids", "leader_epoch", "log_end_offset"),
+        first_to_go=("leader_epoch", "log_end_offset"),
+        deciding=("damaged", "missing_node_ids"),
     ),
     "replica": ShownColumns(
         (
             "node_id",
-            "kind",
-            "elect",
-            "log_end_offset",
-            "truncate_to",
-            "lost_if_elected",
-            "lost_from",
-            "lost_to",
-            "lost_committed_count",
-            "high_watermark",
-            "unique_from",
-            "unique_to",
             "path",
+            "kind",
+            "offset",
+            "log_end_offset",
+            "high_watermark",
+            "leader_epoch",
+            "truncate_to",
+            "damaged",
         ),
-        as_paragraphs=True,
+        first_to_go=("truncate_to", "leader_epoch", "path"),
+        deciding=("kind", "damaged"),
     ),
 }
 
@@ -82,8 +80,9 @@ def diff(
     with (
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
+        run.hold()
         targets = targets_at(map(work.session.path, paths))
-        shown = _Shown(run)
+        shown = _Shown(run, shows_partitions=output.chosen_columns is not None)
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
         for item in diff_of(
@@ -103,14 +102,15 @@ def diff(
 
 
 class _Shown:
-    """The output of diff: rows for each partition, and sentences that sum them up."""
+    """The output of diff: the conclusions first, where people read it, and then the replicas of what differs."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, shows_partitions: bool) -> None:
         from format.verbs.diff.diff import MissingReplicas
 
         self._run = run
+        self._shows_partitions = shows_partitions
         self._kinds: list[str] = []
-        self._sentences = 0
+        self._odd: list[PartitionResult] = []
         self._missing = MissingReplicas()
         self.total_bytes = 0
 
@@ -129,19 +129,18 @@ class _Shown:
 
     def take(self, result: PartitionResult) -> None:
         from format.columns import DIVERGENCE, REPLICA
-        from format.verbs.diff.diff import MOST_SENTENCES, sentence
         from kafkalog_cli.exit_codes import Condition
 
         run = self._run
         self._kinds.append(result.kind)
         self._missing.take(result)
         differs = result.kind != "identical"
-        if (differs or any(each.damaged for each in result.replicas)) and self._sentences < MOST_SENTENCES:
-            self._sentences += 1
-            run.say_now(sentence(result))
-        run.write(DIVERGENCE, (result.row(),))
-        if differs or not run.is_readable:
-            run.write(REPLICA, result.replica_rows())
+        if differs or any(each.damaged for each in result.replicas):
+            self._odd.append(result)
+        run.write(DIVERGENCE, (result.row(),), only=lambda row: self._shows_partitions and differs)
+        run.count(REPLICA.type, 0)
+        if not (run.is_readable and differs):  # else they follow the conclusions
+            run.write(REPLICA, result.replica_rows(), only=lambda row: False)
         run.count(result.kind)
         run.findings(result.findings)
         for words in result.not_checked:
@@ -152,11 +151,23 @@ class _Shown:
             run.condition(Condition.INCOMPLETE)
 
     def finish(self) -> None:
-        from format.verbs.diff.diff import NOTHING_TO_COMPARE, overview
+        from format.columns import REPLICA
+        from format.verbs.diff.diff import MOST_SENTENCES, NOTHING_TO_COMPARE, evidence, overview, sentence
 
-        if not self._kinds:
-            self._run.say_now(NOTHING_TO_COMPARE)
-        if self._kinds and (len(self._kinds) > 1 or not self._sentences):
-            self._run.say_now(overview(self._kinds))
+        run, kinds = self._run, self._kinds
+        self._odd.sort(key=lambda each: _GRAVEST_FIRST.index(each.kind))
+        is_counted = len(kinds) > 1 or (kinds and not self._odd)
+        run.conclude(
+            overview(kinds) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
+            *map(sentence, self._odd[:MOST_SENTENCES]),
+        )
+        for result in self._odd if run.is_readable else ():
+            words = evidence(result)
+            run.conclude(words and f"\n{words}")
+            if result.kind != "identical":
+                run.write(REPLICA, result.replica_rows())
         for words in self._missing.not_checked():
-            self._run.not_checked(words)
+            run.not_checked(words)
+
+
+_GRAVEST_FIRST = ("diverged", "behind", "different_bytes", "identical")

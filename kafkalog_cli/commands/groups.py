@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.output import DocumentOutput, Judging
+from format.timestamps import iso_time
+from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
@@ -45,6 +46,7 @@ _TABLE_COLUMNS = {
             "coordinator_partition",
         ),
         first_to_go=("coordinator_partition", "record_count", "commits_per_hour", "size_bytes", "committed_partitions"),
+        deciding=("total_lag",),
     ),
     "group_offset": ShownColumns(
         (
@@ -60,7 +62,8 @@ _TABLE_COLUMNS = {
             "record_offset",
             "metadata",
         ),
-        first_to_go=("metadata", "record_offset", "pending_offset", "out_of_range", "log_end_offset"),
+        first_to_go=("metadata", "record_offset", "pending_offset", "log_end_offset"),
+        deciding=("out_of_range", "lag"),
     ),
     "group_commit": (
         "group",
@@ -91,6 +94,7 @@ class Listed(msgspec.Struct, frozen=True):
     history: Annotated[
         bool, typer.Option("--history", help="Show every commit in the log, not only the last offsets.")
     ] = False
+    every_row: EveryRow = False
     reset_csv: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +148,8 @@ def groups(
         reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
+        if not listed.history:
+            run.hold()
         for item in reading.read(jobs=work.process_count, advance=progress.advance):
             if not isinstance(item, LogRecords):
                 run.finding(item)
@@ -161,40 +167,49 @@ def groups(
 
 def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
     from format.columns import GROUP, GROUP_OFFSET
+    from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
+    from format.wording import counted
 
     if len(found):
-        run.say_now(found.sentences())
+        run.conclude(found.sentences())
     else:
-        _say_nothing_found(run, reading, found, listed.narrowing)
-        if at is not None:
-            from format.timestamps import iso_time
+        as_of = "" if at is None else f"This is as of {iso_time(at)}; later records are not counted."
+        run.conclude(_nothing_found(run, reading, found, listed.narrowing), as_of)
+    if not run.is_readable:
+        run.write(GROUP, found.group_rows())
+        run.write(GROUP_OFFSET, found.offset_rows() if not listed.history else ())
+        return
+    run.write(GROUP, sorted(found.group_rows(), key=group_gravity))
+    if listed.history:
+        return
+    is_whole = listed.every_row or listed.group or listed.topic
+    offsets = [row for row in found.offset_rows() if is_whole or not is_up_to_date(row)]
+    run.write(GROUP_OFFSET, sorted(offsets, key=offset_gravity))
+    left_out = found.offset_count - len(offsets)
+    run.count(GROUP_OFFSET.type, left_out)
+    if left_out:
+        run.conclude(f"Not listed: {counted(left_out, 'offset')} without lag (--every-row lists them).")
 
-            run.say_now(f"This is as of {iso_time(at)}; later records are not counted.")
-    run.write(GROUP, found.group_rows())
-    if not listed.history:
-        run.write(GROUP_OFFSET, found.offset_rows())
 
-
-def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> None:
-    """Print that there is no such group, or that its partition was not read, which proves nothing."""
+def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> str:
+    """That there is no such group, or that its partition was not read, which proves nothing; adds the condition."""
     from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics
     from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
-        run.say_now(NO_COORDINATORS)
         run.condition(Condition.INCOMPLETE)
-        return
+        return NO_COORDINATORS
     wanted = narrowing.groups
+    is_unread = False
     if narrowing.topics and (not wanted or wanted & set(found.names())):
-        run.say_now(none_of_topics(narrowing, reading.topics()))
-        run.condition(Condition.NOTHING_FOUND)
+        words = none_of_topics(narrowing, reading.topics())
     elif wanted:
-        run.say_now(none_of(wanted, found.names(), reading.coordinators))
+        words = none_of(wanted, found.names(), reading.coordinators)
         is_unread = bool(reading.coordinators.unread(wanted))
-        run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)
     else:
-        run.say_now(found.sentences() if found.dead_count else none_at_all(reading.coordinators, reading.unread_count))
-        run.condition(Condition.NOTHING_FOUND)
+        words = found.sentences() if found.dead_count else none_at_all(reading.coordinators, reading.unread_count)
+    run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)
+    return words
 
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:

@@ -7,27 +7,52 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_count, parse_moment
+from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
+from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
 from kafkalog_cli.options.reading import AsOf, Reading
 from kafkalog_cli.options.work import Guards, Pacing
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.limits import Limits
-    from format.verbs.metadata.metadata import MetadataTerms
+    from format.verbs.metadata.metadata import MetadataResult, MetadataTerms
+    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog metadata /var/kafka", "topics, replicas, leaders, brokers, configs and ACLs, as this node knows them"),
     ("kafkalog metadata --topic orders /var/kafka", "one topic: its id, configs, replicas and leaders"),
     ("kafkalog metadata --at 2026-11-08T08:40 /var/kafka", "the state at that time"),
     ("kafkalog metadata --history --from-time -2h /var/kafka", "what changed in the last two hours"),
+    (
+        "kafkalog metadata --history --kind partition --kind broker /var/kafka",
+        "changes of leaders, ISRs and brokers",
+    ),
 )
 
+CHANGE_KINDS = (
+    "topic", "partition", "config", "broker", "controller", "quorum", "feature", "acl", "quota", "credential",
+    "producer-ids",
+)  # fmt: skip
 _TABLE_COLUMNS = {
     "image": ("node_id", "last_offset", "last_timestamp", "leader", "leader_epoch", "voters", "start_offset"),
-    "topic": ("topic", "topic_id", "partition_count", "replication_factor", "configs"),
-    "assignment": ("topic", "partition", "leader", "leader_epoch", "replicas", "isr"),
-    "broker": ("node_id", "role", "fenced", "leader", "rack", "endpoints"),
+    "topic": ShownColumns(
+        ("topic", "topic_id", "partition_count", "replication_factor", "marked_deleted"),
+        deciding=("marked_deleted",),
+        on_request=("configs",),
+    ),
+    "assignment": ShownColumns(
+        (
+            "topic", "partition", "leader", "leader_epoch", "replicas", "isr", "eligible_leader_replicas",
+            "last_known_elr", "adding_replicas", "removing_replicas", "leader_recovery_state",
+        ),
+        first_to_go=("leader_recovery_state", "leader_epoch"),
+        deciding=("eligible_leader_replicas", "last_known_elr", "adding_replicas", "removing_replicas"),
+    ),
+    "broker": ShownColumns(
+        ("node_id", "role", "fenced", "leader", "in_controlled_shutdown", "rack", "endpoints"),
+        first_to_go=("rack",),
+        deciding=("fenced", "in_controlled_shutdown"),
+    ),
     "config": ("resource_type", "resource_name", "name", "value"),
     "acl": (
         "permission_type", "principal", "operation", "resource_type", "resource_name", "pattern_type", "host",
@@ -59,6 +84,16 @@ class Moment(msgspec.Struct, frozen=True):
             "--from-time", metavar="T", parser=parse_moment, help="With --history: only changes since this time."
         ),
     ] = None
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="With --history: only changes of this kind; may be repeated.",
+            show_default="all",
+            **one_of(*CHANGE_KINDS),
+        ),
+    ] = None
+    every_row: EveryRow = False
 
     def terms(self, limits: Limits) -> MetadataTerms:
         """The terms for the verb."""
@@ -88,13 +123,15 @@ def metadata(
     is not there.
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
+    from format.verbs.metadata.changes import Changes, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
     from format.wording import did_you_mean
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run
 
-    if moment.from_time is not None and not moment.history:
-        raise typer.BadParameter("--from-time needs --history")
+    for option, is_given in (("--from-time", moment.from_time is not None), ("--kind", moment.kind is not None)):
+        if is_given and not moment.history:
+            raise typer.BadParameter(f"{option} needs --history")
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
     with (
         Run(
@@ -106,27 +143,62 @@ def metadata(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
+        changes = Changes()
 
-        def write_change(row: tuple[Any, ...]) -> None:
-            run.write(METADATA_CHANGE, (row,))
+        def take_change(row: tuple[Any, ...]) -> None:
+            if moment.kind is None or kind_of(row[2]) in moment.kind:
+                changes.take(row)
+                run.write(METADATA_CHANGE, (row,), only=lambda row: moment.every_row)
 
-        terms = moment.terms(guards.limits)
-        result = metadata_at(reading.targets(), terms, write_change if moment.history else None)
-        run.say_now(result.sentence())
-        if not moment.history:
-            for schema, rows in result.rows():
-                run.write(schema, rows)
+        run.hold()
+        result = metadata_at(reading.targets(), moment.terms(guards.limits), take_change if moment.history else None)
+        missing = result.missing_topics()
+        known = result.state.image.names.values()
+        absent = [f"There is no topic {topic} in the metadata.{did_you_mean(topic, known)}" for topic in missing]
+        run.conclude(result.sentence(), *absent)
         run.findings(result.state.findings)
-        if moment.history and not run.summary.counts.get(METADATA_CHANGE.type):
-            run.say_now(_unchanged_words(moment.from_time))
+        if moment.history:
+            if run.is_readable and not moment.every_row:
+                run.conclude(*changes.lines())
+            run.conclude(changes.sentence() if changes.count else _unchanged_words(moment.from_time))
+        else:
+            _write_image(run, result, is_whole=moment.every_row or moment.topic is not None)
         for words in result.not_checked():
             run.not_checked(words)
-        missing = result.missing_topics()
-        for topic in missing:
-            known = result.state.image.names.values()
-            run.say_now(f"There is no topic {topic} in the metadata.{did_you_mean(topic, known)}")
         if missing and not moment.history:
             run.condition(Condition.NOTHING_FOUND)
+
+
+#: The types of rows that are only counted, unless every row is asked for, with what to call them.
+_COUNTED = {
+    "image": "", "assignment": "partition", "config": "config",
+    "feature": "feature", "acl": "ACL", "quota": "quota", "credential": "credential",
+}  # fmt: skip
+
+
+def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
+    """Write the rows of the image. Where people read them and do not ask for all, what is usual is counted."""
+    from format.verbs.metadata.rows import is_usual
+    from format.wording import counted, listed
+
+    left_out: dict[str, int] = {}
+
+    for schema, rows in result.rows():
+
+        def is_shown(row: tuple[Any, ...], kind: str = schema.type) -> bool:
+            if is_whole or kind not in _COUNTED or (kind == "assignment" and not is_usual(row)):
+                return True
+            left_out[kind] = left_out.get(kind, 0) + 1
+            return False
+
+        run.write(schema, rows, only=is_shown)
+    words = [
+        counted(count, _COUNTED[kind]) + " in sync" * (kind == "assignment")
+        for kind, count in left_out.items()
+        if _COUNTED[kind]
+    ]
+    if words:
+        run.conclude(f"Not listed: {listed(words)} (--every-row lists them).")
 
 
 def _unchanged_words(from_time: int | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.layout import NO_PRODUCER_ID
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
@@ -15,8 +16,6 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
-    from format.node.target import Target
     from format.verbs.producers import RecordPlace
 
 EXAMPLES = (
@@ -37,8 +36,9 @@ _TABLE_COLUMNS = {
             "first_timestamp", "last_timestamp", "first_sequence", "last_sequence",
         ),
         first_to_go=(
-            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count", "duplicate_count"
+            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count",
         ),
+        deciding=("gap_count", "duplicate_count"),
     )
 }  # fmt: skip
 
@@ -88,7 +88,14 @@ def producers(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.producers import Producers, ProducerTerms, producer_rows, producer_sentence
+    from format.verbs.producers import (
+        Producers,
+        ProducerTerms,
+        has_broken_sequences,
+        producer_of,
+        producer_rows,
+        producer_sentence,
+    )
 
     if of_record.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
@@ -96,10 +103,14 @@ def producers(
         Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = targets_at(map(work.session.path, paths))
-        place = of_record.record
+        run.hold()
+        producer_id, wrote = wanted.producer_id, []
+        if of_record.record is not None:
+            producer_id = producer_of(targets, of_record.record, guards.limits)
+            wrote = [_wrote_words(of_record.record, producer_id)]
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,
-            producer_id=wanted.producer_id if place is None else _producer_of(run, targets, place, guards.limits),
+            producer_id=producer_id,
             transactional_id=wanted.transactional_id,
             topics=wanted.topics,
             limits=guards.limits,
@@ -109,7 +120,9 @@ def producers(
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
-        run.say_now(producer_sentence(rows, len(result.partitions)))
+        run.conclude(*wrote, producer_sentence(rows, len(result.partitions)))
+        if run.is_readable:
+            rows.sort(key=lambda row: (not has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was given")
@@ -117,16 +130,10 @@ def producers(
             run.not_checked(f"{result.skipped} directories marked delete, future or stray")
 
 
-def _producer_of(run: Run, targets: list[Target], place: RecordPlace, limits: Limits) -> int:
-    """The producer id of a record, which is also printed in a sentence; -1 for a record without one."""
-    from format.layout import NO_PRODUCER_ID
-    from format.verbs.producers import producer_of
-
-    producer_id = producer_of(targets, place, limits)
+def _wrote_words(place: RecordPlace, producer_id: int) -> str:
+    """Which producer wrote a record."""
     if producer_id == NO_PRODUCER_ID:
-        run.say_now(
+        return (
             f"{place} was written without a producer id, as were all batches below: which client it was is not known."
         )
-    else:
-        run.say_now(f"{place} was written by producer {producer_id}.")
-    return producer_id
+    return f"{place} was written by producer {producer_id}."

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -24,12 +25,18 @@ EXAMPLES = (
 
 POLICIES = ("delete", "compact", "compact,delete")
 _TABLE_COLUMNS = {
-    "segment_retention": (
-        "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
-        "largest_timestamp_offset", "size_bytes", "largest_timestamp",
+    "segment_retention": ShownColumns(
+        (
+            "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
+            "largest_timestamp_offset", "size_bytes", "largest_timestamp",
+        ),
+        first_to_go=("largest_timestamp", "size_bytes", "deletable_at"),
+        deciding=("largest_timestamp_offset", "deletable_by"),
     ),
-    "retention_total": (
-        "topic", "segment_count", "size_bytes", "deletable_count", "deletable_bytes", "next_deletable_at", "retained",
+    "retention_total": ShownColumns(
+        ("topic", "segment_count", "size_bytes", "deletable_bytes", "next_deletable_at", "retained"),
+        first_to_go=("segment_count", "next_deletable_at"),
+        deciding=("retained",),
     ),
 }  # fmt: skip
 
@@ -56,6 +63,7 @@ class Supposed(msgspec.Struct, frozen=True):
     ] = None
     sources: ConfigSources = msgspec.field(default_factory=ConfigSources)
     totals: Annotated[bool, typer.Option("--totals", help="Show only the totals by topic.")] = False
+    every_row: EveryRow = False
 
 
 def retention(
@@ -69,14 +77,17 @@ def retention(
     """Show why each segment is still there, which record keeps it, and when it is deleted.
 
     The rules are the broker's own: by time, by size and by the log start offset; the oldest segment first, and none
-    past the high watermark. Topic configs come from the metadata log beside the partitions. Nothing is deleted.
+    past the high watermark. Topic configs come from the metadata log beside the partitions. Nothing is deleted. Of log
+    directories, tables and text show the totals and the segments that no config keeps; of partitions all segments.
     """
     from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
     from format.findings import Finding
+    from format.node.log_dir import Kind
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
-    from format.verbs.retention import Retention, RetentionTerms
+    from format.verbs.retention import Retention, RetentionTerms, is_held_back
+    from format.wording import counted
     from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
@@ -96,15 +107,29 @@ def retention(
         terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
         judged = Retention(context, terms)
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        shows_all = supposed.every_row or all(target.kind is Kind.PARTITION for target in targets)
+        segments = []
+        run.hold()
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
                 for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
-                    elif not supposed.totals:
+                    elif supposed.totals:
+                        continue
+                    elif not run.is_readable:
                         run.write(SEGMENT_RETENTION, (item,))
+                    elif shows_all or is_held_back(item):
+                        segments.append(item)
+        run.conclude(judged.sentence())
+        if run.is_readable:
+            run.write(SEGMENT_RETENTION, segments)
         if run.format_name != "csv" or supposed.totals:
             run.write(RETENTION_TOTAL, judged.total_rows())
-        run.say_at_end(judged.sentence())
+        if run.is_readable and not supposed.totals:
+            count = sum(each.segment_count for each in judged.totals.values()) - len(segments)
+            run.count(SEGMENT_RETENTION.type, count)
+            if count:
+                run.conclude(f"Not listed: {counted(count, 'segment')} (--every-row lists them).")
         for words in judged.not_checked():
             run.not_checked(words)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
@@ -40,9 +40,12 @@ _TABLE_COLUMNS = {
             "abort_command", "waiting_record_count", "coordinator_state", "producer_epoch", "start_timestamp",
             "last_offset", "record_count",
         ),
-    )
+        deciding=("is_hanging",),
+    ),
+    "transaction_total": ("topic", "partition", "committed_count", "aborted_count", "open_count", "last_stable_offset"),
 }  # fmt: skip
 _MINUTE_MS = 60_000
+_COMMITTED, _ABORTED = 4, 5  # in a row of columns.TRANSACTION_TOTAL
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -52,8 +55,15 @@ class Wanted(msgspec.Struct, frozen=True):
     hanging: Annotated[bool, typer.Option("--hanging", help="Only open transactions that no coordinator will end.")] = (
         False
     )
+    every_row: EveryRow = False
     writers: Writers = msgspec.field(default_factory=Writers)
     following: Following = msgspec.field(default_factory=Following)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it chooses some transactions, which are then shown one by one."""
+        writers = self.writers
+        return self.open or self.hanging or not (writers.producer_id is None and writers.transactional_id is None)
 
 
 class Aborting(msgspec.Struct, frozen=True):
@@ -88,15 +98,18 @@ def txns(
 
     Batch headers and control batches are read, and the records of __transaction_state if it is at the paths, for
     transactional ids, timeouts and hanging transactions. Of several replicas of a partition, the one with the newest
-    leader epoch is shown, and of these the longest. Open transactions come first, the oldest first.
+    leader epoch is shown, and of these the longest. Open transactions come first, the oldest first. In tables and text,
+    those that ended are counted by partition, unless --producer-id or --transactional-id chooses some.
     """
-    from format.columns import TRANSACTION
+    from format.columns import TRANSACTION, TRANSACTION_TOTAL
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.txns.txns import (
+        MOST_SAID,
         Transactions,
         ended_rows,
+        ended_totals,
         hanging_findings,
         open_row,
         open_transactions,
@@ -122,18 +135,28 @@ def txns(
             _follow(run, targets, terms)
             return
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        run.hold()
         result = Transactions(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         opened = open_transactions(result, terms)
         say_absent_topics(run, result, terms.topics)
-        if result.partitions or not terms.topics:
-            for sentence in sentences(result, opened, terms):
-                run.say_now(sentence)
+        run.conclude(*(sentences(result, opened, terms) if result.partitions or not terms.topics else ()))
+        if run.is_readable:
+            opened.sort(key=lambda each: not each.is_hanging)
         run.write(TRANSACTION, (open_row(each, terms) for each in opened))
-        for is_aborted in (True, False):
-            run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
+        if run.is_readable and not (wanted.every_row or wanted.is_narrow):
+            totals = list(ended_totals(result, opened))
+            run.count(TRANSACTION.type, sum(row[_COMMITTED] + row[_ABORTED] for row in totals))
+            run.write(TRANSACTION_TOTAL, totals)
+        else:
+            for is_aborted in (True, False):
+                run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
         run.count("open_transactions", len(opened))
-        run.findings(hanging_findings(opened, terms))
+        for number, found in enumerate(hanging_findings(opened, terms)):
+            if run.is_readable and number < MOST_SAID:
+                run.judge(found)  # a sentence has said it
+            else:
+                run.finding(found)
         _say_what_is_missing(run, result, opened)
 
 

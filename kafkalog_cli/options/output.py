@@ -29,6 +29,9 @@ Columns = Annotated[
         show_default="the essential ones, and more if they fit",
     ),
 ]
+EveryRow = Annotated[
+    bool, typer.Option("--every-row", help="In tables and text, show every row, and not counts of what is usual.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error."), LAST]
 
 

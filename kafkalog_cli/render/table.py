@@ -239,8 +239,9 @@ class TableRenderer:
             names += [name for name in schema.names if name not in hidden]
         at = {name: place for place, name in enumerate(schema.names)}
         self._schema = schema
+        is_whole = self._is_text or self._essential.as_paragraphs
         self._candidates = [
-            (at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]], is_whole=self._is_text))
+            (at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]], is_whole=is_whole))
             for name in names
         ]
         self._shown, self._widths, self._needed = [], [], set()
@@ -512,7 +513,7 @@ _NO_BREAK = "\x00"  # a space at which no line ends; cells have no control chara
 def paragraph(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
     """A row: its first cell and its path, what is short, and then each sentence in lines of its own."""
     width = min(max(width, _LEAST_WIDTH), _MOST_WIDTH)
-    named = [(column, cell) for column, cell in zip(columns[1:], cells[1:], strict=True) if cell != "-"]
+    named = [(column, cell) for column, cell in zip(columns[1:], cells[1:], strict=True) if cell not in ("-", "")]
     path = next((cell for column, cell in named if column.name == "path"), "")
     facts = [
         f"{column.name} {cell}" for column, cell in named if column.name != "path" and not _is_sentence(column, cell)

@@ -1,10 +1,18 @@
-"""The answer of boot in one sentence: whether a node would start, and what important steps it would take."""
+"""The answer of boot in sentences: whether a node would start, what that loses, and what else it does."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from format.layout import CLUSTER_METADATA_TOPIC, LOG_SUFFIX
+from format.layout import (
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
 from format.timestamps import iso_time
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
 from format.wording import counted, listed
@@ -13,28 +21,76 @@ _MOST_NAMED = 3
 
 
 def sentence(result: BootResult, terms: BootTerms) -> str:
-    """Such as "A 4.3 broker would start: it recovers 3 logs and truncates 17 bytes of orders-0."."""
+    """Whether the node would start, and what that stops or loses.
+
+    - "A 4.4 broker would start.": no step is a refusal or unknown. After a colon it says what is not served, cut, made
+      anew or lost; what every start does is left to ``otherwise``.
+    - "would refuse to start: 2 reasons.": some steps are refusals with a message of the broker.
+    - "would not start: 1 reason.": the broker waits without end and says nothing.
+    - "It cannot be predicted whether … would start: 1 reason.": there is no refusal, and some step is unknown.
+    """
     role = "controller" if result.is_controller else "broker"
     node = f"A {terms.version[0]}.{terms.version[1]} {role}"
-    refusals = result.having(Action.REFUSE)
+    refusals, unknown = result.having(Action.REFUSE), result.having(Action.UNKNOWN)
     if refusals:
-        first = refusals[0]
-        count = len(refusals) - 1
-        more = f" {counted(count, 'more refusal')} {'follows' if count == 1 else 'follow'}." if count else ""
-        if first.broker_message is None:
-            return f"{node} would not start, at {first.path}: {first.reason}.{more}"
-        reason = f" ({first.reason.rstrip('.')})" if first.reason else ""
-        return f"{node} would refuse to start, at {first.path}: {first.broker_message.rstrip('.')}{reason}.{more}"
-    if result.is_unknown:
-        first = result.having(Action.UNKNOWN)[0]
-        return f"It cannot be predicted whether {node.lower()} would start: {first.path}: {first.reason}."
+        verb = "refuse to start" if any(each.broker_message is not None for each in refusals) else "not start"
+        return f"{node} would {verb}: {counted(len(refusals), 'reason')}."
+    if unknown:
+        reasons = counted(len(unknown), "reason")
+        return f"It cannot be predicted whether {node.lower()} would start: {reasons}."
     clauses = _clauses(result)
     by = _by(result.as_of, terms)
     if not clauses:
-        return f"{node} would start and change nothing that matters.{by}"
+        return f"{node} would start.{by}"
     if len(clauses) == 1:
         return f"{node} would start: it {clauses[0]}.{by}"
     return f"{node} would start: it {', '.join(clauses[:-1])}, and {clauses[-1]}.{by}"
+
+
+#: What is deleted without a loss: the mark of a clean stop, side files, and what an earlier run had given up.
+_SPARE_SUFFIXES = (
+    OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, ".cleaned", ".deleted",
+)  # fmt: skip
+
+
+def is_usual(step: Step) -> bool:
+    """Whether a step neither stops the node, nor cuts, renames, loses or leaves anything that matters."""
+    if step.lost_offsets is not None or step.may_lose:
+        return False
+    if step.action is Action.DELETE:
+        return step.path.name == CLEAN_SHUTDOWN or step.path.suffix in _SPARE_SUFFIXES
+    if step.action is Action.CREATE:
+        return step.log_end_offset is None
+    return step.action in (Action.RECOVER, Action.REBUILD_INDEX, Action.REBUILD_SNAPSHOT)
+
+
+def otherwise(result: BootResult) -> str:
+    """The usual steps, counted, as "Otherwise it recovers 15 logs and rebuilds 30 indexes."; empty for none.
+
+    Without other steps it is "It recovers …". It says nothing where the node does not start.
+    """
+    if result.is_refused or result.is_unknown:
+        return ""
+    usual = [step for step in result.steps if is_usual(step)]
+    count = Counter(step.action for step in usual)
+    logs = {(step.topic, step.partition) for step in usual if step.action is Action.RECOVER}
+    metadata_log = {(CLUSTER_METADATA_TOPIC, 0)} & logs
+    recovered = [counted(len(logs - metadata_log), "log")] if logs - metadata_log else []
+    recovered += ["the metadata log"] if metadata_log else []
+    words = [f"recovers {listed(recovered)}"] if recovered else []
+    words += [
+        f"{verb} {counted(count[action], noun)}"
+        for action, verb, noun in (
+            (Action.REBUILD_INDEX, "rebuilds", "index"),
+            (Action.REBUILD_SNAPSHOT, "writes", "producer snapshot"),
+            (Action.DELETE, "deletes", "spare file"),
+            (Action.CREATE, "makes", "file"),
+        )
+        if count[action]
+    ]
+    if not words:
+        return ""
+    return f"{'It' if len(usual) == len(result.steps) else 'Otherwise it'} {listed(words)} (--every-file lists them)."
 
 
 def _by(as_of: KnownMetadata | None, terms: BootTerms) -> str:
@@ -55,10 +111,6 @@ def _clauses(result: BootResult) -> list[str]:
         offline = [step for step in offline if step.topic != CLUSTER_METADATA_TOPIC]
     if offline:
         clauses.append(f"does not serve {_names(offline)}")
-    recovered = {(step.topic, step.partition) for step in result.having(Action.RECOVER)}
-    recovered -= {(CLUSTER_METADATA_TOPIC, 0)}  # recovered at every start
-    if recovered:
-        clauses.append(f"recovers {counted(len(recovered), 'log')}")
     cut: Counter[str] = Counter()
     for step in result.having(Action.TRUNCATE):
         if step.bytes and step.path.name.endswith(LOG_SUFFIX):

@@ -219,6 +219,16 @@ _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio
 
 #: Why a log is not cleaned: the cleaner fails at a batch that it cannot read, and gives the log up.
 DAMAGED_BATCH = "damaged_batch"
+#: What the logs are by the reason why they are not cleaned, in words.
+_WAITING = {
+    "active_segment": "with nothing to clean before the active segment",
+    "cleanup_policy": "not compacted",
+    DAMAGED_BATCH: "stopped by damage",
+    "dirty_ratio": "not above min.cleanable.dirty.ratio",
+    "high_watermark": "bound by the high watermark",
+    "last_stable_offset": "bound by an open transaction",
+    "min_compaction_lag": "within min.compaction.lag.ms",
+}
 _MOST_NAMED = 3
 
 Row = tuple[object, ...]
@@ -261,6 +271,10 @@ class LogCompaction(msgspec.Struct):
         if self.cleaned is not None and self.cleaned.damaged is not None:
             return DAMAGED_BATCH
         return self.range.blocked_by
+
+    def gravity(self) -> tuple[bool, bool, int]:
+        """A key that sorts logs: those that damage stops first, then those that can be cleaned, the dirtiest first."""
+        return self.blocked_by != DAMAGED_BATCH, self.blocked_by is not None, -self.range.dirty_bytes
 
     def row(self) -> Row:
         """The ``cleaner`` row."""
@@ -440,19 +454,25 @@ class Compaction(msgspec.Struct):
             self.freed_bytes += judged.cleaned.read_bytes - judged.cleaned.kept_bytes
 
     def sentence(self) -> str:
-        """How many logs the cleaner would clean now, and why not the others."""
+        """How many logs the cleaner would clean now, and why not the others.
+
+        Before that, the logs in which damage stops the cleaner. Where no log here is compacted, it says so: "not
+        known to be" where the configs of topics are not at hand.
+        """
         if not self.logs:
             return self.context.none_compacted()
         logs = counted(self.logs, "log")
-        ready = (
-            f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {counted(self.freed_bytes, 'byte')}"
-        )
+        ready = f"The cleaner would clean none of {logs} now"
+        if self.ready_count:
+            freed = counted(self.freed_bytes, "byte")
+            ready = f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {freed}"
         waits = self.waits()
-        return f"{self.stuck_words()}{ready}; blocked: {waits}." if waits else f"{ready}."
+        return f"{self.stuck_words()}{ready}; not cleaned: {waits}." if waits else f"{ready}."
 
     def waits(self) -> str:
         """How many logs wait for what."""
-        return ", ".join(f"{counted(count, 'log')} by {reason}" for reason, count in sorted(self.blocked.items()))
+        blocked = sorted(self.blocked.items())
+        return ", ".join(f"{counted(count, 'log')} {_WAITING[reason]}" for reason, count in blocked)
 
     def stuck_words(self) -> str:
         """The sentence about logs in which damage stops the cleaner; empty where there is none."""

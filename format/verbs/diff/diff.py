@@ -453,32 +453,56 @@ def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], li
 
 
 def sentence(result: PartitionResult) -> str:
-    """Such as "ledger-0: node 1 diverges from node 2 at offset 1,250. Of these replicas, elect node 2: it loses …"."""
+    """The conclusion, as "ledger-0  elect node 3, which loses none · node 1 loses 500 committed (1,250–1,749)".
+
+    - What each election loses is said of replicas that lack records, and only of nodes that can be elected. "None" is
+      "none of what these have" unless every assigned replica is here, whole.
+    - "Elect" is "of these, elect" then, too; "unclean" follows where the node is in neither the ISR nor the ELR.
+    - Of the metadata log it says who can win, if every voter is here, whole.
+    - Other differences are said as facts, as is damage.
+    """
     names = _names(result.replicas)
-    best = names[result.best]
-    words = f"{result.name}:"
-    for kind, verb in _VERBS.items():
-        which = [number for number, each in enumerate(result.replicas) if each.kind == kind]
-        if not which:
-            continue
-        first = min(result.replicas[number].offset or 0 for number in which)
-        subject = listed([names[number] for number in which])
-        words += f" {subject} {verb[len(which) > 1]} {best} {_where(kind, first, result)}."
-    if result.kind == "identical":
-        words += f" {listed(names)} are the same."
-    words += _damage_words(result, names)
-    if result.kind in ("diverged", "behind"):
-        says_who = _quorum_words if result.is_metadata_log else _election_words
-        words += says_who(result, names) + _truncation_words(result, names)
-    return words
+    if result.kind not in _LACKING:
+        parts = [f"{listed(names)} are the same"] if result.kind == "identical" else list(_differences(result, names))
+    elif result.is_metadata_log:
+        parts = list(_quorum_parts(result, names))
+    else:
+        parts = list(_election_parts(result, names))
+    return f"{result.name}  {' · '.join((*parts, *_damage_parts(result, names)))}"
 
 
+def evidence(result: PartitionResult) -> str:
+    """What the conclusion on replicas that lack records rests on, and what Kafka does; empty for other differences."""
+    if result.kind not in _LACKING:
+        return ""
+    names = _names(result.replicas)
+    sentences = [*_differences(result, names), *_truncations(result, names)]
+    assignment = result.assignment
+    if assignment.state is not None and not result.is_metadata_log:
+        leader = "no leader" if assignment.leader is None else f"leader: node {assignment.leader}"
+        sentences.append(f"by {assignment.source}: {leader}, {assignment.last_members}")
+    first, *others = sentences
+    return " ".join((f"{result.name}: {first}.", *(f"{each[:1].upper()}{each[1:]}." for each in others)))
+
+
+#: The kinds of differences with which a replica lacks records.
+_LACKING = ("diverged", "behind")
 #: The verb for one replica and for several, by kind; the replica to elect follows.
 _VERBS = {
     "diverged": ("diverges from", "diverge from"),
     "behind": ("is behind", "are behind"),
     "different_bytes": ("differs from", "differ from"),
 }
+
+
+def _differences(result: PartitionResult, names: list[str]) -> Iterator[str]:
+    """How the replicas differ from the best one, kind by kind."""
+    for kind, verb in _VERBS.items():
+        which = [number for number, each in enumerate(result.replicas) if each.kind == kind]
+        if which:
+            first = min(result.replicas[number].offset or 0 for number in which)
+            subject = listed([names[number] for number in which])
+            yield f"{subject} {verb[len(which) > 1]} {names[result.best]} {_where(kind, first, result)}"
 
 
 def _where(kind: str, first: int, result: PartitionResult) -> str:
@@ -504,7 +528,8 @@ def overview(results: Sequence[str]) -> str:
     partitions = counted(count, "partition")
     if same == count:
         return f"{partitions} compared: all replicas here are the same."
-    return f"{partitions} compared: {count - same:,} with differences."
+    rest = f"; the replicas here of {counted(same, 'partition')} are the same" if same else ""
+    return f"{partitions} compared: {count - same:,} with differences{rest}."
 
 
 class MissingReplicas(msgspec.Struct):
@@ -529,109 +554,90 @@ class MissingReplicas(msgspec.Struct):
             yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 
 
-def _damage_words(result: PartitionResult, names: list[str]) -> str:
-    words = ""
+def _damage_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     for each, name in zip(result.replicas, names, strict=True):
         if each.damaged:
             first, last = each.damaged[0]
             more = f" and {counted(len(each.damaged) - 1, 'other place')}" if len(each.damaged) > 1 else ""
             place = f"offsets {first:,} to {last:,}" if last < 2**63 - 1 else f"offset {first:,} and all after it"
             place = f"offset {first:,}" if first == last else place
-            words += f" {_capital(name)} cannot be read at {place}{more}."
-    return words
+            yield f"{name} cannot be read at {place}{more}"
 
 
-def _election_words(result: PartitionResult, names: list[str]) -> str:
-    words = ""
+def _election_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
+    """Who is to be elected and what each election loses, the best one first; then which replicas are not here."""
     assignment = result.assignment
-    order = sorted(range(len(names)), key=lambda number: not result.replicas[number].is_best)
-    nothing = "nothing" if result.is_whole else "nothing that the others here have"
-    for number in order:
-        each = result.replicas[number]
+    of_these = "" if result.is_whole else "of these, "
+    for number in sorted(range(len(names)), key=lambda number: not result.replicas[number].is_best):
+        each, name = result.replicas[number], names[number]
+        loss = _loss(each.lost, each.lost_committed, is_whole=result.is_whole)
         if not each.can_be_elected:
-            words += f" {_capital(names[number])} has no replica of it, by {assignment.source}: it cannot be elected."
-            continue
-        loses = _loss(each.lost, each.lost_committed, nothing)
-        if assignment.is_leader(each.node_id):
-            words += f" {_capital(names[number])} is the leader. It lacks {loses}."
+            yield f"{name} cannot be elected: it has no replica by {assignment.source}"
+        elif assignment.is_leader(each.node_id):
+            yield f"{name} is the leader, and lacks {loss}"
         elif each.is_best:
             is_unclean = assignment.state is not None and each.node_id not in assignment.complete_replicas
-            election = f"{names[number]}{' (an unclean election)' if is_unclean else ''}"
-            words += f" {'Elect' if result.is_whole else 'Of these replicas, elect'} {election}: it loses {loses}."
+            yield f"{of_these}elect {name}{' (unclean)' if is_unclean else ''}, which loses {loss}"
         else:
-            words += f" {_capital(names[number])}, elected, loses {loses}."
-    return words + _others_words(result)
-
-
-def _loss(lost: Span, committed: Span, nothing: str) -> str:
-    if not lost.count:
-        return nothing
-    return f"{_offsets(lost)}, {f'{committed.count:,}' if committed.count else 'none'} of them known as committed"
-
-
-def _others_words(result: PartitionResult) -> str:
-    """What the metadata says of the replicas, and of those that are not here."""
-    assignment = result.assignment
+            yield f"{name} loses {loss}"
     if assignment.state is None:
-        return f" Whether there are other replicas is not known: {assignment.unknown}."
-    leader = "no leader" if assignment.leader is None else f"leader: node {assignment.leader}"
-    words = f" By {assignment.source}: {leader}, {assignment.last_members}."
+        yield f"whether there are other replicas is not known: {assignment.unknown}"
+        return
     missing = result.missing_node_ids
     if missing:
-        words += f" Not here: {named_nodes(missing)}, whose records are not counted."
-    present = {each.node_id for each in result.replicas}
-    if not present.intersection(assignment.complete_replicas):
-        words += " None of these replicas is in the ISR or the ELR: committed records may be missing from all of them."
-    return words
+        yield f"not here: {named_nodes(missing)}, whose records are not counted"
+    if not {each.node_id for each in result.replicas}.intersection(assignment.complete_replicas):
+        yield "none of these is in the ISR or the ELR: committed records may be missing from all"
 
 
-def _quorum_words(result: PartitionResult, names: list[str]) -> str:
+def _loss(lost: Span, committed: Span, *, is_whole: bool) -> str:
+    """The records that an election loses, with how many are known as committed."""
+    if not lost.count:
+        return "none" if is_whole else "none of what these have"
+    at = f"({lost.first:,})" if lost.count == 1 else f"({lost.first:,}–{lost.last:,})"
+    if committed.count == lost.count:
+        return f"{lost.count:,} committed {at}"
+    known = f", {committed.count:,} of them known as committed" if committed.count else " not known as committed"
+    return f"{lost.count:,}{known} {at}"
+
+
+def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     """Who can win the election of the controllers: a voter votes for no log that ends before its own (KIP-595)."""
     ends = [(-1 if each.epochs.latest is None else each.epochs.latest, each.epochs.log_end_offset)
             for each in result.replicas]  # fmt: skip
-    words = " It has no unclean election: controllers elect by the last epoch and the log end."
     voters = result.voters
     if voters is None:
         epoch, end = ends[result.best]
-        latest = f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,})"
-        return f"{words} Which nodes vote is not known; {latest}."
-    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
-    if observers:
-        is_one = len(observers) == 1
-        words += f" {_capital(listed(observers))} {'is an observer' if is_one else 'are observers'}, never elected."
+        yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,}); who votes is not known"
+        return
     missing = result.missing_node_ids
+    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
+    if not missing and result.is_whole and len(names) - len(observers) == len(voters):
+        own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
+        majority = len(own) // 2 + 1
+        winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
+                   if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
+        yield f"of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win the election"
+        shared = sorted((end for _, end in own), reverse=True)[majority - 1]
+        if result.kind == "behind" and shared < max(end for _, end in own):
+            yield f"no majority has the records from offset {shared:,} on"
+    else:
+        yield f"of these, {names[result.best]} has the latest"
     if missing:
-        return f"{words} Not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too."
-    if not result.is_whole or len(names) - len(observers) != len(voters):
-        return words
-    own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
-    majority = len(own) // 2 + 1
-    winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
-               if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
-    words += f" Of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win."
-    shared = sorted((end for _, end in own), reverse=True)[majority - 1]
-    if result.kind == "behind" and shared < max(end for _, end in own):
-        words += f" No majority of them has the records from offset {shared:,} on."
-    return words
+        yield f"not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too"
+    if observers:
+        yield f"{listed(observers)} {'is an observer' if len(observers) == 1 else 'are observers'}, never elected"
 
 
-def _truncation_words(result: PartitionResult, names: list[str]) -> str:
-    words = ""
+def _truncations(result: PartitionResult, names: list[str]) -> Iterator[str]:
     leader = names[result.best]
     for each, name in zip(result.replicas, names, strict=True):
         if each.truncate_to is None or each.kind != "diverged":
             continue
         if each.truncate_to < each.epochs.log_end_offset:
-            words += f" Under {leader}, Kafka truncates {name} to {each.truncate_to:,}."
+            yield f"under {leader}, Kafka truncates {name} to {each.truncate_to:,}"
         if each.offset is not None and each.truncate_to > each.offset:
-            words += f" Kafka does not repair {name} at {each.offset:,}: the leader epochs agree there."
-    return words
-
-
-def _offsets(span: Span) -> str:
-    if span.count == 1:
-        return f"offset {span.first:,}"
-    return f"{span.count:,} offsets ({span.first:,} to {span.last:,})"
+            yield f"Kafka does not repair {name} at {each.offset:,}: the leader epochs agree there"
 
 
 def _names(replicas: list[ReplicaResult]) -> list[str]:
@@ -640,7 +646,3 @@ def _names(replicas: list[ReplicaResult]) -> list[str]:
     if None not in ids and len(set(ids)) == len(ids):
         return [f"node {each}" for each in ids]
     return [each.path for each in replicas]
-
-
-def _capital(name: str) -> str:
-    return f"Node{name[4:]}" if name.startswith("node ") else name

@@ -124,9 +124,13 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
         for replica in replicas:
             if replica.partition.key is not None and replica.partition.mark is None:
                 _add(groups.setdefault(replica.partition.key, []), replica)
+    conflicts: set[tuple[object, object]] = set()
     for key in sorted(groups):
         if len(groups[key]) > 1:
-            result.findings.append(_conflict(groups[key]))
+            conflict = _conflict(groups[key])
+            if (conflict.expected, conflict.actual) not in conflicts:  # that of two clusters is said once
+                conflicts.add((conflict.expected, conflict.actual))
+                result.findings.append(conflict)
         for group in groups[key]:
             group.topic, group.number = key
             if len(group.replicas) > 1:
@@ -152,14 +156,17 @@ def _may_be_one(first: Replica, second: Replica) -> bool:
 
 
 def _conflict(groups: list[Replicas]) -> Finding:
+    """That directories of one name are of two clusters, or of two topics."""
     first, second = groups[0].replicas[0], groups[1].replicas[0]
-    what, expected, actual = "topic id", first.topic_id, second.topic_id
-    if expected == actual or None in (expected, actual):  # the topic id of the metadata log is that of every cluster
-        what, expected, actual = "cluster id", first.cluster_id, second.cluster_id
+    what, expected, actual = "cluster id", first.cluster_id, second.cluster_id
+    words = "the partitions of two clusters are no replicas of each other"
+    if expected == actual or None in (expected, actual):
+        what, expected, actual = "topic id", first.topic_id, second.topic_id
+        words = "these are not replicas of one partition"
     return finding(
         "topic-id-conflict",
         second.partition.location(),
-        f"the {what} is {actual}, in {first.path} it is {expected}: these are not replicas of one partition",
+        f"the {what} is {actual}, in {first.path} it is {expected}: {words}",
         expected=expected,
         actual=actual,
     )

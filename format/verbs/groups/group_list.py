@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format.columns import GROUP, GROUP_OFFSET
 from format.internal_topics.decoder import decoder_for
 from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
@@ -346,6 +347,26 @@ def _ranks(names: NDArray[np.int32], order_of: Any, count: int) -> NDArray[np.in
     return found
 
 
+_GROUP_COLUMN = {name: number for number, name in enumerate(GROUP.names)}
+_OFFSET_COLUMN = {name: number for number, name in enumerate(GROUP_OFFSET.names)}
+
+
+def group_gravity(row: tuple[Any, ...]) -> tuple[bool, int]:
+    """A key that sorts rows of columns.GROUP: offsets out of range first, then the largest lag."""
+    return not row[_GROUP_COLUMN["partitions_out_of_range"]], -(row[_GROUP_COLUMN["total_lag"]] or 0)
+
+
+def offset_gravity(row: tuple[Any, ...]) -> tuple[bool, int]:
+    """A key that sorts rows of columns.GROUP_OFFSET: those out of range first, then the largest lag."""
+    return row[_OFFSET_COLUMN["out_of_range"]] is None, -(row[_OFFSET_COLUMN["lag"]] or 0)
+
+
+def is_up_to_date(row: tuple[Any, ...]) -> bool:
+    """Whether the lag of a row of columns.GROUP_OFFSET is known to be 0, and no transaction commits another offset."""
+    is_odd = row[_OFFSET_COLUMN["out_of_range"]] is not None or row[_OFFSET_COLUMN["pending_offset"]] is not None
+    return row[_OFFSET_COLUMN["lag"]] == 0 and not is_odd
+
+
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
 #: How many of the groups with the most bytes are named.
 _MOST_LARGE = 3
@@ -461,8 +482,18 @@ class GroupList:
         """Rows of ``columns.GROUP_OFFSET``."""
         return self._offsets.rows()
 
+    @property
+    def offset_count(self) -> int:
+        """The number of rows of ``offset_rows``."""
+        return len(self._offsets.key)
+
     def sentences(self) -> str:
-        """The answer about the listed groups: lag, offsets out of range, pending commits, and the largest groups."""
+        """The answer about the listed groups: offsets out of range, lag, pending commits, and the largest groups.
+
+        - "none is behind": the lag on every committed partition is known, and 0 on each. Where it is known for some
+          only, "none is behind" is said of these.
+        - "Of 3 other groups none is behind": so is the lag of these.
+        """
         if not self.group_count:
             dead, were = self.dead_count, "was" if self.dead_count == 1 else "were"
             left = f" {counted(dead, 'group')} that {were} deleted left records." if dead else ""
@@ -470,14 +501,16 @@ class GroupList:
         pending = int(self._pending[self._listed].sum())
         wait = "waits" if pending == 1 else "wait"
         open_commits = f"{counted(pending, 'offset')} {wait} for a transaction that has not ended." if pending else ""
-        words = (self._lag_words(), self._out_of_range_words(), open_commits, self._largest_words())
+        words = (self._out_of_range_words(), self._lag_words(), open_commits, self._largest_words())
         return " ".join(each for each in words if each)
 
     def _lag_words(self) -> str:
         """The group that is the furthest behind, and the partition with the largest share of its lag."""
         lag, committed = self._lag[self._listed], int(self._committed[self._listed].sum())
+        known = committed - self.unknown_count
+        where = f" on the {counted(known, 'committed partition')} whose lag is known" if self.unknown_count else ""
         if not lag.any():
-            what = "no lag is known" if self.unknown_count == committed > 0 else "none is behind"
+            what = f"none is behind{where}" if known or not committed else "no lag is known"
             return f"{counted(self.group_count, 'group')}; {what}."
         offsets, name = self._offsets, int(self._listed[lag.argmax()])
         rows = np.flatnonzero(offsets.owner == name)
@@ -490,7 +523,7 @@ class GroupList:
         if self.group_count > 1:
             others = int((lag > 0).sum()) - 1
             words += f" Of {counted(self.group_count - 1, 'other group')} {others or 'none'} "
-            words += "is behind, too." if others == 1 else "are behind, too." if others else "is behind."
+            words += "is behind, too." if others == 1 else "are behind, too." if others else f"is behind{where}."
         return words
 
     def _out_of_range_words(self) -> str:

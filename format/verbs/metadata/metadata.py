@@ -37,7 +37,7 @@ from format.verbs.metadata.rows import (
     quota_rows,
     topic_rows,
 )
-from format.wording import counted
+from format.wording import counted, listed
 
 
 class MetadataTerms(msgspec.Struct, frozen=True):
@@ -107,7 +107,12 @@ class MetadataResult(msgspec.Struct):
             yield f"metadata logs that reach less far: {names}"
 
     def sentence(self) -> str:
-        """The image in one sentence."""
+        """The image in one sentence.
+
+        It ends with what is odd: partitions without a leader, with replicas out of sync or being reassigned, fenced
+        brokers. Only where there is none of these, there are partitions, and the log was read whole, every partition
+        "has a leader, and all its replicas are in sync".
+        """
         state, image = self.state, self.state.image
         if state.last_offset < 0:
             if state.findings:
@@ -116,9 +121,11 @@ class MetadataResult(msgspec.Struct):
         when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
         leaderless = sum(each.leader < 0 for each in image.partitions.values())
         behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())
+        moving = sum(bool(each.adding_replicas or each.removing_replicas) for each in image.partitions.values())
         fenced = sum(bool(broker["fenced"]) for broker in image.brokers.values())
         odd = [counted(leaderless, "partition") + " without a leader" if leaderless else "",
                counted(behind, "partition") + " with replicas out of sync" if behind else "",
+               counted(moving, "partition") + " being reassigned" if moving else "",
                counted(fenced, "broker") + " fenced" if fenced else ""]  # fmt: skip
         cluster = f" of cluster {self.source.cluster_id}" if self.source.cluster_id else ""
         text = (
@@ -126,7 +133,13 @@ class MetadataResult(msgspec.Struct):
             f"{counted(len(image.partitions), 'partition')}, {counted(len(image.brokers), 'broker')}"
         )
         found = [each for each in odd if each]
-        return f"{text}; {', '.join(found) or 'every partition has a leader, and all its replicas are in sync'}."
+        if state.is_damaged:
+            text += "; records may be missing"
+        if found:
+            return f"{text}; {listed(found)}."
+        if state.is_damaged or not image.partitions:
+            return f"{text}."
+        return f"{text}; every partition has a leader, and all its replicas are in sync."
 
 
 def metadata(

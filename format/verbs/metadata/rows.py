@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from format.columns import ASSIGNMENT
 from format.layout import COORDINATOR_TOPICS
 from format.state.cluster_image import METADATA_VERSION, TOPIC_RESOURCE, ClusterImage, PartitionState, quota_entity
 from format.state.metadata_log import MetadataRecord, Watch
@@ -77,6 +78,21 @@ def assignment_rows(image: ClusterImage, topics: Topics) -> Iterator[Row]:
         if _is_wanted(name, topics):
             state = image.partitions[topic_id, number]
             yield (name, topic_id, number, *partition_fields(state).values())
+
+
+_ASSIGNED = {name: ASSIGNMENT.names.index(name) for name in ASSIGNMENT.names}
+#: Columns that are empty for a partition about which there is nothing to say.
+_ODD_COLUMNS = ("adding_replicas", "removing_replicas", "eligible_leader_replicas", "last_known_elr")
+
+
+def is_usual(row: Row) -> bool:
+    """Whether a partition of columns.ASSIGNMENT has a leader, all replicas in sync, and nothing under way."""
+    return (
+        row[_ASSIGNED["leader"]] is not None
+        and len(row[_ASSIGNED["isr"]]) >= len(row[_ASSIGNED["replicas"]])
+        and row[_ASSIGNED["leader_recovery_state"]] == "RECOVERED"
+        and not any(row[_ASSIGNED[name]] for name in _ODD_COLUMNS)
+    )
 
 
 def partition_fields(state: PartitionState) -> dict[str, Any]:

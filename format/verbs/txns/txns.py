@@ -284,7 +284,7 @@ def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: boo
     if terms.only_open or terms.only_hanging:
         return
     producers = None if terms.transactional_id is None else result.ids.producers_of(terms.transactional_id)
-    for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
+    for _, found in sorted(result.partitions.items(), key=_by_name):
         last_ends = _last_ends(found)
         for table in found.ended:
             wanted = table[:, _COLUMN["is_aborted"]] == is_aborted
@@ -293,6 +293,22 @@ def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: boo
             if producers is not None:
                 wanted &= np.isin(table[:, _COLUMN["producer_id"]], list(producers))
             yield from _rows_of(result, found, table[wanted], last_ends, "aborted" if is_aborted else "committed")
+
+
+def ended_totals(result: Transactions, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
+    """Rows of columns.TRANSACTION_TOTAL for the partitions in which transactions ended."""
+    for (topic, number), found in sorted(result.partitions.items(), key=_by_name):
+        ended = sum(map(len, found.ended))
+        aborted = sum(int((table[:, _COLUMN["is_aborted"]] == 1).sum()) for table in found.ended)
+        own = [each for each in opened if each.found is found]
+        hanging = sum(each.is_hanging is True for each in own)
+        if ended:
+            end = found.log_end_offset
+            yield topic, number, len(own), hanging, ended - aborted, aborted, found.last_stable_offset, end
+
+
+def _by_name(item: tuple[tuple[str | None, int | None], PartitionTransactions]) -> tuple[str, int]:
+    return str(item[0][0]), item[0][1] or 0
 
 
 def _last_ends(found: PartitionTransactions) -> dict[int, int]:
@@ -351,20 +367,28 @@ def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-_MOST = 3
+#: How many transactions get a sentence.
+MOST_SAID = 3
 
 
 def sentences(result: Transactions, opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[str]:
-    """A sentence for the first few that hang or hold a last stable offset, or one that says there is none."""
+    """A sentence for the first few that hang or hold a last stable offset, or one that says there is none.
+
+    - "holds the last stable offset": no other transaction of the partition began before it.
+    - "none will end it", and the command to abort it: every coordinator is known, none has it under way, and its
+      producer was silent for longer than the limit.
+    - "No open transaction in 4 partitions": of those that were read. Where only hanging ones are asked for, "none of
+      them hangs" needs every coordinator; else it says what is not known, or from when on they count as hanging.
+    """
     shown = [each for each in opened if each.holds_last_stable_offset or each.is_hanging]
     shown.sort(key=lambda each: not each.is_hanging)  # hanging ones first: these need a command
-    for each in shown[:_MOST]:
+    for each in shown[:MOST_SAID]:
         yield _of_one(each, terms)
-    if len(shown) > _MOST:
-        count = len(shown) - _MOST
+    if len(shown) > MOST_SAID:
+        count = len(shown) - MOST_SAID
         holds, hangs = ("holds", "hangs") if count == 1 else ("hold", "hang")
         words = f"{counted(count, 'more transaction')} {holds} a last stable offset, or {hangs}; see the rows"
-        more_hang = any(each.is_hanging for each in shown[_MOST:])
+        more_hang = any(each.is_hanging for each in shown[MOST_SAID:])
         yield f"{words} (--columns all shows the command to abort it)." if more_hang else f"{words}."
     if not opened:
         yield _none(result, terms)
@@ -392,7 +416,7 @@ def _none(result: Transactions, terms: TransactionTerms) -> str:
         hanging = "none of them was silent for as long as --max-timeout"
     else:
         hanging = "none of them hangs: their coordinators have them under way"
-    return f"{counted(len(others), 'open transaction')} in {place}, and {hanging}; to see what is open: --open."
+    return f"{counted(len(others), 'open transaction')} in {place}, and {hanging} (--open shows what is open)."
 
 
 def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
@@ -422,7 +446,7 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         words += f" Its coordinator has it in state {each.coordinator_state}, timeout {each.timeout_ms / 1000:g} s."
     command = each.abort_command(terms)
     if each.is_hanging and command is not None:
-        words += f" To abort it: {command}"
+        words += f"\nTo abort it: {command}"
     return words
 
 

@@ -7,13 +7,23 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from format.columns import PRODUCER
 from format.findings import Finding
 from format.io.source import FileSource
+from format.layout import NO_PRODUCER_ID
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.target import Target
-from format.verbs.producers import Producers, ProducerTerms, producer_rows, ranges_text
+from format.verbs.producers import (
+    Producers,
+    ProducerTerms,
+    has_broken_sequences,
+    producer_rows,
+    producer_sentence,
+    ranges_text,
+)
 from tests.building import batch, write_segment
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 
@@ -102,3 +112,31 @@ def test_of_a_transactional_id(tmp_path: Path) -> None:
 def test_ranges() -> None:
     assert ranges_text([]) == ""
     assert ranges_text([0, 1, 2, 5, 7, 8]) == "0-2,5,7-8"
+
+
+def producer(producer_id: int, gaps: int | None = 0, duplicates: int | None = 0) -> tuple[Any, ...]:
+    values = {
+        "producer_id": producer_id, "topic": "orders", "partition": 0, "batch_count": 2,
+        "gap_count": gaps, "duplicate_count": duplicates, "repeated_batch_count": None if producer_id >= 0 else 0,
+    }  # fmt: skip
+    return tuple(values.get(name) for name in PRODUCER.names)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([producer(5), producer(NO_PRODUCER_ID, None, None)], ""),
+        ([producer(5, gaps=1)], " The sequences of producer 5 on orders-0 have 1 gap (compaction makes gaps, too)."),
+        ([producer(4), producer(5, duplicates=2)], " The sequences of producer 5 on orders-0 have 2 duplicates."),
+        (
+            [producer(5, 1, 1), producer(6, 0, 1), producer(7, 0, 1)],
+            (
+                " The sequences of producer 5 on orders-0 have 1 gap and 1 duplicate, "
+                "and those of 2 more rows are broken, too (compaction makes gaps, too)."
+            ),
+        ),
+    ],
+)
+def test_broken_sequences_are_said(rows: list[tuple[Any, ...]], words: str) -> None:
+    assert producer_sentence(rows, 1).partition(" to 1 of 1 partition.")[2] == words
+    assert any(map(has_broken_sequences, rows)) is bool(words)

@@ -58,6 +58,31 @@ def test_a_refusal(kafkalog: Kafkalog, node: Node) -> None:
     assert run.summary["conditions"] == ["damage"]
 
 
+def test_people_read_the_answer_first_and_the_usual_steps_counted(kafkalog: Kafkalog, node: Node) -> None:
+    usual = (
+        "It recovers the metadata log, rebuilds 2 indexes, writes 1 producer snapshot and deletes 1 spare file "
+        "(--every-file lists them)."
+    )
+    assert kafkalog("--format", "table", node.first).check(0).stdout.splitlines() == [
+        "A 4.4 broker would start.",
+        usual,
+    ]
+    (node.first / "lost+found").mkdir()
+    refused = kafkalog("--format", "table", node.first).check(1).stdout
+    assert refused.startswith("A 4.4 broker would refuse to start: 1 reason.\n")
+    assert "'lost+found' is not in the form of topic-partition" in refused
+    assert "rebuild" not in refused
+    every = kafkalog("--format", "table", "--every-file", node.first).check(1).stdout
+    assert "rebuild_index" in every
+    assert "--every-file" not in every
+
+
+def test_reasons_are_shown_in_full(kafkalog: Kafkalog, data_dir: Path) -> None:
+    run = kafkalog("--format", "table", data_dir / "trials" / "compaction" / "node-1").check(1)
+    assert run.stdout.count("the high watermark in the checkpoint is 4; no other node has a replica") == 1
+    assert " characters)" not in run.stdout
+
+
 def test_a_loss(kafkalog: Kafkalog, node: Node) -> None:
     log = node.segments("orders-1")[-1]
     log.write_bytes(log.read_bytes()[:-20])
@@ -92,7 +117,7 @@ def test_a_pipe_for_which_a_broker_waits_without_end(kafkalog: Kafkalog, node: N
     epochs.unlink()
     os.mkfifo(epochs)
     run = kafkalog("--format", "jsonl", node.first).check(1)
-    assert f"would not start, at {epochs}: it is a pipe" in run.stderr
+    assert "A 4.4 broker would not start: 1 reason." in run.stderr
     (row,) = [each for each in run.rows("boot_step") if each["action"] == "refuse"]
     assert (row["path"], row["broker_message"], row["kafka_class"]) == (str(epochs), None, "CheckpointFile")
 
@@ -155,8 +180,8 @@ def test_two_directories_of_one_node_are_none(kafkalog: Kafkalog, small: Node) -
 def test_the_roles_of_the_configuration(kafkalog: Kafkalog, small: Node) -> None:
     (small.first / "lost+found").mkdir()
     for roles in ("broker", "broker,controller"):
-        assert "A 4.4 broker would refuse" in kafkalog("--process-roles", roles, small.first).check(1).stderr
-    assert "A 4.4 controller would start" in kafkalog("--process-roles", "controller", small.first).check(0).stderr
+        assert "A 4.4 broker would refuse" in kafkalog("--process-roles", roles, small.first).check(1).stdout
+    assert "A 4.4 controller would start" in kafkalog("--process-roles", "controller", small.first).check(0).stdout
 
 
 def test_what_may_be_lost_is_not_complete(kafkalog: Kafkalog, small: Node) -> None:
@@ -178,10 +203,10 @@ def test_metadata_of_another_node(kafkalog: Kafkalog, small: Node, tmp_path: Pat
     log = small.partition("__cluster_metadata-0") / "00000000000000000000.log"
     at = next(position for position, _, base, _ in batch_positions(log) if base >= 20)
     cut(log, at)
-    assert "t-0" not in kafkalog(small.first).check(0).stderr
+    assert "t-0" not in kafkalog(small.first).check(0).stdout
     run = kafkalog("--metadata", later, small.first).check(0)
-    assert "it makes empty logs for t-0." in run.stderr
-    assert f"This is by the metadata of 2026-11-23T17:46:07.453Z in {later / '__cluster_metadata-0'}." in run.stderr
+    assert "it makes empty logs for t-0." in run.stdout
+    assert f"This is by the metadata of 2026-11-23T17:46:07.453Z in {later / '__cluster_metadata-0'}." in run.stdout
     assert "is of the cluster" in kafkalog("--metadata", _of_another_cluster(later), small.first).check(2).stderr
 
 

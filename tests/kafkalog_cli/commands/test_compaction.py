@@ -121,3 +121,18 @@ def test_without_a_metadata_log_other_evidence_shows_what_is_compacted(
 def test_with_a_metadata_log_that_no_log_is_compacted_is_known(kafkalog: Kafkalog, data_dir: Path) -> None:
     orders = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
     assert kafkalog(orders).check(0).stderr.startswith("No log here is compacted.")
+
+
+def test_people_read_damage_first_and_then_the_dirtiest(
+    run_kafkalog_many: Callable[..., list[Run]], kafkalog: Kafkalog, sample: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
+    at = ("--at", str(truth["now"]))
+    rows = kafkalog(*at, sample / "node-1").rows("cleaner")
+    ready = [row for row in rows if row["blocked_by"] is None]
+    names = [f"{row['topic']}-{row['partition']}" for row in sorted(ready, key=lambda row: -row["dirty_bytes"])]
+    copy = with_a_record_of_wrong_length(sample / "node-1", names[-1], tmp_path)
+    (run,) = run_kafkalog_many([("compaction", "--format", "table", *at, copy)])
+    first, *lines = run.stdout.splitlines()
+    assert first.startswith(f"Damage stops the cleaner in {names[-1]}: ")
+    shown = ["-".join(line.split()[:2]) for line in lines if line.startswith("drawn-")]
+    assert shown[: len(names)] == [names[-1], *names[:-1]]

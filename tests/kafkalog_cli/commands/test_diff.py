@@ -41,7 +41,8 @@ def test_the_ledger_of_the_crashed_leader(kafkalog: Kafkalog, data_dir: Path) ->
     assert (crashed["elect"], elected["elect"]) == (False, True)
     assert (crashed["truncate_to"], elected["epochs"]) == (1250, [[0, 0], [1, 1250]])
     assert run.stderr.startswith(
-        "ledger-0: node 1 diverges from node 2 at offset 1,250. Of these replicas, elect node 2:"
+        "ledger-0  of these, elect node 2, which loses 50 not known as committed (1,250–1,299) · "
+        "node 1 loses 500 committed (1,250–1,749) · whether there are other replicas is not known"
     )
     assert run.summary["conditions"] == ["difference-found"]
     assert run.summary["not_checked"] == [
@@ -88,17 +89,26 @@ def test_paths_that_cannot_be_compared(kafkalog: Kafkalog, data_dir: Path) -> No
     node = data_dir / "kafka-4.3" / "node-1"
     kafkalog(node / "ledger-0", node / "payments-0").check(2)
     kafkalog(node / "ledger-0" / "00000000000000000000.log", node).check(2)
-    assert kafkalog(node).check(3).stderr.startswith("No partition has two replicas at the paths: ")
+    assert kafkalog(node).check(3).stdout.startswith("No partition has two replicas at the paths: ")
     kafkalog(node, node).check(2)
 
 
-def test_the_table_shows_the_replicas_of_what_differs(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
+def test_the_table_shows_the_replicas_of_what_differs_below_the_conclusion(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path
+) -> None:
     nodes = data_dir / "kafka-4.3" / "node-1", data_dir / "kafka-4.3" / "node-2"
     run = kafkalog("--format", "table", *nodes).check(1)
-    assert "lost_committed_count" in run.stdout
+    conclusion, empty, evidence, _, header, *rows = run.stdout.splitlines()
+    assert conclusion.startswith("ledger-0  of these, elect node 2, ")
+    assert (empty, evidence) == (
+        "", "ledger-0: node 1 diverges from node 2 at offset 1,250. Under node 2, Kafka truncates node 1 to 1,250."
+    )  # fmt: skip
+    assert (header.split()[0], [row.split()[0] for row in rows[:2]]) == ("node_id", ["1", "2"])
+    partitions = kafkalog("--format", "table", "--columns", "kind,elect_node_id", *nodes).check(1)
+    assert "elect_node_id" in partitions.stdout
     copy = shutil.copytree(nodes[0] / "ledger-0", tmp_path / "ledger-0")
     same = kafkalog("--format", "table", nodes[0] / "ledger-0", copy).check(0)
-    assert "lost_committed_count" not in same.stdout
+    assert same.stdout == "1 partition compared: all replicas here are the same.\n"
 
 
 def test_the_summary_counts_partitions_and_not_their_kinds(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
@@ -107,10 +117,12 @@ def test_the_summary_counts_partitions_and_not_their_kinds(kafkalog: Kafkalog, d
     content = bytearray(log.read_bytes())
     content[1000] ^= 1
     log.write_bytes(content)
-    run = kafkalog("--format", "logfmt", *nodes).check(1)
+    run = kafkalog(*nodes).check(1)
     counts = next(line for line in run.stderr.splitlines() if line.startswith("diff: "))
     assert counts == "diff: 2 partitions compared, 4 replicas, 1 identical, 1 in other bytes."
-    assert "2 partitions compared: 1 with differences." in run.stderr
+    assert run.stdout.startswith(
+        "2 partitions compared: 1 with differences; the replicas here of 1 partition are the same.\npayments-0  "
+    )
 
 
 def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path) -> None:
@@ -121,7 +133,7 @@ def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path
     run = kafkalog("--format", "jsonl", *nodes, "--metadata", tmp_path / "elsewhere").check(1)
     (row,) = run.rows("divergence")
     assert (row["elect_node_id"], row["missing_node_ids"]) == (3, [1])
-    assert "Not here: node 1, whose records are not counted." in run.stderr
+    assert "not here: node 1, whose records are not counted" in run.stderr
     assert run.summary["not_checked"][-1] == "node 1, which is not here: its replicas of 1 partition"
     kafkalog(*nodes, "--metadata", tmp_path / "node-2").check(2)
 

@@ -69,7 +69,7 @@ def test_history_and_narrowing(run_kafkalog: RunOne) -> None:
 def test_no_such_group(run_kafkalog: RunOne) -> None:
     run = run_kafkalog("groups", "--group", "nobody", "--format", "jsonl", NODE).check(1)
     assert run.summary["conditions"] == ["nothing-found"]
-    assert run_kafkalog("groups", NODE / "orders-0").check(3).stderr.startswith("No group is known: there is no log of")
+    assert run_kafkalog("groups", NODE / "orders-0").check(3).stdout.startswith("No group is known: there is no log of")
     assert "no records of groups" in run_kafkalog("groups", NODE / "meta.properties").check(2).stderr
 
 
@@ -83,7 +83,7 @@ def test_a_group_of_a_partition_that_is_not_there_is_not_said_to_be_absent(
     assert run.stderr.startswith("It is not known whether group group-0 exists: it would be in __consumer_offsets-2")
     assert run.summary["not_checked"] == ["groups in 1 partition of __consumer_offsets: not at the paths"]
     run = run_kafkalog("groups", node).check(1)
-    assert run.stderr.startswith("There is no group in partitions 0, 1 and 3 of the 4 of __consumer_offsets; ")
+    assert run.stdout.startswith("There is no group in partitions 0, 1 and 3 of the 4 of __consumer_offsets; ")
 
 
 def test_reset_csv(run_kafkalog: RunOne, tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ def test_a_group_that_is_not_there_is_answered_with_those_that_are(run_kafkalog:
     assert (
         run_kafkalog("groups", "--group", "billing", NODE)
         .check(1)
-        .stderr.startswith("There is no group billing; there is group-0.\n")
+        .stdout.startswith("There is no group billing; there is group-0.\n")
     )
-    words = run_kafkalog("groups", "--group", "nobody", GROUPS).check(1).stderr
+    words = run_kafkalog("groups", "--group", "nobody", GROUPS).check(1).stdout
     assert words.startswith("There is no group nobody; there are ")
     assert " more.\n" in words
 
@@ -116,3 +116,15 @@ def test_nothing_found_up_to_a_time_says_so(run_kafkalog: Callable[..., Run]) ->
     run = run_kafkalog("groups", "--at", "2020-01-01", "--format", "jsonl", NODE).check(1)
     assert "There is no group." in run.stderr
     assert "This is as of 2020-01-01T00:00:00.000Z; later records are not counted." in run.stderr
+
+
+def test_people_read_who_is_behind_and_the_others_counted(run_kafkalog: RunOne) -> None:
+    words = ("groups", "--format", "table", NODE)
+    lines = run_kafkalog(*words).check(0).stdout.splitlines()
+    assert lines[0].startswith("Group group-0 is 235 records behind, 170 of them on orders-2; ")
+    assert [line.split()[2] for line in lines if line.startswith("group-0  orders")] == ["2"]
+    assert "Not listed: 1 offset without lag (--every-row lists them)." in lines
+    for options in (("--every-row",), ("--group", "group-0")):
+        whole = run_kafkalog(*words, *options).check(0).stdout
+        assert "Not listed" not in whole
+        assert whole.count("\ngroup-0  ") == 4

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from format.columns import ASSIGNMENT, METADATA_CHANGE, TOPIC
+from format.verbs.metadata.changes import KINDS
+from kafkalog_cli.commands.metadata import CHANGE_KINDS
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]
@@ -42,7 +44,7 @@ def test_one_topic(kafkalog: Kafkalog, node: Path) -> None:
     assert {row["topic"] for row in run.rows("assignment")} == {"orders"}
     assert not run.rows("broker")
     run = kafkalog("--topic", "order", node).check(1)
-    assert "There is no topic order in the metadata." in run.stderr
+    assert "There is no topic order in the metadata." in run.stdout
 
 
 def test_history(kafkalog: Kafkalog, node: Path) -> None:
@@ -56,7 +58,49 @@ def test_history(kafkalog: Kafkalog, node: Path) -> None:
     )
     assert later == [row for row in changes if row["timestamp"] >= middle]
     none = kafkalog("--history", "--from-time", "2027-01-01", node).check(0)
-    assert none.stderr.splitlines()[1] == "Nothing changed from 2027-01-01T00:00:00.000Z on."
+    assert none.stdout.splitlines()[1] == "Nothing changed from 2027-01-01T00:00:00.000Z on."
+
+
+def test_changes_of_one_kind(kafkalog: Kafkalog, node: Path) -> None:
+    options = ("--history", "--kind", "broker", "--kind", "acl")
+    run = kafkalog("--format", "jsonl", *options, node).check(0)
+    assert {row["subject"].split()[0] for row in run.rows("metadata_change")} == {"broker", "acl"}
+    run = kafkalog("--format", "table", *options, node).check(0)
+    assert run.stdout.splitlines()[-1].endswith("3 brokers and 3 ACLs.")
+    kafkalog("--kind", "broker", node).check(2)
+    kafkalog("--history", "--kind", "brokers", node).check(2)
+    assert frozenset(CHANGE_KINDS) == KINDS.keys()
+
+
+def test_people_read_what_is_odd_and_the_rest_counted(kafkalog: Kafkalog, node: Path) -> None:
+    run = kafkalog("--format", "table", node).check(0)
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("The metadata of cluster ")
+    assert "orders             1 " in run.stdout
+    assert "users              1 " not in run.stdout  # has a leader, and its replicas are in sync
+    assert "retention.ms" not in run.stdout
+    assert (
+        "Not listed: 2 partitions in sync, 8 configs, 6 features, 2 ACLs, 2 quotas and 1 credential "
+        "(--every-row lists them)."
+    ) in lines
+    assert run.stdout.count("--every-row") == 1
+    every = kafkalog("--format", "table", "--every-row", node).check(0).stdout
+    assert "users              1 " in every
+    assert "retention.ms" in every
+    assert "Not listed" not in every
+    topic = kafkalog("--format", "table", "--topic", "users", node).check(0).stdout
+    assert "cleanup.policy" in topic
+    assert "Not listed" not in topic
+
+
+def test_people_read_a_history_by_subject(kafkalog: Kafkalog, node: Path) -> None:
+    folded = kafkalog("--format", "table", "--history", node).check(0).stdout.splitlines()
+    assert len(folded) < 50
+    assert folded[-1].startswith(
+        "87 changes from 2026-11-22T05:22:13.174Z to 2026-11-22T05:23:25.717Z: 3 topics created, "
+    )
+    every = kafkalog("--format", "table", "--history", "--every-row", node).check(0).stdout.splitlines()
+    assert len(every) > 87
 
 
 def test_no_such_topic(kafkalog: Kafkalog, node: Path) -> None:

@@ -107,3 +107,36 @@ def test_without_a_metadata_log_it_judges_by_defaults_and_says_so(
     assert "With Kafka's defaults for 14 topics whose configs are not known" in run.stderr
     policies = {row["topic"]: row["cleanup_policy"] for row in run.rows("segment_retention")}
     assert (policies["users"], policies["__consumer_offsets"], policies["orders"]) == ("compact", "compact", "delete")
+
+
+def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Path) -> None:
+    truth = json.loads((sample / "truth" / "retention.json").read_text())
+    future, other = sample / "node-1" / "future-0", sample / "node-1" / "unlimited-0"
+    words = (
+        "Timestamps in the future keep 3 segments, the first of them future-0 from offset 2 on: the record at offset 2"
+    )
+    assert kafkalog("--at", str(truth["now"]), other, future).check(0).stderr.startswith(words)
+    assert "in the future" not in kafkalog("--at", str(truth["now"]), other).check(0).stderr
+    later = kafkalog("--at", "2027-01-01", future).check(0)
+    assert "in the future" not in later.stderr
+    one = kafkalog("--at", "2026-11-24T09:30", future).check(0).stderr
+    assert one.startswith("A timestamp in the future keeps 1 segment, the first of them future-0 from offset 4 on: ")
+
+
+def test_people_read_what_no_config_keeps_and_the_totals(
+    run_kafkalog_many: Callable[..., list[Run]], sample: Path
+) -> None:
+    truth = json.loads((sample / "truth" / "retention.json").read_text())
+    words = ("retention", "--format", "table", "--at", str(truth["now"]))
+    node = sample / "node-1"
+    folded, every, one = run_kafkalog_many(
+        [(*words, node), (*words, "--every-row", node), (*words, node / "by-time-0")]
+    )
+    lines = folded.check(0).stdout.splitlines()
+    assert lines[0].startswith("Timestamps in the future keep 3 segments")
+    assert [line.split()[1] for line in lines[4:7]] == ["future_timestamp"] * 3
+    assert "Not listed: 87 segments (--every-row lists them)." in lines
+    assert "Not listed" not in every.check(0).stdout
+    assert every.stdout.count("\n") > folded.stdout.count("\n") + 80
+    assert "Not listed" not in one.check(0).stdout
+    assert "deletable_by" in one.stdout

@@ -48,9 +48,9 @@ def test_options_narrow(kafkalog: Kafkalog, node: Path) -> None:
 
     assert offsets("--open") == [111]
     assert offsets("--hanging") == []
-    assert kafkalog("--hanging", node).stderr.startswith(
-        "1 open transaction in 20 partitions, and none of them hangs: their coordinators have them under way; "
-        "to see what is open: --open.\n"
+    assert kafkalog("--hanging", node).stdout.startswith(
+        "1 open transaction in 20 partitions, and none of them hangs: their coordinators have them under way "
+        "(--open shows what is open).\n"
     )
     assert offsets("--topic", "orders") == []
     assert offsets("--producer-id", "9") == [0, 0]
@@ -72,9 +72,28 @@ def test_a_hanging_transaction_and_the_command_that_aborts_it(kafkalog: Kafkalog
     command = (
         "kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic payments --partition 0 --start-offset 0"
     )
-    assert f"To abort it: {command}" in run.stderr
-    assert command in run.stdout
-    assert kafkalog("--hanging", "--max-timeout", "9999999", tmp_path).check(0).stdout == ""
+    assert f"\nTo abort it: {command}\n" in run.stdout
+    (row,) = kafkalog("--hanging", "--bootstrap-server", "kafka:9092", "--format", "jsonl", tmp_path).rows(
+        "transaction"
+    )
+    assert row["abort_command"] == command
+    (line,) = kafkalog("--hanging", "--max-timeout", "9999999", tmp_path).check(0).stdout.splitlines()
+    assert line.startswith("1 open transaction in 1 partition, and ")
+
+
+def test_people_read_hanging_ones_first_and_ended_ones_counted(kafkalog: Kafkalog, data_dir: Path) -> None:
+    node = data_dir / "trials" / "transactions" / "node-1"
+    run = kafkalog("--format", "table", "--columns", "producer_id,state", node).check(0)
+    rows = [line.split() for line in run.stdout.splitlines() if line.split()[1:] == ["open"]]
+    assert [row[0] for row in rows] == ["0", "999000", "6", "7"]
+    assert "committed " not in run.stdout
+    assert run.stdout.count("To abort it: ") == 2
+    counted = kafkalog("--format", "table", node).check(0).stdout
+    assert "payments          1               14              4           2 " in counted
+    every = kafkalog("--format", "table", "--every-row", node).check(0).stdout
+    assert every.count(" committed ") == 2 + 3 + 13 + 14
+    chosen = kafkalog("--format", "table", "--producer-id", "6", node).check(0).stdout
+    assert "committed_count" not in chosen
 
 
 def test_a_script_can_page_when_a_transaction_hangs(kafkalog: Kafkalog, tmp_path: Path) -> None:
@@ -99,13 +118,13 @@ def test_the_limit_of_fifteen_minutes_is_no_comfort(
     write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=last)])
     write_segment(tmp_path / "__transaction_state-0", 0, [coordinator_batch(0, "billing", 7, 4, partitions)])
     due = f"counts as hanging from {iso_time(last + 15 * 60_000)} on"
-    hanging = kafkalog("--hanging", tmp_path).check(0).stderr
+    hanging = kafkalog("--hanging", tmp_path).check(0).stdout
     assert sentence in hanging
     assert (f"1 {due}" in hanging) == (not partitions)
-    everything = kafkalog(tmp_path).check(0).stderr
+    everything = kafkalog(tmp_path).check(0).stdout
     assert (f"it {due}" in everything) == (not partitions)
     at_once = kafkalog("--hanging", "--max-timeout", "0", "--fail-on", "warning", tmp_path)
-    assert at_once.check(0 if partitions else 1).stderr.count("To abort it") == (0 if partitions else 1)
+    assert at_once.check(0 if partitions else 1).stdout.count("To abort it") == (0 if partitions else 1)
 
 
 def test_many_that_hold_are_counted(kafkalog: Kafkalog, tmp_path: Path) -> None:
@@ -113,8 +132,8 @@ def test_many_that_hold_are_counted(kafkalog: Kafkalog, tmp_path: Path) -> None:
         write_segment(tmp_path / f"payments-{number}", 0, [data(0, 7)])
     write_segment(tmp_path / "orders-0", 0, [data(0, 7), marker(2, 7, commit=True)])
     run = kafkalog(tmp_path).check(0)
-    assert "2 more transactions hold a last stable offset, or hang" in run.stderr
-    assert "No open transaction in 1 partition." in kafkalog(tmp_path / "orders-0").check(0).stderr
+    assert "2 more transactions hold a last stable offset, or hang" in run.stdout
+    assert "No open transaction in 1 partition." in kafkalog(tmp_path / "orders-0").check(0).stdout
 
 
 def test_damage_is_a_finding(kafkalog: Kafkalog, tmp_path: Path) -> None:

@@ -182,4 +182,4 @@ def test_a_start_needs_space(
     notes = [note for note in result.not_checked if "disk has room" in note]
     assert [words in note for note in notes if words] == ([True] if words else [])
     if is_unknown:
-        assert "no byte free, on this host and now" in sentence(result, BootTerms())
+        assert "no byte free, on this host and now" in result.having(Action.UNKNOWN)[0].reason

@@ -5,17 +5,66 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from format.verbs.boot.sentence import sentence
+from format.verbs.boot.sentence import is_usual, otherwise, sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 
 
-@pytest.mark.parametrize(
-    ("count", "words"), [(1, "is bad."), (2, "is bad. 1 more refusal follows."), (3, "is bad. 2 more refusals follow.")]
-)
-def test_further_refusals_are_counted(count: int, words: str) -> None:
+@pytest.mark.parametrize(("count", "words"), [(1, "1 reason"), (2, "2 reasons")])
+def test_reasons_are_counted(count: int, words: str) -> None:
     step = Step(Action.REFUSE, Path("/logs/meta.properties"), broker_message="it is bad")
-    assert sentence(BootResult(steps=[step] * count), BootTerms()).endswith(words)
+    start = Step(Action.RECOVER, Path("/logs/orders-0/00000000000000000000.log"), "orders", 0)
+    refused = BootResult(steps=[step] * count + [start])
+    assert sentence(refused, BootTerms()) == f"A 4.4 broker would refuse to start: {words}."
+    assert otherwise(refused) == ""
+    waits = replace(step, broker_message=None)
+    assert sentence(BootResult(steps=[waits] * count), BootTerms()) == f"A 4.4 broker would not start: {words}."
+    unknown = BootResult(steps=[replace(step, action=Action.UNKNOWN)] * count + [start])
+    predicted = f"It cannot be predicted whether a 4.4 broker would start: {words}."
+    assert sentence(unknown, BootTerms()) == predicted
+    assert otherwise(unknown) == ""
+
+
+LOG = Path("/logs/orders-0/00000000000000000000.log")
+
+
+@pytest.mark.parametrize(
+    ("step", "is_one"),
+    [
+        (Step(Action.RECOVER, LOG, "orders", 0), True),
+        (Step(Action.RECOVER, LOG, "orders", 0, lost_offsets=(3, 4)), False),
+        (Step(Action.REBUILD_INDEX, LOG.with_suffix(".index")), True),
+        (Step(Action.REBUILD_INDEX, LOG.with_suffix(".index"), may_lose=True), False),
+        (Step(Action.REBUILD_SNAPSHOT, LOG.with_suffix(".snapshot")), True),
+        (Step(Action.DELETE, LOG.with_suffix(".timeindex")), True),
+        (Step(Action.DELETE, Path("/logs/.kafka_cleanshutdown")), True),
+        (Step(Action.DELETE, LOG.with_suffix(".log.cleaned")), True),
+        (Step(Action.DELETE, LOG), False),
+        (Step(Action.DELETE, Path("/logs/edge.index-0"), "edge.index", 0), False),
+        (Step(Action.DELETE, Path("/logs/orders-0.0123-delete"), "orders", 0), False),
+        (Step(Action.CREATE, Path("/logs/meta.properties")), True),
+        (Step(Action.CREATE, Path("/logs/t-0"), "t", 0, log_end_offset=0), False),
+        (Step(Action.TRUNCATE, LOG, "orders", 0, bytes=1), False),
+        (Step(Action.RENAME, Path("/logs/orders-0")), False),
+        (Step(Action.OFFLINE, Path("/logs")), False),
+        (Step(Action.KEEP, LOG, "orders", 0, bytes=71), False),
+    ],
+)
+def test_usual_steps_neither_stop_nor_lose_anything(step: Step, is_one: bool) -> None:
+    assert is_usual(step) is is_one
+
+
+def test_usual_steps_are_counted() -> None:
+    metadata = Step(Action.RECOVER, LOG, "__cluster_metadata", 0)
+    recovered = Step(Action.RECOVER, LOG, "orders", 0)
+    steps = [recovered, metadata, Step(Action.REBUILD_INDEX, LOG.with_suffix(".index"))]
+    words = "it recovers 1 log and the metadata log and rebuilds 1 index (--every-file lists them)."
+    assert otherwise(BootResult(steps=steps)) == f"I{words[1:]}"
+    stray = Step(Action.RENAME, Path("/logs/orders-0"))
+    assert otherwise(BootResult(steps=[*steps, stray])) == f"Otherwise {words}"
+    assert otherwise(BootResult(steps=[stray])) == ""
+    assert sentence(BootResult(steps=steps), BootTerms()) == "A 4.4 broker would start."
 
 
 def test_one_byte_is_truncated() -> None:

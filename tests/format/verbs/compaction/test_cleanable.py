@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from format.state.cluster_context import ClusterContext, ContextTerms
 from format.verbs.compaction.cleaning import KeyMap
-from format.verbs.compaction.compaction import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
+from format.verbs.compaction.compaction import (
+    Cleanable,
+    CleanerLimits,
+    CleanerLog,
+    CleanerSegment,
+    Compaction,
+    CompactionTerms,
+    cleanable,
+)
 
 NOW = 1_000_000
 SEGMENTS = [CleanerSegment(at * 10, 100, NOW - 1000 + at * 100, NOW - 1000 + at * 100) for at in range(5)]
@@ -70,3 +79,26 @@ def test_a_key_map_against_a_dictionary() -> None:
     known = np.array(list(expected), np.int64)
     assert key_map.offsets_of(known).tolist() == list(expected.values())
     assert key_map.offsets_of(np.array([1, 2**62 + 12345], np.int64)).tolist() == [-1, -1]
+
+
+def said(**counts: Any) -> str:
+    return Compaction(ClusterContext(ContextTerms()), CompactionTerms(NOW), **counts).sentence()
+
+
+def test_the_sentence_counts_what_is_cleaned_and_why_the_rest_is_not() -> None:
+    assert said(logs=2, ready_count=2, freed_bytes=7) == "The cleaner would clean 2 of 2 logs now, and free 7 bytes."
+    words = "; not cleaned: 1 log with nothing to clean before the active segment, 2 logs bound by an open transaction."
+    waits = {"last_stable_offset": 2, "active_segment": 1}
+    assert said(logs=3, blocked=waits) == f"The cleaner would clean none of 3 logs now{words}"
+    assert said(logs=4, ready_count=1, freed_bytes=1, blocked=waits) == (
+        f"The cleaner would clean 1 of 4 logs now, and free 1 byte{words}"
+    )
+    assert said() == "No log here is compacted."
+
+
+def test_every_reason_has_words() -> None:
+    reasons = ("active_segment", "cleanup_policy", "damaged_batch", "dirty_ratio", "high_watermark",
+               "last_stable_offset", "min_compaction_lag")  # fmt: skip
+    words = said(logs=len(reasons), blocked=dict.fromkeys(reasons, 1))
+    assert words.count("1 log ") == len(reasons)
+    assert not any(f"log {reason}" in words for reason in reasons)

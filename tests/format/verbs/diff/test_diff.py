@@ -45,9 +45,10 @@ def test_a_directory_is_not_compared_with_itself(tmp_path: Path) -> None:
 
 
 def test_logs_of_two_clusters_are_no_replicas(tmp_path: Path) -> None:
-    """The topic id of the metadata log is the same in every cluster."""
+    """The topic id of the metadata log is the same in every cluster. It is said once, not for each partition."""
     for number, cluster in enumerate(("cluster-a", "cluster-b")):
-        ModelReplica(plain(3 + number)).write(tmp_path / cluster, "__cluster_metadata-0")
+        for name in ("__cluster_metadata-0", "orders-0", "orders-1"):
+            ModelReplica(plain(3 + number)).write(tmp_path / cluster, name)
         (tmp_path / cluster / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster}\n")
     items = list(diff([Target(tmp_path / "cluster-a"), Target(tmp_path / "cluster-b")]))
     assert not [each for each in items if isinstance(each, PartitionResult)]

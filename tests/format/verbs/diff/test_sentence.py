@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from format.columns import DIVERGENCE
 from format.node.target import Target
-from format.verbs.diff.diff import PartitionResult, diff, overview, sentence
+from format.verbs.diff.diff import PartitionResult, diff, evidence, overview, sentence
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.metadata_logs import write_metadata_log, write_node, write_voters
 
@@ -36,8 +37,8 @@ def row_of(result: PartitionResult) -> dict[str, Any]:
 
 def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) -> None:
     result, words = verdict(tmp_path, {1: SHORT, 2: LONG}, replicas=(1, 2), isr=(1, 2), leader=-1)
-    assert "Elect node 2: it loses nothing. Node 1, elected, loses 6 offsets (30 to 35)" in words
-    assert "not known" not in words
+    assert words == "orders-0  elect node 2, which loses none · node 1 loses 6 not known as committed (30–35)"
+    assert evidence(result).startswith("orders-0: node 1 is behind node 2 from offset 30 on. By the metadata of node 1")
     assert result.is_whole
     row = row_of(result)
     assert (row["elect_node_id"], row["lost_if_elected"], row["missing_node_ids"]) == (2, 0, [])
@@ -46,18 +47,20 @@ def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) 
 def test_a_leader_that_is_not_here_is_named(tmp_path: Path) -> None:
     """The records that only the dead leader has are not known here."""
     result, words = verdict(tmp_path, {2: SHORT, 3: LONG}, replicas=(1, 2, 3), isr=(1,), leader=-1)
-    assert "Of these replicas, elect node 3 (an unclean election): it loses nothing that the others here have." in words
-    assert "no leader, ISR: node 1. Not here: node 1, whose records are not counted." in words
-    assert "None of these replicas is in the ISR or the ELR: committed records may be missing from all" in words
+    assert "of these, elect node 3 (unclean), which loses none of what these have" in words
+    assert "not here: node 1, whose records are not counted" in words
+    assert words.endswith("none of these is in the ISR or the ELR: committed records may be missing from all")
+    assert evidence(result).endswith("no leader, ISR: node 1.")
     assert row_of(result)["missing_node_ids"] == [1]
 
 
 def test_without_metadata_other_replicas_are_not_known(tmp_path: Path) -> None:
     result, words = verdict(tmp_path, {2: SHORT, 3: LONG})
-    assert "Of these replicas, elect node 3: it loses nothing that the others here have." in words
+    assert "of these, elect node 3, which loses none of what these have" in words
     assert words.endswith(
-        "Whether there are other replicas is not known: there is no metadata log here (--metadata PATH)."
+        "whether there are other replicas is not known: there is no metadata log here (--metadata PATH)"
     )
+    assert "By the metadata" not in evidence(result)
     assert row_of(result)["missing_node_ids"] is None
     assert "unclean" not in words
 
@@ -66,10 +69,10 @@ def test_a_member_of_the_elr_is_elected_cleanly(tmp_path: Path) -> None:
     logs = {1: SHORT, 2: LONG}
     _, clean = verdict(tmp_path / "clean", logs, replicas=(1, 2, 3), isr=(), elr=(2,), leader=-1)
     _, unclean = verdict(tmp_path / "unclean", logs, replicas=(1, 2, 3), isr=(), elr=(3,), leader=-1)
-    assert "elect node 2: it" in clean
-    assert "elect node 2 (an unclean election): it" in unclean
-    assert "None of these replicas is in the ISR or the ELR" not in clean
-    assert "None of these replicas is in the ISR or the ELR" in unclean
+    assert "elect node 2, which" in clean
+    assert "elect node 2 (unclean), which" in unclean
+    assert "none of these is in the ISR or the ELR" not in clean
+    assert "none of these is in the ISR or the ELR" in unclean
 
 
 def test_of_equal_replicas_the_clean_election_is_better(tmp_path: Path) -> None:
@@ -79,13 +82,13 @@ def test_of_equal_replicas_the_clean_election_is_better(tmp_path: Path) -> None:
 
 def test_a_leader_that_is_here_needs_no_election(tmp_path: Path) -> None:
     _, words = verdict(tmp_path, {1: SHORT, 2: LONG}, replicas=(1, 2), isr=(1, 2), leader=2)
-    assert "Node 2 is the leader. It lacks nothing." in words
-    assert "lect node 2" not in words
+    assert "node 2 is the leader, and lacks none" in words
+    assert "elect node 2" not in words
 
 
 def test_a_node_without_a_replica_is_not_elected(tmp_path: Path) -> None:
     result, words = verdict(tmp_path, {1: SHORT, 4: LONG}, replicas=(1, 2), isr=(1, 2), leader=-1)
-    assert "Node 4 has no replica of it" in words
+    assert "node 4 cannot be elected: it has no replica by the metadata of node 1" in words
     assert "elect node 1" in words
     by_node = {each.node_id: each.lost_if_elected for each in result.replicas}
     assert by_node == {1: 6, 4: None}
@@ -96,7 +99,10 @@ def test_damage_takes_the_comfort_away(tmp_path: Path) -> None:
     damaged = ModelReplica(plain(12), high_watermark=27, damaged={3})
     result, words = verdict(tmp_path, {1: SHORT, 2: damaged}, replicas=(1, 2), isr=(1, 2), leader=-1)
     assert not result.is_whole
-    assert "it loses nothing." not in words
+    assert words == (
+        "orders-0  of these, elect node 1, which loses 6 not known as committed (30–35) · "
+        "node 2 loses 3 committed (9–11) · node 2 cannot be read at offsets 9 to 11"
+    )
 
 
 @pytest.mark.parametrize("voters", [(1, 2, 3), (1, 2, 3, 4, 5)])
@@ -108,15 +114,16 @@ def test_controllers_elect_by_themselves(tmp_path: Path, voters: tuple[int, ...]
     targets = [Target(tmp_path / f"node-{node_id}") for node_id in ends]
     (result,) = [each for each in diff(targets) if isinstance(each, PartitionResult)]
     words = sentence(result)
-    assert "Elect" not in words
+    assert "elect " not in words
     row = row_of(result)
     assert (row["elect_node_id"], row["lost_if_elected"]) == (None, None)
     if len(voters) == 3:
-        assert (
-            "Of the 3 voters, node 2 or node 3 can win. No majority of them has the records from offset 7 on." in words
+        assert words == (
+            "__cluster_metadata-0  of the 3 voters, node 2 or node 3 can win the election · "
+            "no majority has the records from offset 7 on"
         )
     else:
-        assert words.endswith("Not here: nodes 4 and 5, which vote too.")
+        assert words.endswith("of these, node 2 has the latest · not here: nodes 4 and 5, which vote too")
         assert row["missing_node_ids"] == [4, 5]
 
 
@@ -127,8 +134,7 @@ def test_an_observer_is_never_elected(tmp_path: Path) -> None:
     targets = [Target(tmp_path / f"node-{node_id}") for node_id in (1, 2)]
     (result,) = [each for each in diff(targets) if isinstance(each, PartitionResult)]
     words = sentence(result)
-    assert "Node 2 is an observer, never elected." in words
-    assert "node 1 can win" in words
+    assert words.endswith("node 1 can win the election · node 2 is an observer, never elected")
 
 
 def test_voters_that_are_not_known(tmp_path: Path) -> None:
@@ -136,9 +142,34 @@ def test_voters_that_are_not_known(tmp_path: Path) -> None:
         write_metadata_log(write_node(tmp_path / f"node-{node_id}", node_id), extra_topics=extra)
     targets = [Target(tmp_path / f"node-{node_id}") for node_id in (1, 2)]
     (result,) = [each for each in diff(targets) if isinstance(each, PartitionResult)]
-    assert "Which nodes vote is not known; of these, node 2 has the latest (epoch 1, end 8)." in sentence(result)
+    assert sentence(result).endswith("of these, node 2 has the latest (epoch 1, end 8); who votes is not known")
 
 
 def test_an_overview_counts_what_differs() -> None:
     assert overview(["identical"] * 27) == "27 partitions compared: all replicas here are the same."
-    assert overview(["identical"] * 25 + ["behind", "diverged"]) == "27 partitions compared: 2 with differences."
+    assert overview(["identical"] * 25 + ["behind", "diverged"]) == (
+        "27 partitions compared: 2 with differences; the replicas here of 25 partitions are the same."
+    )
+    assert overview(["behind"]) == "1 partition compared: 1 with differences."
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "words"),
+    [
+        (30, "loses 6 not known as committed (30–35)"),
+        (33, "loses 6, 3 of them known as committed (30–35)"),
+        (36, "loses 6 committed (30–35)"),
+    ],
+)
+def test_a_loss_says_how_much_was_committed(tmp_path: Path, high_watermark: int, words: str) -> None:
+    long = ModelReplica(plain(12), high_watermark=high_watermark)
+    _, found = verdict(tmp_path, {1: SHORT, 2: long}, replicas=(1, 2), isr=(1, 2), leader=-1)
+    assert found.endswith(f"node 1 {words}")
+
+
+def test_equal_records_in_other_bytes_are_no_loss(tmp_path: Path) -> None:
+    other = ModelReplica([replace(each, codec=1) for each in plain(10)], high_watermark=27)
+    result, words = verdict(tmp_path, {1: SHORT, 2: other}, replicas=(1, 2), isr=(1, 2), leader=-1)
+    assert words.endswith("in bytes only, from offset 0 on: the records are the same")
+    assert "elect" not in words
+    assert evidence(result) == ""

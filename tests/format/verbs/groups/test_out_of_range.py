@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from format.columns import GROUP, GROUP_OFFSET
 from format.layout import LOG_START_OFFSET_CHECKPOINT
-from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.group_list import GroupTerms, group_gravity, is_up_to_date, offset_gravity
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.format.verbs.groups.commit_logs import Answer, batches_of, commit
+
+OFFSET, LAG, PENDING = map(GROUP_OFFSET.names.index, ("offset", "lag", "pending_offset"))
 
 
 def _node(
@@ -35,7 +39,7 @@ def test_past_the_log_end_the_lag_is_below_zero(tmp_path: Path) -> None:
     assert _said(answer) == [(4, 6, None), (10, 0, None), (25, -15, "past_log_end")]
     group = answer.groups["a"]
     assert (group["total_lag"], group["partitions_out_of_range"], group["partitions_without_lag"]) == (6, 1, 0)
-    assert answer.sentences.endswith(
+    assert answer.sentences.startswith(
         "Group a has committed offset 25 on orders-2, past the log end 10 at the paths: a consumer continues where its "
         "auto.offset.reset says, unless the leader's log is longer."
     )
@@ -52,7 +56,7 @@ def test_a_lag_of_minus_one_is_known(tmp_path: Path) -> None:
 def test_before_the_log_start(tmp_path: Path, first: int, log_start: int | None) -> None:
     answer = Answer(_node(tmp_path, 4, 5, first=first, log_start=log_start))
     assert _said(answer) == [(4, 6, "before_log_start"), (5, 5, None)]
-    assert answer.sentences.endswith(
+    assert answer.sentences.startswith(
         "Group a has committed offset 4 on orders-0, before the log start 5 at the paths: a consumer continues where "
         "its auto.offset.reset says."
     )
@@ -74,7 +78,32 @@ def test_the_replica_that_reaches_furthest_counts(tmp_path: Path) -> None:
 def test_several_are_counted_and_one_past_the_end_is_named(tmp_path: Path) -> None:
     answer = Answer(_node(tmp_path, 1, 2, 30, first=5))
     assert "offset 30 on orders-2, past the log end 10" in answer.sentences
-    assert answer.sentences.endswith("2 other committed offsets are out of range, too.")
+    assert "2 other committed offsets are out of range, too." in answer.sentences
+
+
+def test_that_none_is_behind_needs_the_lag_of_all(tmp_path: Path) -> None:
+    node = _node(tmp_path / "whole", 10, 10)
+    assert Answer(node).sentences == "1 group; none is behind."
+    shutil.rmtree(node / "orders-1")
+    assert Answer(node).sentences == "1 group; none is behind on the 1 committed partition whose lag is known."
+    shutil.rmtree(node / "orders-0")
+    assert Answer(node).sentences == "1 group; no lag is known."
+
+
+def test_what_is_odd_is_sorted_first(tmp_path: Path) -> None:
+    answer = Answer(_node(tmp_path, 10, 8, 4, 25))
+    offsets = sorted(answer.raw_offsets, key=offset_gravity)
+    assert [row[OFFSET] for row in offsets] == [25, 4, 8, 10]
+    assert [is_up_to_date(row) for row in offsets] == [False, False, False, True]
+    unknown = (*offsets[3][:LAG], None, *offsets[3][LAG + 1 :])
+    assert not is_up_to_date(unknown)
+    pending = (*offsets[3][:PENDING], 11, *offsets[3][PENDING + 1 :])
+    assert not is_up_to_date(pending)
+    behind, outside = (("a", {"total_lag": 9}), ("b", {"total_lag": 1, "partitions_out_of_range": 1}))
+    groups = [
+        tuple({"group": name, **values}.get(column) for column in GROUP.names) for name, values in (behind, outside)
+    ]
+    assert [row[0] for row in sorted(groups, key=group_gravity)] == ["b", "a"]
 
 
 def test_of_a_time_in_the_past_nothing_is_said(tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ import pytest
 from format.columns import ASSIGNMENT, TOPIC
 from format.errors import InputError
 from format.files import partition_metadata
+from format.findings import finding
+from format.location import Location
+from format.node.partition import Partition
 from format.node.target import Target
-from format.state.cluster_image import TOPIC_RESOURCE
-from format.state.metadata_log import Until
+from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
+from format.state.metadata_log import MetadataSource, MetadataState, Until
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
 from format.verbs.metadata.secret_configs import HIDDEN, shown_value
 from tests.building import batch, write_segment
@@ -192,3 +195,27 @@ def test_the_log_that_reaches_furthest_is_read(tmp_path: Path) -> None:
 def test_no_metadata_log(data_dir: Path) -> None:
     with pytest.raises(InputError, match="no __cluster_metadata-0"):
         read(data_dir / "kafka-4.3" / "node-2")
+
+
+_SOUND = {"replicas": (1, 2), "isr": (1, 2), "leader": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, "; every partition has a leader, and all its replicas are in sync."),
+        ({"leader": -1}, "; 1 partition without a leader."),
+        ({"isr": (1,)}, "; 1 partition with replicas out of sync."),
+        ({"leader": -1, "isr": ()}, "; 1 partition without a leader and 1 partition with replicas out of sync."),
+        ({"adding_replicas": (3,)}, "; 1 partition being reassigned."),
+    ],
+)
+def test_the_sentence_names_what_is_odd(changed: dict[str, Any], words: str) -> None:
+    image = ClusterImage(names={"id": "orders"}, partitions={("id", 0): PartitionState(**{**_SOUND, **changed})})
+    state = MetadataState(Path("/node"), image=image, last_offset=7)
+    result = MetadataResult(MetadataSource(Partition(Path("/node")), None, None, (0, 0)), [], state, MetadataTerms())
+    assert result.sentence() == f"The metadata at offset 7: 1 topic, 1 partition, 0 brokers{words}"
+    state.findings = [finding("metadata-incomplete", Location("/node"), "the head is gone")]
+    assert result.sentence().endswith(f"; records may be missing{words if changed else '.'}")
+    state.findings, state.image = [], ClusterImage()
+    assert result.sentence() == "The metadata at offset 7: 0 topics, 0 partitions, 0 brokers."

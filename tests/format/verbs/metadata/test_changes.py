@@ -1,0 +1,129 @@
+"""What changed in words: one line for each subject, and which partitions have nothing to say."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from format.state.cluster_image import ClusterImage, PartitionState
+from format.verbs.metadata.changes import KINDS, Changes, kind_of
+from format.verbs.metadata.rows import assignment_rows, is_usual
+
+DAY_MS = 86_400_000
+
+
+def lines(*rows: tuple[int, str, str, Any, Any]) -> list[str]:
+    """The lines, without their time, for rows of (time, record type, subject, before, after)."""
+    changes = Changes()
+    for number, row in enumerate(rows):
+        changes.take((number, *row))
+    return [line.partition("Z  ")[2] for line in changes.lines()]
+
+
+def sentence(*rows: tuple[int, str, str, Any, Any]) -> str:
+    changes = Changes()
+    for number, row in enumerate(rows):
+        changes.take((number, *row))
+    return changes.sentence()
+
+
+CREATED = (
+    (0, "TOPIC_RECORD", "topic orders", None, {"topic": "orders"}),
+    (0, "CONFIG_RECORD", "config retention.ms of topic orders", None, "-1"),
+    (0, "PARTITION_RECORD", "partition orders-0", None, {"leader": 1, "isr": [1, 2]}),
+    (0, "PARTITION_RECORD", "partition orders-1", None, {"leader": 2, "isr": [1, 2]}),
+)
+DELETED = (5, "REMOVE_TOPIC_RECORD", "topic orders", {"topic": "orders"}, None)
+
+
+def test_a_topic_is_created_with_its_partitions_and_configs() -> None:
+    assert lines(*CREATED) == ["topic orders: created, 2 partitions, retention.ms=-1"]
+    assert sentence(*CREATED).endswith(": 1 topic created.")
+
+
+def test_partitions_and_configs_that_are_added_later_have_their_own_lines() -> None:
+    added = (9, "PARTITION_RECORD", "partition orders-2", None, {"leader": 1, "isr": [1]})
+    config = (9, "CONFIG_RECORD", "config segment.ms of topic orders", None, "7")
+    assert lines(*CREATED, added, config)[1:] == [
+        "partition orders-2: created, leader 1, ISR [1]", "config segment.ms of topic orders: none → 7",
+    ]  # fmt: skip
+
+
+def test_a_topic_that_is_made_again_was_deleted_before() -> None:
+    again = [(9, *row[1:]) for row in CREATED[:3]]
+    words = "topic orders: created, deleted, created, 1 partition, retention.ms=-1 (3 changes since 00:00:00.000Z)"
+    assert lines(*CREATED, DELETED, *again) == [words]
+    assert sentence(*CREATED, DELETED, *again).endswith(": 1 topic created and 1 topic deleted.")
+    assert lines(DELETED, *again) == [words.replace("created, d", "d").replace("3 ch", "2 ch").replace("00Z", "05Z")]
+
+
+def change(at_ms: int, before: dict[str, Any], after: dict[str, Any]) -> tuple[int, str, str, Any, Any]:
+    return at_ms, "PARTITION_CHANGE_RECORD", "partition orders-0", before, after
+
+
+def test_changes_of_a_partition_are_one_line() -> None:
+    rows = (
+        change(0, {"isr": [1, 2]}, {"isr": [2]}),
+        change(1, {"leader": 1, "leader_epoch": 0}, {"leader": 2, "leader_epoch": 1}),
+        change(DAY_MS, {"isr": [2]}, {"isr": [1, 2]}),
+    )
+    (line,) = lines(*rows)
+    assert line == (
+        "partition orders-0: leader 1 → 2, ISR [1,2] → [2] → [1,2] (3 changes since 1970-01-01T00:00:00.000Z)"
+    )
+    assert sentence(*rows).endswith(": 1 partition with another leader and 1 partition with another ISR.")
+
+
+def test_a_partition_that_flaps_is_cut_in_the_middle() -> None:
+    states = [[1, 2] if number % 2 else [number] for number in range(20)]
+    rows = [change(0, {"isr": old}, {"isr": new}) for old, new in itertools.pairwise(states)]
+    assert "ISR [0] → [1,2] → … → [18] → [1,2] (19 changes" in lines(*rows)[0]
+
+
+def test_a_partition_of_which_only_the_epoch_changed() -> None:
+    assert lines(change(0, {"leader_epoch": 3}, {"leader_epoch": 4})) == ["partition orders-0: leader_epoch 3 → 4"]
+    assert sentence(change(0, {"leader_epoch": 3}, {"leader_epoch": 4})).endswith(": other partitions.")
+
+
+def test_a_broker_that_is_new_and_fenced_in_the_end() -> None:
+    rows = (
+        (0, "REGISTER_BROKER_RECORD", "broker 3", None, {"brokerId": 3, "fenced": True}),
+        (1, "UNFENCE_BROKER_RECORD", "broker 3", {"fenced": True}, {"fenced": False}),
+        (2, "FENCE_BROKER_RECORD", "broker 3", {"fenced": False}, {"fenced": True}),
+    )
+    assert lines(*rows) == [
+        "broker 3: created, fenced true → false → true (3 changes since 00:00:00.000Z)",
+    ]
+    assert sentence(*rows).startswith("3 changes from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.002Z: 1 broker.")
+
+
+def test_a_record_type_has_one_kind() -> None:
+    assert len(frozenset().union(*KINDS.values())) == sum(map(len, KINDS.values()))
+    assert kind_of("CONFIG_RECORD") == "config"
+    assert kind_of("A_LATER_RECORD") == "other"
+
+
+SOUND = PartitionState(replicas=(1, 2), isr=(2, 1), leader=1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_one"),
+    [
+        ({}, True),
+        ({"eligible_leader_replicas": (), "last_known_elr": ()}, True),
+        ({"leader": -1}, False),
+        ({"isr": (1,)}, False),
+        ({"eligible_leader_replicas": (2,)}, False),
+        ({"last_known_elr": (2,)}, False),
+        ({"adding_replicas": (3,)}, False),
+        ({"removing_replicas": (2,)}, False),
+        ({"is_recovering": True}, False),
+    ],
+)
+def test_which_partitions_are_only_counted(changed: dict[str, Any], is_one: bool) -> None:
+    state = PartitionState(**{"replicas": SOUND.replicas, "isr": SOUND.isr, "leader": SOUND.leader, **changed})
+    image = ClusterImage(names={"id": "orders"}, partitions={("id", 0): state})
+    (row,) = assignment_rows(image, None)
+    assert is_usual(row) is is_one
