@@ -15,7 +15,7 @@ from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report, say
-from kafkalog_cli.options.output import Judging, Output
+from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import open_renderer
@@ -74,7 +74,7 @@ class Run:
         """
         self.summary = Summary(command)
         self._session = output.session
-        self._fail_on = judging.fail_on
+        self._fail_on, self._fail_conditions = judging.fail_on, judging.conditions
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
         if output.chosen_columns is not None and output.format_name not in (None, "table"):
@@ -105,7 +105,22 @@ class Run:
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows, tuples in the order of the schema's columns; a generator is streamed."""
         self._make_room()
-        self._renderer.write(schema, self._counted(schema, rows))
+        self._renderer.write(schema, self._counted(schema, self._judged(schema, rows)))
+
+    def _judged(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+        """The rows, and a condition of the run if one of them meets a condition of --fail-on."""
+        for each in self._fail_conditions:
+            if each.row_type == schema.type:
+                rows = self._watched(rows, each, schema.names.index(each.column))
+        return rows
+
+    def _watched(
+        self, rows: Iterable[tuple[Any, ...]], condition: FailCondition, column: int
+    ) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            if condition.is_met_by(row, column):
+                self.condition(Condition.FAIL_ON_MET)
+            yield row
 
     def _counted(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         number = 0
@@ -145,6 +160,8 @@ class Run:
         summary = self.summary
         summary.findings[finding.severity.label] = summary.findings.get(finding.severity.label, 0) + 1
         summary.conditions |= conditions_of(finding, self._fail_on)
+        if any(each.code == finding.code for each in self._fail_conditions):
+            self.condition(Condition.FAIL_ON_MET)
         if finding.is_incomplete:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
 

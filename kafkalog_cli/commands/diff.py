@@ -69,7 +69,8 @@ def diff(
 
     Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
     or compacted is not reported as one that lost records. Partitions of log directories are matched by topic, number
-    and topic id. Nothing is written. The exit status is 1 where a difference was found.
+    and topic id. Nothing is written. The exit status is 1 where a difference was found;
+    with --fail-on diverged, only where replicas diverge.
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding
@@ -83,7 +84,7 @@ def diff(
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = targets_at(map(work.session.path, paths))
-        shown = _Shown(run)
+        shown = _Shown(run, only_diverged=judging.is_on("diverged"))
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
         for item in diff_of(
@@ -105,10 +106,11 @@ def diff(
 class _Shown:
     """The output of diff: rows for each partition, and sentences that sum them up."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, only_diverged: bool) -> None:
+        """``only_diverged``: no other difference fails the run."""
         from format.verbs.diff.diff import MissingReplicas
 
-        self._run = run
+        self._run, self._only_diverged = run, only_diverged
         self._kinds: list[str] = []
         self._sentences = 0
         self._missing = MissingReplicas()
@@ -146,7 +148,7 @@ class _Shown:
         run.findings(result.findings)
         for words in result.not_checked:
             run.not_checked(words)
-        if differs:
+        if differs and not self._only_diverged:
             run.condition(Condition.DIFFERENCE_FOUND)
         if not result.is_complete:
             run.condition(Condition.INCOMPLETE)
