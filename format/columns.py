@@ -535,6 +535,19 @@ IMAGE = row_schema(
     Column("voters", "any", "node ids of the voters, null if they are in the controllers' configuration"),
     Column("next_producer_id", "int", "the first producer id that is not assigned to a broker yet"),
 )
+QUORUM_LOG = row_schema(
+    "quorum_log",
+    Column("node_id", "int", "the node of a metadata log, or a voter without a log here"),
+    Column("is_voter", "bool", "whether the node votes; null if the voters are not known"),
+    Column("can_lead", "bool", "whether the node can be elected; null where that depends on voters that are not here"),
+    Column("last_epoch", "int", "leader epoch of the last record"),
+    Column("log_end_offset", "int", "the offset after the last record; null for a log that is not here"),
+    Column("shared_end_offset", "int", "before this offset, the log is the same as the one that reaches furthest"),
+    Column("leader", "int", "the leader in quorum-state"),
+    Column("leader_epoch", "int", "the epoch in quorum-state"),
+    Column("voted_for", "int", "the node that this one voted for in that epoch, by quorum-state"),
+    Column("path", "string", "the metadata partition"),
+)
 TOPIC = row_schema(
     "topic",
     Column("topic", "string", "the topic"),

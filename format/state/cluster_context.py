@@ -318,21 +318,10 @@ class ClusterContext(msgspec.Struct):
 
     @property
     def voters(self) -> tuple[int, ...] | None:
-        """The node ids of the controllers that vote; None if they are not known.
-
-        They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
-        have registered.
-        """
-        if self.image is None or self.source is None:
-            return None
-        if self.image.voters is not None:
-            return tuple(sorted(self.image.voters))
-        path = self.source.partition.quorum_state
-        try:
-            found = None if path is None else quorum_state.read(path, self.terms.limits).current_voters
-        except KafkaLogError:
-            found = None  # verify reports it
-        return tuple(sorted(found or self.image.controllers)) or None
+        """The node ids of the controllers that vote; None if they are not known."""
+        return (
+            None if self.image is None or self.source is None else voters_of(self.source, self.image, self.terms.limits)
+        )
 
     def _node_at(self, log_dir: Path) -> tuple[int | None, str | None]:
         if log_dir not in self._nodes:
@@ -396,6 +385,22 @@ class ClusterContext(msgspec.Struct):
             yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
         if self.terms.broker_properties is None:
             yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
+
+
+def voters_of(source: MetadataSource, image: ClusterImage, limits: Limits) -> tuple[int, ...] | None:
+    """The node ids of the controllers that vote; None if they are not known.
+
+    They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
+    have registered.
+    """
+    if image.voters is not None:
+        return tuple(sorted(image.voters))
+    path = source.partition.quorum_state
+    try:
+        found = None if path is None else quorum_state.read(path, limits).current_voters
+    except KafkaLogError:
+        found = None  # verify reports it
+    return tuple(sorted(found or image.controllers)) or None
 
 
 def read_context(targets: Sequence[Target], terms: ContextTerms, known: MetadataState | None = None) -> ClusterContext:

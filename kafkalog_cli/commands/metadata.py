@@ -25,6 +25,7 @@ EXAMPLES = (
 
 _TABLE_COLUMNS = {
     "image": ("node_id", "last_offset", "last_timestamp", "leader", "leader_epoch", "voters", "start_offset"),
+    "quorum_log": ("node_id", "can_lead", "last_epoch", "log_end_offset", "shared_end_offset", "voted_for"),
     "topic": ("topic", "topic_id", "partition_count", "replication_factor", "configs"),
     "assignment": ("topic", "partition", "leader", "leader_epoch", "replicas", "isr"),
     "broker": ("node_id", "role", "fenced", "leader", "rack", "endpoints"),
@@ -84,8 +85,8 @@ def metadata(
     """Show the cluster as the metadata log describes it: topics, replicas, brokers, configs, features, ACLs, quotas.
 
     The newest snapshot and the log after it are read, from __cluster_metadata-0 of a broker or a controller; of several
-    nodes, the longest log. Secrets are not shown. The exit status is 1 if the topic of --topic
-    is not there.
+    nodes, the longest log, and what a majority of the voters has. Secrets are not shown. The exit status is 1 if the
+    topic of --topic is not there.
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.metadata import metadata as metadata_at
@@ -113,6 +114,8 @@ def metadata(
         terms = moment.terms(guards.limits)
         result = metadata_at(reading.targets(), terms, write_change if moment.history else None)
         run.say_now(result.sentence())
+        if result.quorum is not None and not moment.topic:
+            run.say_now(result.quorum.sentence())
         if not moment.history:
             for schema, rows in result.rows():
                 run.write(schema, rows)

@@ -109,7 +109,7 @@ class Trial:
 
     def produce(self) -> None:
         command = [*self.cluster._java(self.cluster.version, 256), "org.apache.kafka.tools.ConsoleProducer"]
-        command += ["--bootstrap-server", self.cluster.bootstrap, "--topic", "orders", "--sync"]
+        command += ["--bootstrap-server", self.cluster.bootstrap, "--topic", "orders"]
         command += ["--batch-size", "2000"]
         records = "".join(f"record-{number}\n" for number in range(_RECORDS))
         subprocess.run(command, input=records.encode(), check=True, capture_output=True, timeout=300)

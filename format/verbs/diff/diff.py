@@ -25,6 +25,7 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
+from format.state.quorum import can_lead, held_by_majority
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
 from format.verbs.diff.replica_log import Matching, ReplicaLog, Replicas, matched
 from format.wording import are, counted, counted_plainly, listed, offset_range
@@ -600,13 +601,11 @@ def _quorum_words(result: PartitionResult, names: list[str]) -> str:
         return f"{words} Not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too."
     if not result.is_whole or len(names) - len(observers) != len(voters):
         return words
-    own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
-    majority = len(own) // 2 + 1
-    winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
-               if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
+    own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
+    winners = [names[number] for number, is_able in can_lead(own, len(own)).items() if is_able]
     words += f" Of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win."
-    shared = sorted((end for _, end in own), reverse=True)[majority - 1]
-    if result.kind == "behind" and shared < max(end for _, end in own):
+    shared, _ = held_by_majority([end for _, end in own.values()], len(own))
+    if result.kind == "behind" and shared < max(end for _, end in own.values()):
         words += f" No majority of them has the records from offset {shared:,} on."
     return words
 
