@@ -331,6 +331,10 @@ MATCH = row_schema(
         "bool",
         "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time",
     ),
+    Column("node_id", "int", "the node of this replica, from meta.properties; null as is_leader"),
+    Column("leader", "int", "node id of the leader by the same metadata, null for none"),
+    Column("isr", "any", "node ids of the replicas that are in sync, by the same metadata"),
+    Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), by the same metadata"),
 )
 FILE_MATCH = row_schema(
     "file_match",
