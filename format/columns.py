@@ -786,6 +786,9 @@ DIVERGENCE = row_schema(
         "any",
         "the nodes that should have a replica, by the newest metadata at hand, and have none here; null if that is not known",
     ),
+    Column("leader", "int", "node id of the leader by the same metadata, null for none"),
+    Column("isr", "any", "node ids of the replicas that are in sync, by the same metadata"),
+    Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), by the same metadata"),
 )
 REPLICA = row_schema(
     "replica",

@@ -16,6 +16,7 @@ from format.files import meta_properties, partition_metadata, quorum_state
 from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
+from format.kafka_uuid import is_reserved
 from format.layout import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -60,8 +61,6 @@ _INTERNAL_TOPICS: Mapping[str, Mapping[str, str]] = {
     SHARE_GROUP_STATE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
     "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
-#: The ids that stand for no directory (DirectoryId: unassigned, lost, migrating) begin so.
-_RESERVED_DIRECTORY = "A" * 20
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
 
 
@@ -312,7 +311,7 @@ class ClusterContext(msgspec.Struct):
         if own is None or node_id not in state.replicas or len(state.directories) != len(state.replicas):
             return ""
         assigned = state.directories[state.replicas.index(node_id)]
-        is_other = partition.mark is None and assigned != own and not assigned.startswith(_RESERVED_DIRECTORY)
+        is_other = partition.mark is None and assigned != own and not is_reserved(assigned)
         return assigned if is_other else ""
 
     @property

@@ -135,7 +135,7 @@ class Trial:
         cluster.start(3)
         self.wait_for(lambda: self.leader(2) is not None)
         self.holds(f"with node 3 the leader is {(leads := self.leader(2))}", leads == 3)
-        self.holds(sentence(before), before.row()[-2] == 3)
+        self.holds(sentence(before), before.replicas[before.best].node_id == 3)
         end = before.replicas[2].epochs.log_end_offset
         self.holds(f"a consumer gets {(count := self.consumed(3, 0))} records of {end}", count == end)
         cut = re.findall(r"partition=ledger-0.*Truncating to offset (\d+)", cluster.node(1).log_text)

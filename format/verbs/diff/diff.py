@@ -200,7 +200,8 @@ class PartitionResult(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The fields in the order of columns.DIVERGENCE."""
-        replicas = self.replicas
+        replicas, state = self.replicas, self.assignment.state
+        elr = None if state is None else state.eligible_leader_replicas
         values = {
             "topic": self.topic,
             "partition": self.number,
@@ -221,6 +222,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
             "high_watermark": [each.epochs.high_watermark for each in replicas],
             "truncate_to": self.truncate_to,
             "elect_node_id": replicas[self.best].node_id if replicas[self.best].can_be_elected else None,
+            "leader": self.assignment.leader,
+            "isr": None if state is None else list(state.isr),
+            "eligible_leader_replicas": None if elr is None else list(elr),
             "missing_node_ids": None if self.missing_node_ids is None else list(self.missing_node_ids),
         }
         return tuple(values[name] for name in DIVERGENCE.names)
