@@ -118,7 +118,7 @@ class Run:
         self, rows: Iterable[tuple[Any, ...]], condition: FailCondition, column: int
     ) -> Iterator[tuple[Any, ...]]:
         for row in rows:
-            if condition.is_met_by(row, column):
+            if condition.is_row(row, column):
                 self.condition(Condition.FAIL_ON_MET)
             yield row
 

@@ -122,7 +122,7 @@ class FailCondition(msgspec.Struct, frozen=True):
     """A condition of --fail-on besides severities: what fails a run, and the command that can know it.
 
     It is met by a finding with ``code``, or by a row of the type ``row_type`` whose ``column`` is ``value``, or, where
-    that is None, above ``least``: 0, or N of ``name:N``.
+    that is None, above ``least``: 0, or N of ``name:N``. doctor knows it by its diagnoses with the code ``diagnosis``.
     """
 
     name: str
@@ -132,32 +132,32 @@ class FailCondition(msgspec.Struct, frozen=True):
     row_type: str = ""
     column: str = ""
     value: str | None = None
+    diagnosis: str = ""
     takes_number: bool = False
     least: int = 0
 
-    def is_met_by(self, row: tuple[Any, ...], column: int) -> bool:
+    def is_row(self, row: tuple[Any, ...], column: int) -> bool:
         """Whether a row of the type meets it; ``column`` is the number of the column."""
         found = row[column]
         return found == self.value if self.value is not None else found is not None and found > self.least
 
 
 FAIL_CONDITIONS = (
-    FailCondition("hanging", "txns", "whether a transaction hangs", code="transaction-hanging"),
+    FailCondition("hanging", "txns", "whether a transaction hangs", code="transaction-hanging", diagnosis="transaction-hangs"),
     FailCondition(
         "out-of-range", "groups", "whether a committed offset is outside its log", row_type="group",
-        column="partitions_out_of_range",
+        column="partitions_out_of_range", diagnosis="group-out-of-range",
     ),
     FailCondition(
         "lag", "groups", "how far a group lags", row_type="group", column="total_lag", takes_number=True
     ),
     FailCondition("misplaced", "verify", "whether a record is in the partition of its key", code="record-misplaced"),
     FailCondition(
-        "diverged", "diff", "whether replicas diverge", row_type="divergence", column="kind", value="diverged"
+        "diverged", "diff", "whether replicas diverge", row_type="divergence", column="kind", value="diverged",
+        diagnosis="replicas-diverge",
     ),
 )  # fmt: skip
 _CONDITIONS = {each.name: each for each in FAIL_CONDITIONS}
-#: Commands that know every condition.
-_KNOW_ALL = ("doctor",)
 
 
 def parse_fail_on(words: list[str]) -> tuple[Severity | None, tuple[FailCondition, ...]]:
@@ -183,7 +183,7 @@ def _check_fail_on(context: typer.Context, words: list[str] | None) -> list[str]
     """The values of --fail-on. Raises a usage error for a condition that this command cannot know."""
     command = context.info_name
     for each in parse_fail_on(words or [])[1]:
-        if command not in (each.command, *_KNOW_ALL):
+        if command != each.command and not (command == "doctor" and each.diagnosis):
             raise typer.BadParameter(f"{command} does not know {each.what}: kafkalog {each.command} does")
     return words
 
@@ -215,6 +215,10 @@ class Judging(msgspec.Struct, frozen=True):
     def conditions(self) -> tuple[FailCondition, ...]:
         """The conditions that fail a run."""
         return parse_fail_on(self.fail_on_words or [])[1]
+
+    def is_met_by(self, diagnosis: str) -> bool:
+        """Whether a diagnosis of doctor with this code meets a condition."""
+        return any(each.diagnosis == diagnosis for each in self.conditions)
 
     def is_on(self, name: str) -> bool:
         """Whether a condition was given."""

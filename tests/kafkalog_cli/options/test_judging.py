@@ -119,6 +119,8 @@ def test_values_are_a_list_or_repeated():
     assert [(each.name, each.least) for each in conditions] == [("lag", 20), ("out-of-range", 0)]
     judging = options.Judging(["hanging"])
     assert (judging.fail_on, judging.is_on("hanging"), judging.is_on("lag")) == (Severity.ERROR, True, False)
+    assert (judging.is_met_by("transaction-hangs"), judging.is_met_by("replicas-diverge")) == (True, False)
+    assert not options.Judging().is_met_by("")
 
 
 @pytest.mark.parametrize("text", ["lag", "lag:", "lag:-1", "lag:x", "hanging:1", "hanging,", "", "late"])
