@@ -143,7 +143,9 @@ class FailCondition(msgspec.Struct, frozen=True):
 
 
 FAIL_CONDITIONS = (
-    FailCondition("hanging", "txns", "whether a transaction hangs", code="transaction-hanging", diagnosis="transaction-hangs"),
+    FailCondition(
+        "hanging", "txns", "whether a transaction hangs", code="transaction-hanging", diagnosis="transaction-hangs"
+    ),
     FailCondition(
         "out-of-range", "groups", "whether a committed offset is outside its log", row_type="group",
         column="partitions_out_of_range", diagnosis="group-out-of-range",
