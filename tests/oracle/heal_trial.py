@@ -108,9 +108,12 @@ class Trial:
         self.heal(follower)
 
     def produce(self) -> None:
-        command = [*self.cluster._java(self.cluster.version, 256), "org.apache.kafka.tools.ConsoleProducer"]
-        command += ["--bootstrap-server", self.cluster.bootstrap, "--topic", "orders"]
-        command += ["--batch-size", "2000"]
+        """Write the records in batches of some hundred."""
+        name = (
+            "org.apache.kafka.tools.ConsoleProducer" if self.cluster.numbers >= [4] else "kafka.tools.ConsoleProducer"
+        )
+        command = [*self.cluster.lab.java_command(self.cluster.version), name]
+        command += ["--bootstrap-server", self.cluster.bootstrap, "--topic", "orders", "--batch-size", "2000"]
         records = "".join(f"record-{number}\n" for number in range(_RECORDS))
         subprocess.run(command, input=records.encode(), check=True, capture_output=True, timeout=300)
 

@@ -188,6 +188,7 @@ class Remedy(msgspec.Struct, frozen=True):
         words, commands = self.sentence, self.commands
         if not words:
             return ""
+        words = f"{self.damaged.partition.name}: {words[0].lower()}{words[1:]}"
         if self.others and self.source is None and (self.is_deep or not self.intact):
             return f"{words} {_SALVAGE}"
         if not commands:

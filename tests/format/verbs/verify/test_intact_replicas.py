@@ -162,8 +162,8 @@ def verified(targets: list[Target]) -> Finding:
 def test_verify_names_the_replicas_that_are_not_at_hand(tmp_path: Path) -> None:
     targets = write(tmp_path, {2: DAMAGED}, {"replicas": (1, 2, 3), "isr": (1, 2, 3), "leader": 2})
     step = verified(targets).next_step
-    assert step == "Its replicas on nodes 1 and 3 were not looked at (node 2 leads)." or step == (
-        "Its replicas on nodes 1 and 3 were not looked at. Give their log directories too, before salvage."
+    assert step == (
+        "orders-0: its replicas on nodes 1 and 3 were not looked at. Give their log directories too, before salvage."
     )
 
 
@@ -175,6 +175,6 @@ def test_verify_keeps_the_next_step_of_an_only_replica(tmp_path: Path) -> None:
 def test_verify_says_how_to_heal(tmp_path: Path) -> None:
     targets = write(tmp_path, {1: WHOLE, 2: DAMAGED}, {"replicas": (2, 1), "isr": (1, 2), "leader": 2})
     step = verified(targets).next_step
-    assert step.startswith("Its replica on node 1 is intact there: move leadership to it")
+    assert step.startswith("orders-0: its replica on node 1 is intact there: move leadership to it")
     assert "Run: echo " in step
     assert "Then stop the broker of node 2, run: mv " in step
