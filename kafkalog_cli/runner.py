@@ -108,18 +108,20 @@ class Run:
         self._renderer.write(schema, self._counted(schema, self._judged(schema, rows)))
 
     def _judged(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """The rows, and a condition of the run if one of them meets a condition of --fail-on."""
-        for each in self._fail_conditions:
-            if each.row_type == schema.type:
-                rows = self._watched(rows, each, schema.names.index(each.column))
-        return rows
+        """The rows; the run gets a condition where one of them meets a condition of --fail-on, or leaves it open."""
+        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
+        return self._watched(schema, rows, conditions) if conditions else rows
 
     def _watched(
-        self, rows: Iterable[tuple[Any, ...]], condition: FailCondition, column: int
+        self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], conditions: list[FailCondition]
     ) -> Iterator[tuple[Any, ...]]:
         for row in rows:
-            if condition.is_row(row, column):
-                self.condition(Condition.FAIL_ON_MET)
+            values = dict(zip(schema.names, row, strict=True))
+            for each in conditions:
+                if each.is_met_by(values):
+                    self.condition(Condition.FAIL_ON_MET)
+                elif each.is_unknown(values):
+                    self.condition(Condition.INCOMPLETE)
             yield row
 
     def _counted(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

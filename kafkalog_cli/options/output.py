@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -118,11 +119,20 @@ def parse_severity(text: str) -> Severity:
     raise typer.BadParameter(f"{shown(text)} is not one of {', '.join((*_LABELS, *_CONDITIONS))}")
 
 
+#: A row by the names of its columns.
+_Values = Mapping[str, Any]
+
+
+def _never(row: _Values) -> bool:
+    return False
+
+
 class FailCondition(msgspec.Struct, frozen=True):
     """A condition of --fail-on besides severities: what fails a run, and the command that can know it.
 
-    It is met by a finding with ``code``, or by a row of the type ``row_type`` whose ``column`` is ``value``, or, where
-    that is None, above ``least``: 0, or N of ``name:N``. doctor knows it by its diagnoses with the code ``diagnosis``.
+    It is met by a finding with ``code``, or by a row of the type ``row_type`` for which ``number_of`` is above
+    ``least``: 0, or N of ``name:N``. A row for which ``is_unknown`` is true leaves it open. doctor knows the condition
+    by its diagnoses with the code ``diagnosis``.
     """
 
     name: str
@@ -130,33 +140,39 @@ class FailCondition(msgspec.Struct, frozen=True):
     what: str
     code: str = ""
     row_type: str = ""
-    column: str = ""
-    value: str | None = None
+    number_of: Callable[[_Values], int | None] = _never
+    is_unknown: Callable[[_Values], bool] = _never
     diagnosis: str = ""
     takes_number: bool = False
     least: int = 0
 
-    def is_row(self, row: tuple[Any, ...], column: int) -> bool:
-        """Whether a row of the type meets it; ``column`` is the number of the column."""
-        found = row[column]
-        return found == self.value if self.value is not None else found is not None and found > self.least
+    def is_met_by(self, row: _Values) -> bool:
+        """Whether a row of the type meets it."""
+        return (self.number_of(row) or 0) > self.least
+
+
+def _has_unknown_lag(row: _Values) -> bool:
+    return bool(row["partitions_without_lag"])
 
 
 FAIL_CONDITIONS = (
     FailCondition(
-        "hanging", "txns", "whether a transaction hangs", code="transaction-hanging", diagnosis="transaction-hangs"
+        "hanging", "txns", "whether a transaction hangs", code="transaction-hanging", row_type="transaction",
+        is_unknown=lambda row: row["state"] == "open" and row["is_hanging"] is None, diagnosis="transaction-hangs",
     ),
     FailCondition(
         "out-of-range", "groups", "whether a committed offset is outside its log", row_type="group",
-        column="partitions_out_of_range", diagnosis="group-out-of-range",
+        number_of=lambda row: row["partitions_out_of_range"], is_unknown=_has_unknown_lag,
+        diagnosis="group-out-of-range",
     ),
     FailCondition(
-        "lag", "groups", "how far a group lags", row_type="group", column="total_lag", takes_number=True
+        "lag", "groups", "how far a group lags", row_type="group", number_of=lambda row: row["total_lag"],
+        is_unknown=_has_unknown_lag, takes_number=True,
     ),
     FailCondition("misplaced", "verify", "whether a record is in the partition of its key", code="record-misplaced"),
     FailCondition(
-        "diverged", "diff", "whether replicas diverge", row_type="divergence", column="kind", value="diverged",
-        diagnosis="replicas-diverge",
+        "diverged", "diff", "whether replicas diverge", row_type="divergence",
+        number_of=lambda row: row["kind"] == "diverged", diagnosis="replicas-diverge",
     ),
 )  # fmt: skip
 _CONDITIONS = {each.name: each for each in FAIL_CONDITIONS}
@@ -218,9 +234,9 @@ class Judging(msgspec.Struct, frozen=True):
         """The conditions that fail a run."""
         return parse_fail_on(self.fail_on_words or [])[1]
 
-    def is_met_by(self, diagnosis: str) -> bool:
+    def is_met_by_diagnosis(self, diagnosis: str) -> bool:
         """Whether a diagnosis of doctor with this code meets a condition."""
-        return any(each.diagnosis == diagnosis for each in self.conditions)
+        return any(each.diagnosis == diagnosis != "" for each in self.conditions)
 
     def is_on(self, name: str) -> bool:
         """Whether a condition was given."""

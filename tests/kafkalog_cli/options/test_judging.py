@@ -119,8 +119,11 @@ def test_values_are_a_list_or_repeated():
     assert [(each.name, each.least) for each in conditions] == [("lag", 20), ("out-of-range", 0)]
     judging = options.Judging(["hanging"])
     assert (judging.fail_on, judging.is_on("hanging"), judging.is_on("lag")) == (Severity.ERROR, True, False)
-    assert (judging.is_met_by("transaction-hangs"), judging.is_met_by("replicas-diverge")) == (True, False)
-    assert not options.Judging().is_met_by("")
+    assert (judging.is_met_by_diagnosis("transaction-hangs"), judging.is_met_by_diagnosis("replicas-diverge")) == (
+        True,
+        False,
+    )
+    assert not options.Judging(["lag:1"]).is_met_by_diagnosis("")
 
 
 @pytest.mark.parametrize("text", ["lag", "lag:", "lag:-1", "lag:x", "hanging:1", "hanging,", "", "late"])
@@ -148,6 +151,36 @@ def code_of(*words):
 def test_the_lag_of_a_group_fails_a_run(data_dir):
     node = data_dir / "kafka-4.3-single" / "node-1"
     assert [code_of("groups", node, "--fail-on", each) for each in ("lag:234", "lag:235", "out-of-range")] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("word", ["lag:0", "out-of-range"])
+def test_an_unknown_lag_is_no_lag_within_bounds(word, data_dir, tmp_path):
+    """The logs of the topics are not at hand."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    for each in node.glob("__consumer_offsets-*"):
+        shutil.copytree(each, tmp_path / "node" / each.name)
+    assert code_of("groups", tmp_path / "node") == 0
+    assert code_of("groups", tmp_path / "node", "--fail-on", word) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_met", "is_unknown"),
+    [
+        ("lag", {"total_lag": 0, "partitions_without_lag": 0}, False, False),
+        ("lag", {"total_lag": 1, "partitions_without_lag": 2}, True, True),
+        ("lag", {"total_lag": None, "partitions_without_lag": 1}, False, True),
+        ("out-of-range", {"partitions_out_of_range": 1, "partitions_without_lag": 0}, True, False),
+        ("out-of-range", {"partitions_out_of_range": 0, "partitions_without_lag": 0}, False, False),
+        ("hanging", {"state": "open", "is_hanging": None}, False, True),
+        ("hanging", {"state": "open", "is_hanging": False}, False, False),
+        ("hanging", {"state": "committed", "is_hanging": None}, False, False),
+        ("diverged", {"kind": "diverged"}, True, False),
+        ("diverged", {"kind": "behind"}, False, False),
+    ],
+)
+def test_rows_that_meet_a_condition_or_leave_it_open(name, values, is_met, is_unknown):
+    (condition,) = [each for each in options.FAIL_CONDITIONS if each.name == name]
+    assert (condition.is_met_by(values), condition.is_unknown(values)) == (is_met, is_unknown)
 
 
 def test_misplaced_needs_a_partitioner(data_dir):
