@@ -331,6 +331,10 @@ MATCH = row_schema(
         "bool",
         "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time",
     ),
+    Column("node_id", "int", "the node of this replica, from meta.properties; null as is_leader"),
+    Column("leader", "int", "node id of the leader by the same metadata, null for none"),
+    Column("isr", "any", "node ids of the replicas that are in sync, by the same metadata"),
+    Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), by the same metadata"),
 )
 FILE_MATCH = row_schema(
     "file_match",
@@ -534,6 +538,19 @@ IMAGE = row_schema(
     Column("leader_epoch", "int", "its epoch"),
     Column("voters", "any", "node ids of the voters, null if they are in the controllers' configuration"),
     Column("next_producer_id", "int", "the first producer id that is not assigned to a broker yet"),
+)
+QUORUM_LOG = row_schema(
+    "quorum_log",
+    Column("node_id", "int", "the node of a metadata log, or a voter without a log here"),
+    Column("is_voter", "bool", "whether the node votes; null if the voters are not known"),
+    Column("can_lead", "bool", "whether the node can be elected; null where that depends on voters that are not here"),
+    Column("last_epoch", "int", "leader epoch of the last record"),
+    Column("log_end_offset", "int", "the offset after the last record; null for a log that is not here"),
+    Column("shared_end_offset", "int", "before this offset, the log is the same as the one that reaches furthest"),
+    Column("leader", "int", "the leader in quorum-state"),
+    Column("leader_epoch", "int", "the epoch in quorum-state"),
+    Column("voted_for", "int", "the node that this one voted for in that epoch, by quorum-state"),
+    Column("path", "string", "the metadata partition"),
 )
 TOPIC = row_schema(
     "topic",
@@ -769,6 +786,9 @@ DIVERGENCE = row_schema(
         "any",
         "the nodes that should have a replica, by the newest metadata at hand, and have none here; null if that is not known",
     ),
+    Column("leader", "int", "node id of the leader by the same metadata, null for none"),
+    Column("isr", "any", "node ids of the replicas that are in sync, by the same metadata"),
+    Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), by the same metadata"),
 )
 REPLICA = row_schema(
     "replica",

@@ -89,6 +89,10 @@ class Match:
     batch_base_offset: int | None
     crc_valid: bool | None
     is_leader: bool | None
+    node_id: int | None
+    leader: int | None
+    isr: list[int] | None
+    eligible_leader_replicas: list[int] | None
 
 
 @dataclass(frozen=True, slots=True)

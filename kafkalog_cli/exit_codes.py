@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
 
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.CLEAN: "complete and clean; for find and grep: found",
-    ExitCode.DAMAGE: "damage proven, a difference found by diff, or nothing found (--fail-on moves the threshold)",
+    ExitCode.DAMAGE: "damage proven, a difference found by diff, nothing found, or a condition of --fail-on met",
     ExitCode.USAGE: "usage error: a wrong option, or a path that does not exist or holds no files of Kafka",
     ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit reached, a tail being written; not proven clean",
     ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
@@ -69,6 +69,7 @@ class Condition(Enum):
     DAMAGE = "damage"
     DIFFERENCE_FOUND = "difference-found"
     NOTHING_FOUND = "nothing-found"
+    FAIL_ON_MET = "fail-on-met"
     USAGE = "usage"
     INCOMPLETE = "incomplete"
     OUTPUT_FAILED = "output-failed"
@@ -91,13 +92,14 @@ class Condition(Enum):
     @property
     def is_complete(self) -> bool:
         """Whether the work was finished, whatever was found."""
-        return self in (Condition.DAMAGE, Condition.DIFFERENCE_FOUND, Condition.NOTHING_FOUND)
+        return self.exit_code is ExitCode.DAMAGE
 
 
 _CODES = {
     Condition.DAMAGE: ExitCode.DAMAGE,
     Condition.DIFFERENCE_FOUND: ExitCode.DAMAGE,
     Condition.NOTHING_FOUND: ExitCode.DAMAGE,
+    Condition.FAIL_ON_MET: ExitCode.DAMAGE,
     Condition.USAGE: ExitCode.USAGE,
     Condition.INCOMPLETE: ExitCode.INCOMPLETE,
     Condition.OUTPUT_FAILED: ExitCode.OUTPUT_FAILED,
@@ -113,6 +115,7 @@ _WORDS = {
     Condition.DAMAGE: "damage proven",
     Condition.DIFFERENCE_FOUND: "a difference found",
     Condition.NOTHING_FOUND: "nothing found",
+    Condition.FAIL_ON_MET: "a condition of --fail-on met",
     Condition.USAGE: "usage error",
     Condition.INCOMPLETE: "incomplete, not proven clean",
     Condition.OUTPUT_FAILED: "output failed",

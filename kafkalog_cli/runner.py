@@ -16,7 +16,7 @@ from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report, say
-from kafkalog_cli.options.output import Judging, Output
+from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
@@ -75,7 +75,7 @@ class Run:
         """
         self.summary = Summary(command)
         self._session = output.session
-        self._fail_on = judging.fail_on
+        self._fail_on, self._fail_conditions = judging.fail_on, judging.conditions
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
         if output.chosen_columns is not None and output.format_name not in (None, *READABLE):
@@ -116,7 +116,7 @@ class Run:
 
         ``only`` chooses the rows that are shown where people read them. The others are counted.
         """
-        counted = self._counted(schema, rows, only if self.is_readable else None)
+        counted = self._counted(schema, self._judged(schema, rows), only if self.is_readable else None)
         if self._held is not None:
             if not self._held or self._held[-1][0] is not schema:
                 self._held.append((schema, []))
@@ -124,6 +124,23 @@ class Run:
             return
         self._make_room()
         self._renderer.write(schema, counted)
+
+    def _judged(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+        """The rows; the run gets a condition where one of them meets a condition of --fail-on, or leaves it open."""
+        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
+        return self._watched(schema, rows, conditions) if conditions else rows
+
+    def _watched(
+        self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], conditions: list[FailCondition]
+    ) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            values = dict(zip(schema.names, row, strict=True))
+            for each in conditions:
+                if each.is_met_by(values):
+                    self.condition(Condition.FAIL_ON_MET)
+                elif each.is_unknown(values):
+                    self.condition(Condition.INCOMPLETE)
+            yield row
 
     def _counted(
         self,
@@ -188,6 +205,8 @@ class Run:
         summary.conditions |= conditions
         if Condition.DAMAGE in conditions:
             summary.damaged_at(finding.location)
+        if any(each.code == finding.code for each in self._fail_conditions):
+            self.condition(Condition.FAIL_ON_MET)
         if finding.is_incomplete:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
 

@@ -16,6 +16,7 @@ from format.files import meta_properties, partition_metadata, quorum_state
 from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
+from format.kafka_uuid import is_reserved
 from format.layout import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -194,11 +195,14 @@ class Assignment(msgspec.Struct, frozen=True):
     """The state of a partition in the newest metadata at hand; None where it is not known, for the reason ``unknown``.
 
     ``source`` names the metadata in words: the node that it is from, and the time of its last record.
+    ``other_directory`` is the id of the log directory to which the metadata assigns the replica of the node, where that
+    is another one than the replica lies in; else empty.
     """
 
     state: PartitionState | None = None
     source: str = ""
     unknown: str = ""
+    other_directory: str = ""
 
     @property
     def leader(self) -> int | None:
@@ -262,7 +266,7 @@ class ClusterContext(msgspec.Struct):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     findings: list[Finding] = msgspec.field(default_factory=list)
     _unknown_topics: set[str] = msgspec.field(default_factory=set)
-    _nodes: dict[Path, tuple[int | None, str | None]] = msgspec.field(default_factory=dict)
+    _nodes: dict[Path, tuple[int | None, str | None, str | None]] = msgspec.field(default_factory=dict)
 
     @property
     def image(self) -> ClusterImage | None:
@@ -298,7 +302,17 @@ class ClusterContext(msgspec.Struct):
         if state is None:
             what = f"topic {key[0]}" if topic_id is None else f"topic {key[0]} with the id {topic_id}"
             return Assignment(unknown=f"partition {key[1]} of the {what} is not in {self.source_words}")
-        return Assignment(state, self.source_words).at_epoch(_latest_epoch_of(partition, self.terms.limits))
+        found = Assignment(state, self.source_words, other_directory=self._other_directory(partition, state))
+        return found.at_epoch(_latest_epoch_of(partition, self.terms.limits))
+
+    def _other_directory(self, partition: Partition, state: PartitionState) -> str:
+        """The directory id that the metadata has for a replica, if it is not that of the directory around it."""
+        node_id, _, own = self._node_at(directory_around(partition.path))
+        if own is None or node_id not in state.replicas or len(state.directories) != len(state.replicas):
+            return ""
+        assigned = state.directories[state.replicas.index(node_id)]
+        is_other = partition.mark is None and assigned != own and not is_reserved(assigned)
+        return assigned if is_other else ""
 
     @property
     def source_words(self) -> str:
@@ -318,29 +332,19 @@ class ClusterContext(msgspec.Struct):
 
     @property
     def voters(self) -> tuple[int, ...] | None:
-        """The node ids of the controllers that vote; None if they are not known.
+        """The node ids of the controllers that vote; None if they are not known."""
+        return (
+            None if self.image is None or self.source is None else voters_of(self.source, self.image, self.terms.limits)
+        )
 
-        They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
-        have registered.
-        """
-        if self.image is None or self.source is None:
-            return None
-        if self.image.voters is not None:
-            return tuple(sorted(self.image.voters))
-        path = self.source.partition.quorum_state
-        try:
-            found = None if path is None else quorum_state.read(path, self.terms.limits).current_voters
-        except KafkaLogError:
-            found = None  # verify reports it
-        return tuple(sorted(found or self.image.controllers)) or None
-
-    def _node_at(self, log_dir: Path) -> tuple[int | None, str | None]:
+    def _node_at(self, log_dir: Path) -> tuple[int | None, str | None, str | None]:
+        """The node id, cluster id and directory id in a meta.properties; None for what it does not have."""
         if log_dir not in self._nodes:
             try:
                 found = meta_properties.read(log_dir / layout.META_PROPERTIES, self.terms.limits)
-                self._nodes[log_dir] = found.node_id, found.cluster_id
+                self._nodes[log_dir] = found.node_id, found.cluster_id, found.directory_id
             except KafkaLogError:
-                self._nodes[log_dir] = None, None
+                self._nodes[log_dir] = None, None, None
         return self._nodes[log_dir]
 
     def configs_of(self, partition: Partition, checkpoints: Checkpoints) -> TopicConfigs:
@@ -396,6 +400,22 @@ class ClusterContext(msgspec.Struct):
             yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
         if self.terms.broker_properties is None:
             yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
+
+
+def voters_of(source: MetadataSource, image: ClusterImage, limits: Limits) -> tuple[int, ...] | None:
+    """The node ids of the controllers that vote; None if they are not known.
+
+    They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
+    have registered.
+    """
+    if image.voters is not None:
+        return tuple(sorted(image.voters))
+    path = source.partition.quorum_state
+    try:
+        found = None if path is None else quorum_state.read(path, limits).current_voters
+    except KafkaLogError:
+        found = None  # verify reports it
+    return tuple(sorted(found or image.controllers)) or None
 
 
 def read_context(targets: Sequence[Target], terms: ContextTerms, known: MetadataState | None = None) -> ClusterContext:

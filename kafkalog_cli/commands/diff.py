@@ -67,7 +67,8 @@ def diff(
 
     Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
     or compacted is not reported as one that lost records. Partitions of log directories are matched by topic, number
-    and topic id. Nothing is written. The exit status is 1 where a difference was found.
+    and topic id. Nothing is written. The exit status is 1 where a difference was found;
+    with --fail-on diverged, only where replicas diverge.
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding
@@ -82,7 +83,11 @@ def diff(
     ):
         run.hold()
         targets = targets_at(map(work.session.path, paths))
-        shown = _Shown(run, shows_partitions=output.chosen_columns is not None)
+        shown = _Shown(
+            run,
+            shows_partitions=output.chosen_columns is not None,
+            only_diverged=judging.is_on("diverged"),
+        )
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
         for item in diff_of(
@@ -104,11 +109,12 @@ def diff(
 class _Shown:
     """The output of diff: the conclusions first, where people read it, and then the replicas of what differs."""
 
-    def __init__(self, run: Run, *, shows_partitions: bool) -> None:
+    def __init__(self, run: Run, *, shows_partitions: bool, only_diverged: bool) -> None:
+        """``only_diverged``: no other difference fails the run."""
         from format.verbs.diff.diff import MissingReplicas
 
         self._run = run
-        self._shows_partitions = shows_partitions
+        self._shows_partitions, self._only_diverged = shows_partitions, only_diverged
         self._kinds: list[str] = []
         self._odd: list[PartitionResult] = []
         self._missing = MissingReplicas()
@@ -145,7 +151,7 @@ class _Shown:
         run.findings(result.findings)
         for words in result.not_checked:
             run.not_checked(words)
-        if differs:
+        if differs and not self._only_diverged:
             run.condition(Condition.DIFFERENCE_FOUND)
         if not result.is_complete:
             run.condition(Condition.INCOMPLETE)

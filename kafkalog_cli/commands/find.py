@@ -41,7 +41,7 @@ _TABLE_COLUMNS = {
             "position", "producer_id", "leader_epoch",
         ),
         first_to_go=("leader_epoch", "producer_id", "transaction_state"),
-        on_request=("is_leader",),  # the sentence says it
+        on_request=("is_leader", "leader", "isr", "eligible_leader_replicas"),  # the sentence says it
     )
 }  # fmt: skip
 
@@ -172,13 +172,13 @@ def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits:
     run.findings(found.findings)
     if found.error is not None:
         raise found.error
-    match, is_leader = found.match, None
+    match = found.match
+    of_replica: tuple[Assignment, int | None] | tuple[()] = ()
     words = "" if match is not None else f"not found: {found.reason}"
     if sought.offset is not None and found.visibility is not None:
         from format.verbs.find.visibility import standing, visibility_sentence
 
-        assignment, node_id = _standing(partition, sought, limits)
-        is_leader = assignment.is_leader(node_id)
+        assignment, node_id = of_replica = _standing(partition, sought, limits)
         if match is not None:
             words = visibility_sentence(match, partition.name, assignment, node_id)
         else:
@@ -191,7 +191,7 @@ def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits:
         run.say_now(_future_words(match))
     row = match or found.answer
     if row is not None:
-        run.write(MATCH, (row.row(is_leader),))
+        run.write(MATCH, (row.row(*of_replica),))
     run.count("bytes_read", found.bytes_read)
     for unknown in found.not_checked:
         run.not_checked(unknown)

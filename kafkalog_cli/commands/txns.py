@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
     ("kafkalog txns --open /var/kafka/payments-0 /var/kafka/__transaction_state-*", "the open ones of one partition"),
-    ("kafkalog txns --hanging --fail-on warning --format jsonl node-1 node-2", "exit status 1 if a transaction hangs"),
+    ("kafkalog txns --fail-on hanging --format jsonl node-1 node-2", "exit status 1 if a transaction hangs"),
     ("kafkalog txns --follow /var/kafka", "what is open now, and each transaction as it ends"),
     ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
 )

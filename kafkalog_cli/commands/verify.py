@@ -103,6 +103,8 @@ def verify(
 
     if places.partitions is not None and places.partitioner is None:
         raise typer.BadParameter("it is for --partitioner", param_hint="--partitions")
+    if places.partitioner is None and judging.is_on("misplaced"):
+        raise typer.BadParameter("misplaced needs --partitioner", param_hint="--fail-on")
     if places.partitioner is not None and depth.level in ("headers", "crc"):
         raise typer.BadParameter(
             f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"

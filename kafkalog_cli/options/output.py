@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -10,7 +11,7 @@ import typer
 from format.findings import Severity
 from format.io.session import Session
 from kafkalog_cli.options.groups import LAST
-from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, shown
+from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, parse_count, shown
 from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
@@ -113,27 +114,133 @@ DEFAULT_SEVERITY = Severity.ERROR
 _LABELS = tuple(each.label for each in Severity)
 
 
-def parse_severity(text: Any) -> Severity:
+def parse_severity(text: str) -> Severity:
     """A severity by its name."""
-    if isinstance(text, Severity):
-        return text
     for severity in Severity:
         if text == severity.label:
             return severity
-    raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(_LABELS)}")
+    raise typer.BadParameter(f"{shown(text)} is not one of {', '.join((*_LABELS, *_CONDITIONS))}")
+
+
+#: A row by the names of its columns.
+_Values = Mapping[str, Any]
+
+
+def _never(row: _Values) -> bool:
+    return False
+
+
+class FailCondition(msgspec.Struct, frozen=True):
+    """A condition of --fail-on besides severities: what fails a run, and the command that can know it.
+
+    It is met by a finding with ``code``, or by a row of the type ``row_type`` for which ``number_of`` is above
+    ``least``: 0, or N of ``name:N``. A row for which ``is_unknown`` is true leaves it open. doctor knows the condition
+    by its diagnoses with the code ``diagnosis``.
+    """
+
+    name: str
+    command: str
+    what: str
+    code: str = ""
+    row_type: str = ""
+    number_of: Callable[[_Values], int | None] = _never
+    is_unknown: Callable[[_Values], bool] = _never
+    diagnosis: str = ""
+    takes_number: bool = False
+    least: int = 0
+
+    def is_met_by(self, row: _Values) -> bool:
+        """Whether a row of the type meets it."""
+        return (self.number_of(row) or 0) > self.least
+
+
+def _has_unknown_lag(row: _Values) -> bool:
+    return bool(row["partitions_without_lag"])
+
+
+FAIL_CONDITIONS = (
+    FailCondition(
+        "hanging", "txns", "whether a transaction hangs", code="transaction-hanging", row_type="transaction",
+        is_unknown=lambda row: row["state"] == "open" and row["is_hanging"] is None, diagnosis="transaction-hangs",
+    ),
+    FailCondition(
+        "out-of-range", "groups", "whether a committed offset is outside its log", row_type="group",
+        number_of=lambda row: row["partitions_out_of_range"], is_unknown=_has_unknown_lag,
+        diagnosis="group-out-of-range",
+    ),
+    FailCondition(
+        "lag", "groups", "how far a group lags", row_type="group", number_of=lambda row: row["total_lag"],
+        is_unknown=_has_unknown_lag, takes_number=True,
+    ),
+    FailCondition("misplaced", "verify", "whether a record is in the partition of its key", code="record-misplaced"),
+    FailCondition(
+        "diverged", "diff", "whether replicas diverge", row_type="divergence",
+        number_of=lambda row: row["kind"] == "diverged", diagnosis="replicas-diverge",
+    ),
+)  # fmt: skip
+_CONDITIONS = {each.name: each for each in FAIL_CONDITIONS}
+
+
+def parse_fail_on(words: list[str]) -> tuple[Severity | None, tuple[FailCondition, ...]]:
+    """The lowest severity and the conditions in the values of --fail-on. Raises a usage error."""
+    severities: list[Severity] = []
+    conditions: list[FailCondition] = []
+    for word in (each.strip() for value in words for each in value.split(",")):
+        name, colon, number = word.partition(":")
+        condition = _CONDITIONS.get(name)
+        if condition is None:
+            severities.append(parse_severity(word))
+        elif condition.takes_number != bool(colon):
+            form = f"{name}:N" if condition.takes_number else name
+            raise typer.BadParameter(f"{shown(word)} is not {form}")
+        elif condition.takes_number:
+            conditions.append(msgspec.structs.replace(condition, least=parse_count(number)))
+        else:
+            conditions.append(condition)
+    return min(severities, default=None), tuple(conditions)
+
+
+def _check_fail_on(context: typer.Context, words: list[str] | None) -> list[str] | None:
+    """The values of --fail-on. Raises a usage error for a condition that this command cannot know."""
+    command = context.info_name
+    for each in parse_fail_on(words or [])[1]:
+        if command != each.command and not (command == "doctor" and each.diagnosis):
+            raise typer.BadParameter(f"{command} does not know {each.what}: kafkalog {each.command} does")
+    return words
 
 
 class Judging(msgspec.Struct, frozen=True):
-    """The severity that fails a run."""
+    """What fails a run: findings from a severity upwards, and conditions."""
 
-    fail_on: Annotated[
-        Severity,
+    fail_on_words: Annotated[
+        list[str] | None,
         typer.Option(
             "--fail-on",
             metavar="|".join(_LABELS),
-            parser=parse_severity,
-            autocompletion=completion_of(_LABELS),
-            help="Exit with status 1 for findings of at least this severity.",
+            callback=_check_fail_on,
+            autocompletion=completion_of((*_LABELS, *_CONDITIONS)),
+            help="Exit with status 1 for findings of at least this severity, and for conditions: hanging (txns), "
+            "out-of-range and lag:N (groups), misplaced (verify), diverged (diff). May be repeated, or a list with "
+            "commas.",
             show_default=DEFAULT_SEVERITY.label,
         ),
-    ] = DEFAULT_SEVERITY
+    ] = None
+
+    @property
+    def fail_on(self) -> Severity:
+        """The lowest severity that fails a run."""
+        severity, _ = parse_fail_on(self.fail_on_words or [])
+        return DEFAULT_SEVERITY if severity is None else severity
+
+    @property
+    def conditions(self) -> tuple[FailCondition, ...]:
+        """The conditions that fail a run."""
+        return parse_fail_on(self.fail_on_words or [])[1]
+
+    def is_met_by_diagnosis(self, diagnosis: str) -> bool:
+        """Whether a diagnosis of doctor with this code meets a condition."""
+        return any(each.diagnosis == diagnosis != "" for each in self.conditions)
+
+    def is_on(self, name: str) -> bool:
+        """Whether a condition was given."""
+        return any(each.name == name for each in self.conditions)

@@ -63,4 +63,5 @@ def test_only_what_was_found_leaves_a_run_complete():
         Condition.DAMAGE,
         Condition.DIFFERENCE_FOUND,
         Condition.NOTHING_FOUND,
+        Condition.FAIL_ON_MET,
     }

@@ -185,8 +185,9 @@ def with_other_replicas(step: Step, image: ClusterImage, node_id: int) -> Step:
         return replace(step, other_replicas=(), reason=f"{step.reason}; no other node has a replica")
     in_sync = [str(each) for each in others if each in state.isr]
     words = f"in sync: {', '.join(in_sync)}" if in_sync else "none of them in sync"
+    eligible = [str(each) for each in others if each in (state.eligible_leader_replicas or ())]
+    words += f", ELR: {', '.join(eligible)}" if eligible else ""
+    leader = "no node" if state.leader < 0 else "this node" if state.leader == node_id else f"node {state.leader}"
     nodes = f"{'node' if len(others) == 1 else 'nodes'} {listed([str(each) for each in others])}"
-    return replace(
-        step, other_replicas=others,
-        reason=f"{step.reason}; {counted(len(others), 'other replica')} on {nodes}, {words}, by the metadata",
-    )  # fmt: skip
+    told = f"{counted(len(others), 'other replica')} on {nodes}, {words}, and {leader} led, by the metadata"
+    return replace(step, other_replicas=others, reason=f"{step.reason}; {told}")

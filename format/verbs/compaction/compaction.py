@@ -25,7 +25,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of, log_of_segment
 from format.scan.whole_units import scan_units
-from format.state.cluster_context import ClusterContext, TopicConfigs
+from format.state.cluster_context import ClusterContext, TopicConfigs, named_nodes
 from format.state.log_headers import producers_after
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.retention import (
@@ -479,11 +479,24 @@ class Compaction(msgspec.Struct):
         if not self.stuck:
             return ""
         more = len(self.stuck) - _MOST_NAMED
-        names = [each.partition.name for each in self.stuck[:_MOST_NAMED]]
+        others = [self._others_of(each.partition) for each in self.stuck]
+        names = [f"{each.partition.name}{words}" for each, words in zip(self.stuck[:_MOST_NAMED], others, strict=False)]
         names += [f"{more:,} more"] if more > 0 else []
-        return (
+        words = (
             f"Damage stops the cleaner in {listed(names)}: it cannot read a batch there, and cleans the log no more. "
         )
+        if any(others):
+            words += "'kafkalog verify' of the log directories of all these nodes says which replica is intact there. "
+        return words
+
+    def _others_of(self, partition: Partition) -> str:
+        """The other replicas of a partition, in parentheses; empty where none is known."""
+        assignment = self.context.assignment_of(partition)
+        others = assignment.missing([self.context.node_id_of(partition)])
+        if not others:
+            return ""
+        leader = "no node leads" if assignment.leader is None else f"node {assignment.leader} leads"
+        return f" ({leader}, other replicas: {named_nodes(others)})"
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""

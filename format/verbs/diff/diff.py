@@ -25,6 +25,7 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
+from format.state.quorum import can_lead, held_by_majority
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
 from format.verbs.diff.replica_log import Matching, ReplicaLog, Replicas, matched
 from format.wording import are, counted, counted_plainly, listed, offset_range
@@ -199,7 +200,8 @@ class PartitionResult(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The fields in the order of columns.DIVERGENCE."""
-        replicas = self.replicas
+        replicas, state = self.replicas, self.assignment.state
+        elr = None if state is None else state.eligible_leader_replicas
         values = {
             "topic": self.topic,
             "partition": self.number,
@@ -220,6 +222,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
             "high_watermark": [each.epochs.high_watermark for each in replicas],
             "truncate_to": self.truncate_to,
             "elect_node_id": replicas[self.best].node_id if replicas[self.best].can_be_elected else None,
+            "leader": self.assignment.leader,
+            "isr": None if state is None else list(state.isr),
+            "eligible_leader_replicas": None if elr is None else list(elr),
             "missing_node_ids": None if self.missing_node_ids is None else list(self.missing_node_ids),
         }
         return tuple(values[name] for name in DIVERGENCE.names)
@@ -612,14 +617,15 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         return
     missing = result.missing_node_ids
     observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
-    if not missing and result.is_whole and len(names) - len(observers) == len(voters):
-        own = [end for each, end in zip(result.replicas, ends, strict=True) if each.node_id in voters]
-        majority = len(own) // 2 + 1
-        winners = [name for each, end, name in zip(result.replicas, ends, names, strict=True)
-                   if each.node_id in voters and sum(end >= other for other in own) >= majority]  # fmt: skip
-        yield f"of the {counted(len(own), 'voter')}, {' or '.join(winners)} can win the election"
-        shared = sorted((end for _, end in own), reverse=True)[majority - 1]
-        if result.kind == "behind" and shared < max(end for _, end in own):
+    own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
+    if result.is_whole and len(own) + len(missing) == len(voters):
+        winners = [names[number] for number, is_able in can_lead(own, len(voters)).items() if is_able]
+        if winners:
+            yield f"of the {counted(len(voters), 'voter')}, {' or '.join(winners)} can win the election"
+        else:
+            yield f"of these, {names[result.best]} has the latest; who can win depends on those not here"
+        shared, _ = held_by_majority([end for _, end in own.values()], len(voters))
+        if not missing and result.kind == "behind" and shared < max(end for _, end in own.values()):
             yield f"no majority has the records from offset {shared:,} on"
     else:
         yield f"of these, {names[result.best]} has the latest"

@@ -106,7 +106,7 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             raise NotALogDir("diff compares partitions and log directories", Location(str(target.path)))
     result = Matching()
-    replicas = list(_found(targets, limits, result.findings))
+    replicas = list(replicas_at(targets, limits, result.findings))
     seen: dict[tuple[int, int], Path] = {}
     for replica in replicas:
         _refuse_same_directory(replica, seen)
@@ -143,13 +143,13 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
 def _add(groups: list[Replicas], replica: Replica) -> None:
     """Add a replica to the group of its topic id and cluster id; one without ids belongs to the first group."""
     for group in groups:
-        if all(_may_be_one(each, replica) for each in group.replicas):
+        if all(may_be_one(each, replica) for each in group.replicas):
             group.replicas.append(replica)
             return
     groups.append(Replicas(replica.partition.topic, replica.partition.number, [replica]))
 
 
-def _may_be_one(first: Replica, second: Replica) -> bool:
+def may_be_one(first: Replica, second: Replica) -> bool:
     """Whether two replicas may be of one partition: the ids that both have are the same."""
     topics, clusters = (first.topic_id, second.topic_id), (first.cluster_id, second.cluster_id)
     return all(None in ids or ids[0] == ids[1] for ids in (topics, clusters))
@@ -183,7 +183,7 @@ def _refuse_same_directory(replica: Replica, seen: dict[tuple[int, int], Path]) 
         raise InputError(message, Location(str(replica.path)))
 
 
-def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
+def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
     """The replicas at and below the targets; adds findings about directories that cannot be listed."""
     for target in targets:
         if target.kind is Kind.PARTITION:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,6 +12,9 @@ from format.errors import KafkaLogError
 from format.findings import Finding
 from format.location import Location
 from format.timestamps import DAY_MS
+
+if TYPE_CHECKING:
+    from format.state.cluster_context import Assignment
 
 
 class TraceStep(msgspec.Struct, frozen=True):
@@ -83,8 +86,9 @@ class Match(msgspec.Struct, frozen=True):
             return False
         return self.timestamp > self.file_written_at + DAY_MS
 
-    def row(self, is_leader: bool | None = None) -> tuple[Any, ...]:
-        """The match as a row of columns.MATCH; ``is_leader`` says whether the replica is known to be the leader's."""
+    def row(self, assignment: Assignment | None = None, node_id: int | None = None) -> tuple[Any, ...]:
+        """The match as a row of columns.MATCH, with what the metadata says of the partition and of this node."""
+        state = None if assignment is None else assignment.state
         where, batch = self.location, self.batch
         return (
             where.topic,
@@ -102,7 +106,11 @@ class Match(msgspec.Struct, frozen=True):
             None if batch is None else batch.producer_epoch,
             None if batch is None else batch.base_offset,
             None if batch is None else batch.crc_valid,
-            is_leader,
+            None if assignment is None else assignment.is_leader(node_id),
+            node_id,
+            None if assignment is None else assignment.leader,
+            None if state is None else list(state.isr),
+            None if state is None or state.eligible_leader_replicas is None else list(state.eligible_leader_replicas),
         )
 
 

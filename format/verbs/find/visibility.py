@@ -291,4 +291,15 @@ def standing(name: str, assignment: Assignment, node_id: int | None) -> str:
     if assignment.leader is None:
         return f"{here}{name} has no leader ({assignment.last_members}), by {assignment.source}: no consumer reads it"
     whose = "its replica was not read" if node_id is not None else "no meta.properties says whose replica this is"
-    return f"{here}Consumers read from the leader, node {assignment.leader} by {assignment.source}: {whose}"
+    reads = f"{here}Consumers read from the leader, node {assignment.leader} by {assignment.source}: {whose}"
+    return reads if here or node_id is None else f"{reads}. {_membership(assignment, node_id)}"
+
+
+def _membership(assignment: Assignment, node_id: int) -> str:
+    """Whether a follower is in the ISR, and whether its replica is in the directory that the metadata names."""
+    words = f"Node {node_id} is in the ISR"
+    if assignment.state is not None and node_id not in assignment.state.isr:
+        words = f"Node {node_id} is out of sync ({assignment.last_members})"
+    if assignment.other_directory:
+        words += f", and its replica is assigned to another directory, {assignment.other_directory}"
+    return words

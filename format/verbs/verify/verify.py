@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -49,7 +49,14 @@ from format.verbs.verify.partition_checks import (
 )
 from format.verbs.verify.walk import Level, LogWalk, PartitionCounts, WalkedChunk
 
+if TYPE_CHECKING:
+    from format.verbs.verify.intact_replicas import ReplicasAtHand
+
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)
+#: Damage inside a log, which no broker repairs.
+INSIDE_A_LOG = frozenset(
+    ("batch-crc-mismatch", "log-framing-broken", "log-truncated", "batch-invalid", "segment-missing")
+)
 #: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
 #: reads a stray or deleted one.
 _BESIDE = ("future", "stray", "delete")
@@ -429,13 +436,31 @@ def verify(
 
 
 def verify_all(targets: Sequence[Target], terms: VerifyTerms) -> Verified:
-    """Findings for several targets, one after another, and for the log directories of one node as a whole."""
+    """Findings for several targets, one after another, and for the log directories of one node as a whole.
+
+    The next step for damage is to fetch the replica anew, where another one below the targets is intact.
+    """
 
     def find(coverage: Coverage) -> Iterator[Finding]:
-        yield from _findings(targets, terms, coverage)
+        found = _findings(targets, terms, coverage)
+        yield from found if any(cluster_of(each.path) for each in targets) else _advised(found, targets, terms.limits)
         yield from verify_nodes(targets, terms)
 
     return Verified(find)
+
+
+def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Limits) -> Iterator[Finding]:
+    """The findings, with a next step by the other replicas of a damaged one, which are read at the first damage."""
+    at_hand: ReplicasAtHand | None = None
+    for found in findings:
+        if found.code not in INSIDE_A_LOG:
+            yield found
+            continue
+        if at_hand is None:
+            from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
+
+            at_hand = ReplicasAtHand(targets, limits)
+        yield at_hand.advised(found)
 
 
 def _findings(

@@ -36,6 +36,17 @@ def test_the_metadata_beside_a_partition_names_its_leader(tmp_path: Path) -> Non
     assert found.source.startswith("the metadata of node 2 as of 20")
 
 
+def test_the_directory_to_which_a_replica_is_assigned(tmp_path: Path) -> None:
+    orders = node_with_orders(tmp_path / "node-2", 2)
+    write_metadata_log(tmp_path / "node-2", leader=1)
+    properties = tmp_path / "node-2" / "meta.properties"
+    text = properties.read_text()
+    assert assignment_at(orders).other_directory == ""  # the directory has no id
+    for name, other in (("directory-2", ""), ("directory-3", topic_id_of("directory-2"))):
+        properties.write_text(f"{text}directory.id={topic_id_of(name)}\n")
+        assert assignment_at(orders).other_directory == other
+
+
 def test_the_newest_metadata_of_the_nodes_counts(tmp_path: Path) -> None:
     orders = node_with_orders(tmp_path / "node-2", 2)
     other = write_node(tmp_path / "node-3", 3)

@@ -66,6 +66,10 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "batch_base_offset": 36,
             "crc_valid": True,
             "is_leader": None,
+            "node_id": None,
+            "leader": None,
+            "isr": None,
+            "eligible_leader_replicas": None,
         }
         assert position > 0
         assert run.stderr == (f"offset 37 is {IN_ONE_REPLICA}\n" if run is runs[0] else "")
@@ -268,7 +272,8 @@ def test_the_leader_that_the_metadata_names(tmp_path: Path, run_kafkalog_many: R
     assert beside.stderr.startswith(
         "offset 37 is visible to every consumer while node 2 leads topic-0, as it does by the"
     )
-    assert [row["is_leader"] for row in named.check(0).rows("match")] == [False]
+    (row,) = named.check(0).rows("match")
+    assert (row["is_leader"], row["node_id"], row["leader"], row["isr"]) == (False, 2, 1, [1, 2, 3])
     assert named.stderr.startswith(
         "offset 37 is visible in this replica. Consumers read from the leader, node 1 by the"
     )

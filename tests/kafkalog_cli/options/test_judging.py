@@ -15,11 +15,11 @@ from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.options import output as options
 from kafkalog_cli.runner import Run
 from tests.building import batch, batches, write_segment
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 
 
 def test_severities():
     assert [options.parse_severity(each.label) for each in Severity] == list(Severity)
-    assert options.parse_severity(Severity.INFO) is Severity.INFO
     for text in ("ERROR", "1", "", "worse"):
         with pytest.raises(typer.BadParameter):
             options.parse_severity(text)
@@ -112,3 +112,113 @@ def test_info_fails_a_run_that_error_lets_pass(tmp_path):
     write_segment(partition, 0, [*batches(1), batch(base_offset=1000)])
     codes = [program.main(["verify", str(partition), *words]) for words in ((), ("--fail-on", "info"))]
     assert codes == [0, 1]
+
+
+def test_values_are_a_list_or_repeated():
+    severity, conditions = options.parse_fail_on(["error,warning", "lag:20", "out-of-range"])
+    assert severity is Severity.WARNING
+    assert [(each.name, each.least) for each in conditions] == [("lag", 20), ("out-of-range", 0)]
+    judging = options.Judging(["hanging"])
+    assert (judging.fail_on, judging.is_on("hanging"), judging.is_on("lag")) == (Severity.ERROR, True, False)
+    assert (judging.is_met_by_diagnosis("transaction-hangs"), judging.is_met_by_diagnosis("replicas-diverge")) == (
+        True,
+        False,
+    )
+    assert not options.Judging(["lag:1"]).is_met_by_diagnosis("")
+
+
+@pytest.mark.parametrize("text", ["lag", "lag:", "lag:-1", "lag:x", "hanging:1", "hanging,", "", "late"])
+def test_no_value(text):
+    with pytest.raises(typer.BadParameter):
+        options.parse_fail_on([text])
+
+
+@pytest.mark.parametrize("condition", options.FAIL_CONDITIONS, ids=lambda each: each.name)
+@pytest.mark.parametrize("command", [name for name in RUNS if " " not in name])
+def test_a_command_that_cannot_know_a_condition_names_the_one_that_can(command, condition, tmp_path, capsys):
+    word = f"{condition.name}:1" if condition.takes_number else condition.name
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    words = [each.format(tmp_path / "out", copy=tmp_path) for each in RUNS[command]]
+    code = program.main([command, str(tmp_path / "t-0"), *words, "--fail-on", word, "-q"])
+    refusal = f"kafkalog {condition.command} does" in " ".join(capsys.readouterr().err.split())
+    assert refusal == (command != condition.command)
+    assert not refusal or code == 2
+
+
+def code_of(*words):
+    return program.main([*map(str, words), "--quiet"])
+
+
+def test_the_lag_of_a_group_fails_a_run(data_dir):
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    assert [code_of("groups", node, "--fail-on", each) for each in ("lag:234", "lag:235", "out-of-range")] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("word", ["lag:0", "out-of-range"])
+def test_an_unknown_lag_is_no_lag_within_bounds(word, data_dir, tmp_path):
+    """The logs of the topics are not at hand."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    for each in node.glob("__consumer_offsets-*"):
+        shutil.copytree(each, tmp_path / "node" / each.name)
+    assert code_of("groups", tmp_path / "node") == 0
+    assert code_of("groups", tmp_path / "node", "--fail-on", word) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_met", "is_unknown"),
+    [
+        ("lag", {"total_lag": 0, "partitions_without_lag": 0}, False, False),
+        ("lag", {"total_lag": 1, "partitions_without_lag": 2}, True, True),
+        ("lag", {"total_lag": None, "partitions_without_lag": 1}, False, True),
+        ("out-of-range", {"partitions_out_of_range": 1, "partitions_without_lag": 0}, True, False),
+        ("out-of-range", {"partitions_out_of_range": 0, "partitions_without_lag": 0}, False, False),
+        ("hanging", {"state": "open", "is_hanging": None}, False, True),
+        ("hanging", {"state": "open", "is_hanging": False}, False, False),
+        ("hanging", {"state": "committed", "is_hanging": None}, False, False),
+        ("diverged", {"kind": "diverged"}, True, False),
+        ("diverged", {"kind": "behind"}, False, False),
+    ],
+)
+def test_rows_that_meet_a_condition_or_leave_it_open(name, values, is_met, is_unknown):
+    (condition,) = [each for each in options.FAIL_CONDITIONS if each.name == name]
+    assert (condition.is_met_by(values), condition.is_unknown(values)) == (is_met, is_unknown)
+
+
+def test_misplaced_needs_a_partitioner(data_dir):
+    assert code_of("verify", data_dir / "kafka-4.3-single" / "node-1" / "sensor-0", "--fail-on", "misplaced") == 2
+
+
+def test_misplaced_records_fail_a_run(tmp_path):
+    partitions = [tmp_path / "t-0", tmp_path / "t-1"]
+    for each in partitions:
+        write_segment(each, 0, batches(1))  # all have the same key
+    words = ("--partitioner", "murmur2", "--partitions", "2")
+    codes = {code_of("verify", each, *words, "--fail-on", "misplaced") for each in partitions}
+    assert codes == {0, 1}
+    assert {code_of("verify", each, *words) for each in partitions} == {0}
+
+
+def test_only_diverged_replicas_fail_a_run_that_asks_for_them(tmp_path):
+    ModelReplica(plain(4)).write(tmp_path / "a")
+    ModelReplica(plain(3)).write(tmp_path / "behind")
+    ModelReplica([*plain(2), *plain(2, first=6, epoch=1, tag="b")]).write(tmp_path / "diverged")
+    paths = {name: tmp_path / name / "orders-0" for name in ("behind", "diverged")}
+    codes = {name: code_of("diff", tmp_path / "a" / "orders-0", path) for name, path in paths.items()}
+    assert codes == {"behind": 1, "diverged": 1}
+    words = ("--fail-on", "diverged")
+    codes = {name: code_of("diff", tmp_path / "a" / "orders-0", path, *words) for name, path in paths.items()}
+    assert codes == {"behind": 0, "diverged": 1}
+
+
+@pytest.mark.parametrize(("word", "code"), [("hanging", 1), ("error", 0)])
+def test_a_hanging_transaction_fails_a_run(word, code, tmp_path, monkeypatch):
+    leave = Run.__exit__
+
+    def leave_with_a_finding(self, kind, error, trace):
+        if error is None:
+            self.finding(finding("transaction-hanging", Location("x"), "it hangs"))
+        return leave(self, kind, error, trace)
+
+    monkeypatch.setattr(Run, "__exit__", leave_with_a_finding)
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    assert code_of("txns", tmp_path / "t-0", "--fail-on", word) == code

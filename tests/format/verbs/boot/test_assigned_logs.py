@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from format.state.cluster_image import ClusterImage, PartitionState
@@ -96,9 +97,12 @@ def test_an_emptied_disk_is_not_a_start_that_loses_nothing(node: Node) -> None:
         ((1,), (1,), "it loses 5 offsets below the high watermark (t-0 0 to 4)", "no other node has a replica"),
         (
             (1, 2, 3), (1, 3), "it removes 5 offsets below the high watermark from this replica (t-0 0 to 4)",
-            "2 other replicas on nodes 2 and 3, in sync: 3, by the metadata",
+            "2 other replicas on nodes 2 and 3, in sync: 3, and no node led, by the metadata",
         ),
-        ((1, 2), (1,), "from this replica", "1 other replica on node 2, none of them in sync, by the metadata"),
+        (
+            (1, 2), (1,), "from this replica",
+            "1 other replica on node 2, none of them in sync, and no node led, by the metadata",
+        ),
     ],
 )  # fmt: skip
 def test_a_loss_is_one_of_the_cluster_only_where_no_other_node_has_a_replica(
@@ -108,6 +112,19 @@ def test_a_loss_is_one_of_the_cluster_only_where_no_other_node_has_a_replica(
     told = with_other_replicas(step, image_of([_IDS[0]], replicas, isr), 1)
     assert words in sentence(BootResult(steps=[told]), BootTerms())
     assert told.reason == f"damage; {reason}"
+
+
+@pytest.mark.parametrize(
+    ("leader", "elr", "words"),
+    [(1, (), "in sync: 2, and this node led"), (2, (3,), "in sync: 2, ELR: 3, and node 2 led")],
+)
+def test_who_led_and_who_may_be_elected(leader: int, elr: tuple[int, ...], words: str) -> None:
+    image = image_of([_IDS[0]], (1, 2, 3), (1, 2))
+    image.partitions[_TOPIC, 0] = msgspec.structs.replace(
+        image.partitions[_TOPIC, 0], leader=leader, eligible_leader_replicas=elr
+    )
+    step = Step(Action.TRUNCATE, Path("/logs/t-0/00.log"), "t", 0, lost_offsets=(0, 4))
+    assert f"{words}, by the metadata" in (with_other_replicas(step, image, 1).reason or "")
 
 
 def test_without_metadata_it_is_one_of_this_replica() -> None:

@@ -42,6 +42,7 @@ def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) 
     assert result.is_whole
     row = row_of(result)
     assert (row["elect_node_id"], row["lost_if_elected"], row["missing_node_ids"]) == (2, 0, [])
+    assert (row["leader"], row["isr"], row["eligible_leader_replicas"]) == (None, [1, 2], None)
 
 
 def test_a_leader_that_is_not_here_is_named(tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ HERE = "offset 7 is visible in this replica. "
     ("match", "assignment", "node_id", "words"),
     [
         (VISIBLE, LED, 1, f"offset 7 is visible to every consumer while node 1 leads orders-0, as it does by {SOURCE}"),
-        (VISIBLE, LED, 2, HERE + NOT_READ),
+        (VISIBLE, LED, 2, f"{HERE}{NOT_READ}. Node 2 is in the ISR"),
+        (VISIBLE, LED, 3, f"{HERE}{NOT_READ}. Node 3 is out of sync (ISR: nodes 1 and 2)"),
+        (
+            VISIBLE, replace(LED, other_directory="X"), 2,
+            f"{HERE}{NOT_READ}. Node 2 is in the ISR, and its replica is assigned to another directory, X",
+        ),
         (VISIBLE, LED, None, f"{HERE}{FOLLOWS}: no meta.properties says whose replica this is"),
         (VISIBLE, LED, 4, f"{HERE}Node 4 has no replica of orders-0. {NOT_READ}"),
         (
@@ -37,7 +42,7 @@ HERE = "offset 7 is visible in this replica. "
         ),
         (VISIBLE, UNKNOWN, 1, f"{HERE}Consumers read from the leader, which is not known: {UNKNOWN.unknown}"),
         (ABORTED, LED, 1, f"offset 7 is {ABORTED.note}"),
-        (ABORTED, LED, 2, f"offset 7 is {ABORTED.note}. {NOT_READ}"),
+        (ABORTED, LED, 2, f"offset 7 is {ABORTED.note}. {NOT_READ}. Node 2 is in the ISR"),
     ],
 )  # fmt: skip
 def test_every_consumer_needs_the_leader(match: Match, assignment: Assignment, node_id: int | None, words: str) -> None:

@@ -1,0 +1,38 @@
+"""What compaction says of a log in which damage stops the cleaner, with and without other replicas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from format.node.partition import read_partition
+from format.node.target import Target
+from format.state.cluster_context import ContextTerms, read_context
+from format.verbs.compaction.compaction import Compaction, CompactionTerms
+from tests.building import batch, write_segment
+from tests.metadata_logs import write_metadata_log, write_node
+
+_STUCK = "Damage stops the cleaner in orders-0{}: it cannot read a batch there, and cleans the log no more. "
+_VERIFY = "'kafkalog verify' of the log directories of all these nodes says which replica is intact there. "
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        (None, _STUCK.format("")),
+        ({"replicas": (2,), "isr": (2,), "leader": 2}, _STUCK.format("")),
+        ({"leader": 1}, _STUCK.format(" (node 1 leads, other replicas: nodes 1 and 3)") + _VERIFY),
+        ({"leader": -1}, _STUCK.format(" (no node leads, other replicas: nodes 1 and 3)") + _VERIFY),
+    ],
+)
+def test_the_other_replicas_of_a_stuck_log(tmp_path: Path, metadata: dict[str, Any] | None, words: str) -> None:
+    write_segment(write_node(tmp_path, 2) / "orders-0", 0, [batch(0)])
+    if metadata is not None:
+        write_metadata_log(tmp_path, **metadata)
+    judged = Compaction(read_context([Target(tmp_path)], ContextTerms()), CompactionTerms(0))
+    stuck: list[Any] = [SimpleNamespace(partition=read_partition(tmp_path / "orders-0"))]
+    judged.stuck = stuck
+    assert judged.stuck_words() == words
