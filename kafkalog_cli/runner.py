@@ -23,6 +23,7 @@ from kafkalog_cli.render.formats import open_renderer
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
+    from kafkalog_cli.render.records import Highlight
 
 
 class TableWriter(Protocol):
@@ -66,11 +67,12 @@ class Run:
         main_schema: RowSchema | None = None,
         table_columns: Mapping[str, Sequence[str]] | None = None,
         shows_summary: bool = False,
+        highlight: Highlight | None = None,
     ) -> None:
         """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
 
         ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
-        text and tables is written with the rows.
+        text and tables is written with the rows. ``highlight`` finds what is marked in records.
         """
         self.summary = Summary(command)
         self._session = output.session
@@ -89,8 +91,10 @@ class Run:
             main_schema=main_schema,
             table_columns=table_columns or {},
             chosen_columns=output.chosen_columns,
+            highlight=highlight,
             aside=self._say_aside,
         )
+        self._has_chosen_columns = output.chosen_columns is not None
         self._progress = Progress()
         self._last_words: list[str] = []
         self._row_count = 0
@@ -119,6 +123,11 @@ class Run:
         finally:
             self._row_count += number
             self.summary.count(schema.type, number)
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether rows of records are drawn for people, who also read their marks."""
+        return self.format_name == "table" and not self._has_chosen_columns and self._tables is None
 
     @property
     def raw_format(self) -> str | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from format.node.target import Target
     from format.rows.line_blocks import Block
     from format.verbs.dump import DumpTerms
+    from kafkalog_cli.record_marks import RecordMarks
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
@@ -78,6 +79,7 @@ def dump(
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
     from kafkalog_cli.line_style import style_of
+    from kafkalog_cli.record_marks import RecordMarks
 
     if depth.last is not None and rows.limit is not None:
         raise typer.BadParameter("give one of --last and --limit")
@@ -117,9 +119,10 @@ def dump(
         depth.tiering.joined(run, targets, guards.limits),
     ):
         advance = no_progress
+        marks = RecordMarks(targets, guards.limits, shows_visibility=not depth.following.follow)
         if depth.following.follow:
             check_followable(targets)
-            _follow(run, targets, terms, rows.limit)
+            _follow(run, targets, terms, rows.limit, marks)
             return
         if output.output_file is not None:  # rows on the screen show progress by themselves
             advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
@@ -131,12 +134,12 @@ def dump(
             jobs=work.process_count,
             advance=advance,
         ):
-            _show(run, item)
+            _show(run, item, marks)
         if not any(run.summary.counts.values()):
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
 
 
-def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None) -> None:
+def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:
     from format.scan.follow import FollowTerms
     from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
@@ -147,16 +150,21 @@ def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None
         run, lambda stopping: follow_dump(targets, terms, style, FollowTerms(stopping=stopping), limit=limit)
     )
     for item in blocks:
-        _show(run, item)
+        _show(run, item, marks)
 
 
-def _show(run: Run, item: Block) -> None:
+def _show(run: Run, item: Block, marks: RecordMarks) -> None:
+    from pathlib import Path
+
     from format.findings import Finding
     from format.rows.line_blocks import LineBlock
+    from kafkalog_cli.record_marks import marked_schema
 
     if isinstance(item, Finding):
         run.finding(item)
     elif isinstance(item, LineBlock):
         run.write_raw(item.schema, item.lines, item.row_count)
+    elif item.schema.type == RECORD.type and item.location is not None and run.shows_records:
+        run.write(marked_schema(item.schema), marks.marked(item.rows, Path(item.location.path).parent))
     else:
         run.write(item.schema, item.rows)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from format.columns import RowSchema
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
+
+if TYPE_CHECKING:
+    from kafkalog_cli.render.records import Highlight
 
 FORMATS = ("table", "jsonl", "csv", "text")
 
@@ -42,6 +45,7 @@ def open_renderer(
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
     chosen_columns: Sequence[str] | None = None,
+    highlight: Highlight | None = None,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
@@ -60,7 +64,7 @@ def open_renderer(
     if format_name == "table":
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns)
+        return TableRenderer(output, table_columns or {}, chosen_columns, highlight)
     if format_name == "text":
         from kafkalog_cli.render.lines import TextRenderer
 

@@ -19,6 +19,7 @@ from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
+from kafkalog_cli.render.records import Highlight, RecordBlocks
 from kafkalog_cli.render.text import CELL_WRITERS, escape_bytes, printable
 
 if TYPE_CHECKING:
@@ -99,7 +100,11 @@ class TableRenderer:
     """
 
     def __init__(
-        self, output: OutputStream, columns: Mapping[str, Sequence[str]], chosen: Sequence[str] | None = None
+        self,
+        output: OutputStream,
+        columns: Mapping[str, Sequence[str]],
+        chosen: Sequence[str] | None = None,
+        highlight: Highlight | None = None,
     ) -> None:
         self._output = output
         self._columns = columns
@@ -120,12 +125,16 @@ class TableRenderer:
         dumb = os.environ.get("TERM") == "dumb"
         self._is_coloured = output.is_terminal and not dumb and not os.environ.get("NO_COLOR")
         self._terminal_width = shutil.get_terminal_size().columns if output.is_terminal else None
+        self._highlight = highlight
         self._findings = FindingList(self._terminal_width, is_coloured=self._is_coloured)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""
         if schema is FINDING and schema.type not in self._columns:
             self._write_findings(rows)
+            return
+        if schema.type == RECORD.type and self._chosen is None:
+            self._write_records(schema, rows)
             return
         if schema is not self._schema:
             self._draw()
@@ -175,6 +184,15 @@ class TableRenderer:
                     text = "\n" + text
                 self._schema = None
                 self._output.write_text(text)
+
+    def _write_records(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._draw()
+        self._schema = None
+        self._left_out[schema.type] = ()
+        blocks = RecordBlocks(self._terminal_width, is_coloured=self._is_coloured, highlight=self._highlight)
+        for text in blocks.drawn(schema, rows):
+            self._output.write_text(text)
+            self._has_output = True
 
     def _wrapped(self, line: str) -> str:
         """A line in as many lines as the terminal needs; elsewhere as it is."""
