@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from format.rows.line_blocks import LineStyle
-from kafkalog_cli.render.text import UNSAFE_RANGES, json_string, text_string
+from kafkalog_cli.render.text import UNSAFE_RANGES, json_string, logfmt_string
 
 
 def line_style(format_name: str) -> LineStyle:
-    """The style of ``jsonl`` or ``text``."""
+    """The style of ``jsonl`` or ``logfmt``."""
     is_json = format_name == "jsonl"
-    return LineStyle(is_json, json_string if is_json else text_string, UNSAFE_RANGES)
+    return LineStyle(is_json, json_string if is_json else logfmt_string, UNSAFE_RANGES)
 
 
 def style_of(raw_format: str | None) -> LineStyle | None:

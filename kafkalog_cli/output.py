@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import stat
 import sys
 import time
@@ -36,11 +37,22 @@ class RawStream(Protocol):
 class OutputStream:
     """Buffered bytes on their way to standard output or a device; ``name`` is for messages."""
 
-    def __init__(self, raw: RawStream, name: str, *, is_terminal: bool = False, encoding: str = "utf-8") -> None:
+    def __init__(
+        self,
+        raw: RawStream,
+        name: str,
+        *,
+        is_terminal: bool = False,
+        encoding: str = "utf-8",
+        width: int | None = None,
+    ) -> None:
+        """``width`` is that of the terminal on which the lines are read; None where it does not matter."""
         self._raw = raw
         self.name = name
         self.is_terminal = is_terminal
+        self.width = shutil.get_terminal_size().columns if is_terminal else width
         self.encoding = encoding
+        self.line_count = 0  # of those written to a terminal
         self._parts: list[bytes] = []
         self._buffered_bytes = 0
         self._flushed_at = time.monotonic()
@@ -59,6 +71,7 @@ class OutputStream:
         if isinstance(lines, memoryview):
             lines = bytes(lines)  # its owner may change it before it is written
         self._parts.append(lines)
+        self.line_count += lines.count(b"\n") if self.is_terminal else 0
         self._buffered_bytes += len(lines)
         is_full = self._buffered_bytes >= _BUFFER_BYTES
         if self.is_terminal or is_full or time.monotonic() - self._flushed_at >= _LATEST_FLUSH_S:
@@ -204,7 +217,18 @@ def _standard_output() -> OutputStream:
     stream.flush()
     binary: BinaryIO = stream.buffer
     raw: RawStream = getattr(binary, "raw", binary)  # bypass Python's own buffer, which would be written again at exit
-    return OutputStream(raw, "<stdout>", is_terminal=stream.isatty(), encoding=stream.encoding or "utf-8")
+    encoding = stream.encoding or "utf-8"
+    return OutputStream(raw, "<stdout>", is_terminal=stream.isatty(), encoding=encoding, width=_pager_width(raw))
+
+
+def _pager_width(raw: RawStream) -> int | None:
+    """The width of the terminal of standard error where standard output is a pipe, as in ``| less``; else None."""
+    try:
+        if stat.S_ISFIFO(os.fstat(raw.fileno()).st_mode) and sys.stderr is not None and sys.stderr.isatty():
+            return os.get_terminal_size(sys.stderr.fileno()).columns or None
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def close_standard_output() -> ReaderGone | OutputError | None:

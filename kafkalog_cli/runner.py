@@ -18,7 +18,7 @@ from kafkalog_cli.failures import UsageError, condition_of, report, say
 from kafkalog_cli.options.output import Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
-from kafkalog_cli.render.formats import open_renderer
+from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
@@ -72,19 +72,18 @@ class Run:
         """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
 
         ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
-        text and tables is written with the rows. ``highlight`` finds what is marked in records.
+        tables, text and logfmt is written with the rows. ``highlight`` finds what is marked in records.
         """
         self.summary = Summary(command)
         self._session = output.session
         self._fail_on = judging.fail_on
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
-        if output.chosen_columns is not None and output.format_name not in (None, "table"):
-            message = f"only a table has chosen columns; {output.format_name} has all"
+        if output.chosen_columns is not None and output.format_name not in (None, *READABLE):
+            message = f"only table and text have chosen columns; {output.format_name} has all"
             raise typer.BadParameter(message, param_hint="--columns")
         self._output = open_output(output.output_file, paths)
-        is_table = self._output.is_terminal or output.chosen_columns is not None
-        self.format_name = output.format_name or ("table" if is_table else "text")
+        self.format_name = output.format_name or ("table" if self._output.is_terminal else "text")
         self._renderer = open_renderer(
             self.format_name,
             self._output,
@@ -96,9 +95,9 @@ class Run:
         )
         self._has_chosen_columns = output.chosen_columns is not None
         self._progress = Progress()
+        self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
-        self._row_count = 0
-        self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
+        self._conclusions: list[tuple[str, int]] = []  # each with the number of lines on the terminal before it
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
         if shows_summary or main_schema is FINDING:
@@ -121,20 +120,24 @@ class Run:
                 yield row
                 del row  # frees a long row before the next one is made
         finally:
-            self._row_count += number
             self.summary.count(schema.type, number)
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the rows are for people: in a table or in text."""
+        return self.format_name in READABLE
+
+    @property
     def shows_records(self) -> bool:
-        """Whether rows of records are drawn for people, who also read their marks."""
-        return self.format_name == "table" and not self._has_chosen_columns and self._tables is None
+        """Whether rows of records are for people, who also read their marks."""
+        return self.is_readable and not self._has_chosen_columns and self._tables is None
 
     @property
     def raw_format(self) -> str | None:
-        """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
+        """``jsonl`` or ``logfmt`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
         if self._tables is not None:
             return None
-        if self.format_name == "jsonl" or (self.format_name == "text" and self._output.is_utf8):
+        if self.format_name == "jsonl" or (self.format_name == "logfmt" and self._output.is_utf8):
             return self.format_name
         return None
 
@@ -184,12 +187,25 @@ class Run:
         """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
 
+    def conclude(self, words: str) -> None:
+        """Print a sentence of the answer: with the rows in a table and in text, else on standard error as a note.
+
+        Empty ``words`` print nothing.
+        """
+        if not words:
+            return
+        if not isinstance(self._renderer, SentenceWriter):
+            self.say_now(words)
+            return
+        self._make_room()
+        self._conclusions.append((words, self._output.line_count))
+        self._renderer.say(words)
+
     def say_now(self, words: str) -> None:
-        """Print a line on standard error now, after the rows so far; not in a quiet run."""
+        """Print a note on standard error now, after the rows so far; not in a quiet run."""
         if not self._is_quiet:
-            if self.format_name == "table":
+            if self.is_readable:
                 self.flush()
-                self._said.append((words, self._row_count))
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
@@ -201,12 +217,15 @@ class Run:
             self._last_words.append(words)
 
     def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
-        """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal.
+        """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal, and in a pipe
+        to a program on the terminal, such as a pager, from the first row on.
 
         ``total_bytes`` may be a function; it is called only if progress is shown.
         """
         self._progress.close()
-        self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
+        self._progress = open_progress(
+            self.summary.command, total_bytes, is_wanted=not self._is_quiet and not self._is_paged
+        )
         return self._progress
 
     def flush(self) -> None:
@@ -255,6 +274,8 @@ class Run:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
             self._tables.finish(self.summary)
+        if self._output.is_terminal:
+            self._repeat_what_has_scrolled_off()
         self._renderer.finish(self.summary, self._shows_summary)
         if Condition.BUG in self.summary.conditions:
             self._output.flush()  # show the rows so far, but publish no file
@@ -262,13 +283,11 @@ class Run:
             self._output.publish()
         if self._is_quiet:
             return
-        if self._output.is_terminal:
-            self._repeat_what_has_scrolled_off()
         for words in () if self.summary.is_usage_error else self._last_words:
             say(words)
         if self.format_name == "jsonl":
             return
-        if self._shows_summary and self.format_name in ("table", "text"):
+        if self._shows_summary and self.format_name in (*READABLE, "logfmt"):
             return
         if self.summary.is_usage_error:
             return  # the message of the error was printed
@@ -276,13 +295,14 @@ class Run:
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Print the only sentence above a long table again, as a terminal shows the end of its output."""
+        """Write the only conclusion above long tables again, as a terminal shows the end of its output."""
         import shutil
 
-        if len(self._said) == 1:
-            [(words, row_count)] = self._said
-            if self._row_count - row_count >= shutil.get_terminal_size().lines:
-                say(words)
+        self._renderer.flush()
+        if len(self._conclusions) == 1:
+            [(words, line_count)] = self._conclusions
+            if self._output.line_count - line_count >= shutil.get_terminal_size().lines:
+                self.conclude(words)
 
     def _count_traffic(self) -> None:
         """Count the bytes that this process read from stores. What a cluster's tasks read is not counted."""
@@ -292,6 +312,9 @@ class Run:
     def _make_room(self) -> None:
         if self._output.is_terminal:
             self._progress.hide()
+        elif self._output.width is not None:
+            self._is_paged = True
+            self._progress.close()
 
     def _say_aside(self, line: str) -> None:
         self._progress.hide()

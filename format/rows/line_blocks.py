@@ -26,7 +26,7 @@ _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,
 
 
 class LineStyle(msgspec.Struct, frozen=True):
-    """What lines look like: JSON, or words of the text format.
+    """What lines look like: JSON, or words of logfmt.
 
     ``string`` writes text of this program as a value; ``unsafe_ranges`` are the first and last code points of the
     characters that are always escaped.

@@ -140,7 +140,7 @@ class _Shown:
             self._sentences += 1
             run.say_now(sentence(result))
         run.write(DIVERGENCE, (result.row(),))
-        if differs or run.format_name != "table":
+        if differs or not run.is_readable:
             run.write(REPLICA, result.replica_rows())
         run.count(result.kind)
         run.findings(result.findings)

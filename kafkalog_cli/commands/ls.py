@@ -52,15 +52,15 @@ _TABLE_COLUMNS = {
             "path", "cluster_id", "node_id", "partition_count", "size_bytes", "clean_shutdown", "lock_held", "notes",
         ),
         first_to_go=("cluster_id", "lock_held", "size_bytes"),
-        whole=("path", "cluster_id"),
+        deciding=("notes",),
     ),
     "partition": ShownColumns(
         (
             "topic", "partition", "segment_count", "log_size_bytes", "log_start_offset", "log_end_offset",
             "high_watermark", "max_timestamp", "leader_epoch", "codecs", "notes",
         ),
-        first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp"),
-        whole=("topic", "codecs"),
+        first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp", "high_watermark"),
+        deciding=("notes",),
     ),
     "segment": ShownColumns(
         (
@@ -68,7 +68,7 @@ _TABLE_COLUMNS = {
             "batch_count", "magics", "codecs", "notes",
         ),
         first_to_go=("magics", "first_timestamp", "batch_count", "codecs"),
-        whole=("codecs",),
+        deciding=("leftover", "notes"),
     ),
 }  # fmt: skip
 
@@ -262,7 +262,7 @@ def _list_usage(
                 usages.append(item)
         allocated_bytes = sum(each.allocated_bytes for each in usages)
         if terms is not None:
-            run.say_now(_savings_words(usages, listed.recompression.codec or "zstd"))
+            run.conclude(_savings_words(usages, listed.recompression.codec or "zstd"))
             run.count("estimated_bytes", sum(each.estimated_bytes or 0 for each in usages))
             run.count("saved_bytes", sum(each.saved_bytes or 0 for each in usages))
             for words in not_measured(terms.largest_topic_bytes, terms.sample_bytes):
@@ -277,7 +277,9 @@ def _usage_columns(has_estimate: bool) -> ShownColumns:
     estimated = ("estimated_bytes", "saved_bytes")
     names = tuple(name for name in DISK_USAGE.names if name != "by" and (has_estimate or name not in estimated))
     return ShownColumns(
-        names, first_to_go=("size_bytes", "leftover_bytes", "segment_count", "partition_count", "percent")
+        names,
+        first_to_go=("size_bytes", "segment_count", "partition_count", "percent", "log_bytes"),
+        deciding=("leftover_bytes",),
     )
 
 
@@ -303,7 +305,7 @@ class _Shown:
 
     def __init__(self, run: Run, fail_on: Severity) -> None:
         self._run = run
-        self._is_table = run.format_name == "table"
+        self._is_readable = run.is_readable
         self._least = min(fail_on, Severity.WARNING)
         self._held: list[Finding] = []
         self._infos = 0
@@ -342,7 +344,7 @@ class _Shown:
             self._run.write(self._schema, rows)
 
     def _take_finding(self, found: Finding) -> None:
-        if not self._is_table:
+        if not self._is_readable:
             self._run.finding(found)
         elif found.severity < self._least and not found.is_incomplete:
             self._infos += 1

@@ -25,7 +25,7 @@ Columns = Annotated[
         "--columns",
         metavar="A,B,...",
         parser=parse_columns,
-        help="The columns of a table, or all; without --format, the rows are a table.",
+        help="The columns of table and text, or all.",
         show_default="the essential ones, and more if they fit",
     ),
 ]

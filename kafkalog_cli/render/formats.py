@@ -1,9 +1,9 @@
-"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV."""
+"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines, CSV or logfmt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from format.columns import RowSchema
 from kafkalog_cli.exit_codes import Summary
@@ -12,7 +12,9 @@ from kafkalog_cli.output import OutputStream
 if TYPE_CHECKING:
     from kafkalog_cli.render.records import Highlight
 
-FORMATS = ("table", "jsonl", "csv", "text")
+FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
+#: The formats for people, whose columns are chosen.
+READABLE = ("table", "text")
 
 
 class Renderer(Protocol):
@@ -34,7 +36,16 @@ class Renderer(Protocol):
         ...
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """End the document. ``shown``: text and tables include the summary."""
+        """End the document. ``shown``: tables, text and logfmt include the summary."""
+        ...
+
+
+@runtime_checkable
+class SentenceWriter(Protocol):
+    """A renderer that has a place for sentences beside the rows."""
+
+    def say(self, words: str) -> None:
+        """Write sentences after the rows so far."""
         ...
 
 
@@ -61,12 +72,12 @@ def open_renderer(
         from kafkalog_cli.render.lines import CsvRenderer
 
         return CsvRenderer(output, main_schema, aside)
-    if format_name == "table":
+    if format_name in READABLE:
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns, highlight)
-    if format_name == "text":
-        from kafkalog_cli.render.lines import TextRenderer
+        return TableRenderer(output, table_columns or {}, chosen_columns, highlight, is_text=format_name == "text")
+    if format_name == "logfmt":
+        from kafkalog_cli.render.lines import LogfmtRenderer
 
-        return TextRenderer(output)
+        return LogfmtRenderer(output)
     raise ValueError(f"no such format: {format_name}")

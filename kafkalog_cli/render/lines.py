@@ -1,4 +1,4 @@
-"""Rows as lines: JSON lines, CSV, and text with name=value."""
+"""Rows as lines: JSON lines, CSV, and logfmt: name=value."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kafkalog_cli.render.text import (
     CELL_WRITERS,
     JSON_PIECES,
     JSON_WRITERS,
+    LOGFMT_PIECES,
+    LOGFMT_WRITERS,
     LONG_BYTES,
-    TEXT_PIECES,
-    TEXT_WRITERS,
     Pieces,
     json_string,
     json_value,
+    logfmt_string,
     size_of,
-    text_string,
 )
 
 _BLOCK_ROWS = 512
@@ -161,8 +161,8 @@ class JsonLinesRenderer:
         self._output.write(f"{json_value(summary.as_row())}\n".encode())
 
 
-class TextRenderer:
-    """Rows as lines of words, in the order given; any schema at any time."""
+class LogfmtRenderer:
+    """Rows as logfmt: lines of words, in the order given; any schema at any time."""
 
     def __init__(self, output: OutputStream) -> None:
         self._output = output
@@ -189,7 +189,8 @@ class TextRenderer:
             row = summary.as_row()
             kind = row.pop("type")
             words = [
-                f"{key}={text_string(each) if isinstance(each, str) else json_value(each)}" for key, each in row.items()
+                f"{key}={logfmt_string(each) if isinstance(each, str) else json_value(each)}"
+                for key, each in row.items()
             ]
             self._output.write_text(f"{kind} {' '.join(words)}\n")
 
@@ -198,8 +199,8 @@ def line_maker(schema: RowSchema) -> LineMaker:
     """The maker of lines of a schema in this format."""
     return LineMaker(
         schema,
-        writers_by_type(schema, TEXT_WRITERS),
-        pieces_by_type(schema, TEXT_PIECES),
+        writers_by_type(schema, LOGFMT_WRITERS),
+        pieces_by_type(schema, LOGFMT_PIECES),
         start=schema.type,
         labels=[f" {name}=" for name in schema.names],
         end="\n",
@@ -212,7 +213,7 @@ _NUMBERS = ("int", "timestamp", "bool")
 
 
 class CsvRenderer:
-    """Rows of one schema as a CSV document. Where findings are not its rows, they go to ``aside`` as text lines."""
+    """Rows of one schema as a CSV document. Where findings are not its rows, they go to ``aside`` as logfmt."""
 
     def __init__(self, output: OutputStream, main_schema: RowSchema | None, aside: Callable[[str], None]) -> None:
         self._output = output

@@ -1,59 +1,66 @@
-"""Tables for people: aligned columns in blocks, long cells folded on a terminal, very long ones cut.
+"""Rows for people: aligned columns in blocks on a terminal and in text, where no cell is folded or cut.
 
-This is the only format that cuts values, and the only one with sizes in KiB and MiB. Times are ISO-8601 in UTC. Rows of
-one partition follow a line with its name. rich is imported only when it is needed.
+A terminal chooses the columns that fit its width. Where columns that were asked for do not fit, each is a line of its
+own. Times are ISO-8601 in UTC, sizes in KiB and MiB. Rows of one partition follow a line with its name.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import shutil
+import re
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Self
 
 from format.columns import FINDING, RECORD, Column, RowSchema
 from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
-from kafkalog_cli.render.records import Highlight, RecordBlocks
-from kafkalog_cli.render.text import CELL_WRITERS, escape_bytes, printable
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
+from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
 
 
 class ShownColumns(tuple[str, ...]):
     """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
 
-    Columns in ``whole`` are not folded while others can be dropped. A wide terminal shows other columns, too, but not
-    those in ``on_request``. With ``as_paragraphs``, a terminal on which a row does not fit shows paragraphs in place of
-    a table.
+    ``deciding`` are columns of what is odd: no width drops one that has a value in some row, and one that has none is
+    the first to go. A wide terminal shows other columns, too, but not those in ``on_request``. With ``as_paragraphs``,
+    a terminal on which a row does not fit shows paragraphs in place of a table.
     """
 
     first_to_go: tuple[str, ...]
-    whole: tuple[str, ...]
+    deciding: tuple[str, ...]
     on_request: tuple[str, ...]
     as_paragraphs: bool
 
     def __new__(
         cls,
-        names: tuple[str, ...],
+        names: Sequence[str],
         first_to_go: tuple[str, ...] = (),
-        whole: tuple[str, ...] = ("topic", "group"),
         *,
+        deciding: tuple[str, ...] = (),
         on_request: tuple[str, ...] = (),
         as_paragraphs: bool = False,
     ) -> Self:
         made = super().__new__(cls, names)
         made.first_to_go = first_to_go
-        made.whole = whole
+        made.deciding = deciding
         made.on_request = on_request
         made.as_paragraphs = as_paragraphs
         return made
+
+    def odd_first(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The rows with a value in a deciding column, and then the others; the order is else kept."""
+        places = [(name, schema.names.index(name)) for name in self.deciding]
+        return sorted(rows, key=lambda row: not any(is_telling(name, row[at]) for name, at in places))
+
+
+def is_telling(name: str, value: Any) -> bool:
+    """Whether a value of a deciding column says that something is odd: not null, false, empty, or a count of 0."""
+    return bool(value) or (value is not None and type(value) is int and not name.endswith(_COUNTS))
 
 
 #: The columns of records. The topic and the partition are dropped before keys and values, as they are mostly known.
@@ -73,30 +80,38 @@ def record_columns(schema: RowSchema) -> ShownColumns:
 
 
 _BLOCK_ROWS = 200
+_BLOCK_CHARACTERS = 1 << 20
 _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
-_MIN_FOLDED_WIDTH = 12
+#: A column of words is not narrower than this, nor than its longest word; words of data may break at these widths.
+_LEAST_WORDS_WIDTH = 12
+_MOST_UNBROKEN = {"bytes": 12, "headers": 12, "any": 24}
+#: Words are folded to this width before names are cut.
+_FEW_WORDS_WIDTH = 16
 #: Sentences and paths in narrower columns are hard to read.
 _READABLE_WIDTH = 40
-#: Columns of names are not folded below this width while other columns can be left out.
-_WHOLE = ("topic", "group")
-_WHOLE_WIDTH = 48
+#: Columns of names, which are cut in the middle, and the least that stays of a name.
+_NAMES = {"topic": 12, "group": 12, "transactional_id": 12, "cluster_id": 12, "path": 24}
 _GAP = 2
+_COUNTS = ("_bytes", "_count", "lag")
 #: Columns of the place of a row, which are shown only if they are essential.
 _PLACES = ("topic", "partition", "path")
 _RIGHT = ("int", "timestamp")
 _FOLDED = ("string", "bytes", "headers", "any")
 _STYLES: Mapping[str, Mapping[str, str]] = {
-    "severity": {"fatal": "bold red", "error": "red", "warning": "yellow", "info": "cyan"},
-    "crc_valid": {"false": "red"},
+    "severity": {"fatal": "1;31", "error": "31", "warning": "33", "info": "36"},
+    "crc_valid": {"false": "31"},
 }
+#: Where a line may end: after a space or a slash, and after a comma or semicolon that is in no number.
+_BREAK = re.compile(r"(?<=[\s/])(?=\S)|(?<=[,;])(?=[^\s\d])")
 
 
 class TableRenderer:
     """Rows as tables: a header, then blocks of rows; a new header where the schema or a column's width changes.
 
     ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
-    shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns.
+    shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns. With
+    ``is_text``, cells are neither coloured nor folded nor cut.
     """
 
     def __init__(
@@ -105,28 +120,35 @@ class TableRenderer:
         columns: Mapping[str, Sequence[str]],
         chosen: Sequence[str] | None = None,
         highlight: Highlight | None = None,
+        *,
+        is_text: bool = False,
     ) -> None:
         self._output = output
         self._columns = columns
         self._chosen = chosen
+        self._is_text = is_text
+        self._width = output.width
+        self._fold_width = None if is_text else output.width
         self._schema: RowSchema | None = None
-        self._shown: list[tuple[int, Column, Callable[[Any], str]]] = []
-        self._rows: list[list[str]] = []
-        self._widths: list[int] = []
-        self._first_to_go: tuple[str, ...] = ()
-        self._whole: tuple[str, ...] = _WHOLE
-        self._has_output = False
-        self._left_out: dict[str, tuple[str, ...]] = {}  # by row type
+        self._essential = ShownColumns(())
+        self._candidates: list[tuple[int, Column, Callable[[Any], str]]] = []  # the essential columns, then others
         self._essential_count = 0
+        self._rows: list[list[str]] = []
+        self._held_characters = 0
+        self._shown: list[int] = []  # indexes of candidates, once they are chosen
+        self._widths: list[int] = []
+        self._needed: set[str] = set()  # deciding columns with a value so far
+        self._has_output = False
+        self._is_after_sentence = False
+        self._has_left_out = False
         self._place: tuple[int, int] | None = None  # the indexes of the topic and the partition in a row
-        self._partitions: list[tuple[Any, Any]] = []  # the topic and the partition of each held row
+        self._partitions: set[tuple[Any, Any]] = set()  # of the held rows
         self._heading: tuple[Any, Any] | None = None
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
-        self._is_coloured = output.is_terminal and not dumb and not os.environ.get("NO_COLOR")
-        self._terminal_width = shutil.get_terminal_size().columns if output.is_terminal else None
         self._highlight = highlight
-        self._findings = FindingList(self._terminal_width, is_coloured=self._is_coloured)
+        self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
+        self._findings = FindingList(self._fold_width, is_coloured=self._is_coloured)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""
@@ -139,15 +161,20 @@ class TableRenderer:
         if schema is not self._schema:
             self._draw()
             self._begin(schema)
+        deciding = [(name, schema.names.index(name)) for name in self._essential.deciding]
         for row in rows:
             if self._place is not None:
                 partition = row[self._place[0]], row[self._place[1]]
                 if self._heading is not None and partition != self._heading:
                     self._draw()
                     self._begin(schema)
-                self._partitions.append(partition)
-            self._rows.append(["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._shown])
-            if len(self._rows) >= _BLOCK_ROWS or self._is_waited_for():
+                self._partitions.add(partition)
+            self._needed.update(name for name, at in deciding if is_telling(name, row[at]))
+            cells = ["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._candidates]
+            self._rows.append(cells)
+            self._held_characters += sum(map(len, cells))
+            is_full = len(self._rows) >= _BLOCK_ROWS or self._held_characters >= _BLOCK_CHARACTERS
+            if is_full or self._is_waited_for():
                 self._draw()
 
     def write_raw(self, lines: bytes | memoryview) -> None:
@@ -155,252 +182,287 @@ class TableRenderer:
         self._draw()
         self._output.write(lines)
 
+    def say(self, words: str) -> None:
+        """Write sentences, apart from the tables before and after them."""
+        self._draw()
+        self._schema = None
+        lines = (line for each in words.split("\n") for line in self._wrapped(printable(each)))
+        self._put("\n".join(lines) + "\n", is_sentence=True)
+
     def flush(self) -> None:
         """Draw the rows so far."""
         self._draw()
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """Draw the remaining rows, the columns that are not shown, and with ``shown`` the summary."""
+        """Draw the remaining rows, the hint that there are more columns, and with ``shown`` the summary."""
         self._draw()
-        self._name_what_is_left_out()
+        if self._has_left_out:
+            self._put(self._styled("more columns: --columns all", "2") + "\n")
         closing = self._findings.closing()
         if closing:
-            self._output.write_text(("\n" if self._has_output else "") + closing.rstrip("\n") + "\n")
-            self._has_output = True
+            self._put(closing.rstrip("\n") + "\n")
         if shown:
-            text = "\n".join(self._wrapped(printable(line)) for line in summary.paragraph().split("\n"))
-            self._output.write_text(("\n" if self._has_output else "") + text + "\n")
+            lines = (line for each in summary.paragraph().split("\n") for line in self._wrapped(printable(each)))
+            self._put("\n".join(lines) + "\n")
 
     def _is_waited_for(self) -> bool:
         """Whether somebody at a terminal has waited long enough for rows. Elsewhere no clock decides the layout."""
-        return self._terminal_width is not None and time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S
+        return self._width is not None and time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
             text = self._findings.paragraphs(row)
             if text:
                 self._draw()
-                if self._has_output and self._schema is not None:
-                    text = "\n" + text
                 self._schema = None
-                self._output.write_text(text)
+                self._put(text)
 
     def _write_records(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         self._draw()
-        self._schema = None
-        self._left_out[schema.type] = ()
-        blocks = RecordBlocks(self._terminal_width, is_coloured=self._is_coloured, highlight=self._highlight)
-        for text in blocks.drawn(schema, rows):
+        if self._is_text:
+            drawn = RecordRows(schema).lines(rows)
+        else:
+            blocks = RecordBlocks(self._width, is_coloured=self._is_coloured, highlight=self._highlight)
+            drawn = blocks.drawn(schema, rows)
+        for text in drawn:
+            if self._schema is None or self._schema.type != schema.type:  # after a table, a sentence or a finding
+                self._put("")
+                self._schema = schema
+                self._has_left_out = not self._is_text
             self._output.write_text(text)
-            self._has_output = True
 
-    def _wrapped(self, line: str) -> str:
-        """A line in as many lines as the terminal needs; elsewhere as it is."""
-        if self._terminal_width is None:
-            return line
-        return textwrap.fill(line, self._terminal_width, break_long_words=False, break_on_hyphens=False)
+    def _put(self, text: str, *, is_sentence: bool = False) -> None:
+        """Write text after a blank line, which is left out between sentences."""
+        gap = "\n" if self._has_output and not (is_sentence and self._is_after_sentence) else ""
+        self._output.write_text(gap + text)
+        self._has_output = True
+        self._is_after_sentence = is_sentence
 
-    def _name_what_is_left_out(self) -> None:
-        left_out = {kind: names for kind, names in self._left_out.items() if names}
-        for kind, names in left_out.items():
-            what = f"Not shown of {kind}" if len(left_out) > 1 else "Not shown"
-            words = f"{what}: {', '.join(names)}. For them: --columns all, or --format text."
-            lines = textwrap.wrap(words, self._terminal_width or 110, break_long_words=False, break_on_hyphens=False)
-            self._output.write_text("\n" + "\n".join(lines) + "\n")
+    def _wrapped(self, line: str) -> list[str]:
+        """A line in as many lines as the terminal needs; a line with options stays whole, as it may be copied."""
+        if self._fold_width is None or " --" in line:
+            return [line]
+        return textwrap.wrap(line, self._fold_width, break_long_words=False, break_on_hyphens=False) or [""]
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
+        self._essential = essential if isinstance(essential, ShownColumns) else ShownColumns(essential)
         names = list(essential)
-        self._first_to_go = essential.first_to_go if isinstance(essential, ShownColumns) else ()
-        self._whole = essential.whole if isinstance(essential, ShownColumns) else _WHOLE
         if self._chosen is not None:
             picked = [name for name in self._chosen if name in schema.names]
             names = list(schema.names) if "all" in self._chosen else picked or names
         self._essential_count = len(names)
-        if self._chosen is None and self._terminal_width is not None:
-            hidden = {*names, *_PLACES, *(essential.on_request if isinstance(essential, ShownColumns) else ())}
+        if self._chosen is None and self._width is not None:
+            hidden = {*names, *_PLACES, *self._essential.on_request}
             names += [name for name in schema.names if name not in hidden]
         at = {name: place for place, name in enumerate(schema.names)}
         self._schema = schema
-        self._shown = [(at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]])) for name in names]
-        self._widths = []
-        self._heading = None
-        self._partitions = []
+        self._candidates = [
+            (at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]], is_whole=self._is_text))
+            for name in names
+        ]
+        self._shown, self._widths, self._needed = [], [], set()
+        self._heading, self._partitions = None, set()
         is_placed = {"topic", "partition"} <= set(names[: self._essential_count]) and self._essential_count > 2
         self._place = (at["topic"], at["partition"]) if is_placed and self._chosen is None else None
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
-        if not self._rows:
+        rows, self._rows, self._held_characters = self._rows, [], 0
+        if not rows:
             return
-        if not self._widths and self._draw_paragraphs():
+        partitions, self._partitions = self._partitions, set()
+        columns = [column for _at, column, _cell in self._candidates]
+        full = [
+            max(cell_width(column.name), *map(cell_width, cells))
+            for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+        ]
+        has_header = not self._shown
+        if has_header and self._is_paragraphs(columns, full):
+            count, width = self._essential_count, self._width or 0
+            self._put("".join(paragraph(columns[:count], row[:count], width) for row in rows))
             return
-        if not self._widths:
-            self._choose_heading()
-            self._choose_columns()
-        columns = [column for _at, column, _cell in self._shown]
-        needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)]
-        known = self._widths or [_width(column.name) for column in columns]
-        widths = self._fitted([max(pair) for pair in zip(known, needed, strict=True)], columns)
-        has_header = widths != self._widths
-        is_plain = not self._is_coloured and all(map(int.__le__, needed, widths))
-        drawn = (self._aligned if is_plain else self._folded)(columns, widths, has_header)
+        if has_header:
+            self._choose_heading(partitions, len(rows))
+        least = full
+        if self._width is not None:
+            least = [_least(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
+        named = {columns[at].name for at in self._shown}
+        if has_header or not self._needed <= named or self._is_too_wide(least, self._shown):
+            self._shown, has_header = self._chosen_columns(columns, full, least), True
+            self._widths = []
+        known = self._widths or [0] * len(self._shown)
+        widths = self._fitted([max(pair) for pair in zip(known, (full[at] for at in self._shown), strict=True)], least)
+        has_header |= widths != self._widths
+        lines = (
+            self._vertical(columns, rows)
+            if self._is_too_wide(least, self._shown) and len(self._shown) > 1
+            else self._aligned(columns, widths, rows, has_header=has_header)
+        )
+        text = "".join(f"{line.rstrip()}\n" for line in lines)
         if self._heading is not None and not self._widths:
-            drawn = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{drawn}"
-        self._output.write_text("\n" + drawn if has_header and self._has_output else drawn)
-        self._has_output = True
+            text = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{text}"
         self._widths = widths
-        self._rows = []
-        self._partitions = []
+        if has_header:
+            self._put(text)
+        else:
+            self._output.write_text(text)
 
-    def _draw_paragraphs(self) -> bool:
-        """Draw the rows as paragraphs where they are too wide for a table, and meant for that."""
-        essential = None if self._schema is None else self._columns.get(self._schema.type)
-        width = self._terminal_width
-        if width is None or self._chosen is not None or not isinstance(essential, ShownColumns):
+    def _is_paragraphs(self, columns: Sequence[Column], full: Sequence[int]) -> bool:
+        """Whether the rows are too wide for a table, and are meant to be paragraphs then."""
+        if self._width is None or self._chosen is not None or not self._essential.as_paragraphs:
             return False
-        columns = [column for _at, column, _cell in self._shown[: self._essential_count]]
-        needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)][: len(columns)]
-        full = list(map(max, needed, (len(each.name) for each in columns)))
-        folded = self._fitted(full, columns) if essential.as_paragraphs else full
-        if all(least >= min(most, _READABLE_WIDTH) for least, most in zip(folded, full, strict=True)):
-            return False
+        wanted = list(full[: self._essential_count])
+        least = [
+            min(width, _READABLE_WIDTH) if column.type in _FOLDED else width
+            for column, width in zip(columns, wanted, strict=False)
+        ]
+        return self._is_too_wide(least, range(len(least)))
 
-        drawn = "".join(paragraph(columns, row[: len(columns)], width) for row in self._rows)
-        self._output.write_text("\n" + drawn if self._has_output else drawn)
-        self._has_output = True
-        self._rows, self._partitions = [], []
-        return True
-
-    def _choose_heading(self) -> None:
+    def _choose_heading(self, partitions: set[tuple[Any, Any]], row_count: int) -> None:
         """Put the name of the partition above its rows, and not into each, where several rows are of one."""
-        if self._place is None or len(self._rows) < 2 or len(set(self._partitions)) > 1:
+        if self._place is None or row_count < 2 or len(partitions) > 1:
             self._place = None
-            return
-        if None in self._partitions[0]:
-            return
-        self._heading = self._partitions[0]
-        names = [column.name for _at, column, _cell in self._shown]
-        self._essential_count -= 2
-        self._keep([place for place, name in enumerate(names) if name not in ("topic", "partition")])
+        elif None not in (partition := next(iter(partitions))):
+            self._heading = partition
 
-    def _choose_columns(self) -> None:
-        """Drop columns of a table that is too wide even when folded: those in ``first_to_go``, then from the end.
+    def _chosen_columns(self, columns: Sequence[Column], full: Sequence[int], least: Sequence[int]) -> list[int]:
+        """The columns of a table: without deciding ones that say nothing, and on a terminal as many as fit.
 
-        Columns that are not essential are shown only if they fit without folding.
+        A table is too wide if it does not fit with cut names and folded words. Then columns in ``first_to_go`` are
+        dropped, and then from the end. Columns that are not essential are shown if they fit as they are.
         """
-        columns = [column for _at, column, _cell in self._shown]
-        kept = list(range(self._essential_count))
-        if self._terminal_width is not None and self._chosen is None:
-            full = [
-                max(_width(column.name), *(_width(row[at]) for row in self._rows)) for at, column in enumerate(columns)
-            ]
-            least = {
-                at: min(full[at], max(_width(columns[at].name), self._least_folded(columns[at])))
-                if columns[at].type in _FOLDED
-                else full[at]
-                for at in kept
-            }
-            to_go = [at for name in self._first_to_go for at in kept if columns[at].name == name]
-            gone = []
-            while len(least) > 1 and _total(least.values()) > self._terminal_width:
-                at = to_go.pop(0) if to_go else list(least)[-1]
-                gone.append((at, least.pop(at)))
-            for at, width in reversed(gone):  # a narrow column may fit, now that wide ones are gone
-                if _total([width, *(min(full[each], _WHOLE_WIDTH) for each in least)]) <= self._terminal_width:
-                    least[at] = width
-            least = dict(sorted(least.items()))
-            is_complete = len(least) == len(kept)
-            kept = list(least)
-            for at in range(self._essential_count, len(columns)) if is_complete else ():
-                if _total([full[each] for each in (*kept, at)]) <= self._terminal_width:
-                    kept.append(at)
-        self._keep(kept)
-        if self._schema is not None:
-            shown = {column.name for _at, column, _cell in self._shown}
-            shown |= {"topic", "partition"}  # in the line above the rows, or in rows of another type
-            self._left_out[self._schema.type] = tuple(name for name in self._schema.names if name not in shown)
+        wanted = list(range(self._essential_count))
+        if self._chosen is not None:
+            return wanted
+        hidden = {name for name in self._essential.deciding if name not in self._needed}
+        if self._heading is not None:
+            hidden |= {"topic", "partition"}
+        wanted = [at for at in wanted if columns[at].name not in hidden]
+        if self._width is None:
+            return wanted
+        at_of = {columns[at].name: at for at in wanted}
+        first_to_go = [at_of[name] for name in self._essential.first_to_go if name in at_of]
+        order = [*first_to_go, *(at for at in reversed(wanted) if at not in first_to_go)]
+        to_go = [at for at in order if columns[at].name not in self._needed]
+        kept, gone = list(wanted), []
+        while len(kept) > 1 and to_go and self._is_too_wide(least, kept):
+            gone.append(to_go.pop(0))
+            kept.remove(gone[-1])
+        for at in reversed(gone):  # a narrow column may fit, now that wide ones are gone
+            if not self._is_too_wide(least, [*kept, at]):
+                kept.append(at)
+        kept.sort()
+        for at in range(self._essential_count, len(columns)) if len(kept) == len(wanted) else ():
+            if not self._is_too_wide(full, [*kept, at]):
+                kept.append(at)
+        shown = {columns[at].name for at in kept} | hidden | {"topic", "partition"}
+        self._has_left_out |= self._schema is not None and not shown.issuperset(self._schema.names)
+        return kept
 
-    def _keep(self, kept: list[int]) -> None:
-        """Keep only the columns at these indexes."""
-        self._shown = [self._shown[place] for place in kept]
-        self._rows = [[row[place] for place in kept] for row in self._rows]
+    def _is_too_wide(self, widths: Sequence[int], shown: Sequence[int]) -> bool:
+        """Whether columns of these widths do not fit the terminal."""
+        return self._width is not None and sum(widths[at] for at in shown) + _GAP * (len(shown) - 1) > self._width
 
-    def _aligned(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
-        """Draw rows whose cells all fit and have no colour: what rich would draw, without importing it."""
-        is_right = [column.type in _RIGHT for column in columns]
-        lines = []
-        for row in [[column.name for column in columns], *self._rows] if has_header else self._rows:
-            cells = []
-            for cell, width, right in zip(row, widths, is_right, strict=True):
-                gap = " " * (width - _width(cell))
-                cells.append(gap + cell if right else cell + gap)
-            lines.append((" " * _GAP).join(cells).rstrip() + "\n")
-        return "".join(lines)
-
-    def _folded(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=has_header, header_style="bold")
-        for column, width in zip(columns, widths, strict=True):
-            justify: Any = "right" if column.type in _RIGHT else "left"
-            table.add_column(column.name, width=width, overflow="fold", justify=justify)
-        for row in self._rows:
-            pairs = zip(columns, row, strict=True)
-            table.add_row(*(Text(cell, style=_STYLES.get(column.name, {}).get(cell, "")) for column, cell in pairs))
-        buffer = io.StringIO()
-        self._console(buffer, sum(widths) + _GAP * len(widths)).print(table)
-        drawn = buffer.getvalue()
-        if self._is_coloured:
-            return drawn
-        return "".join(f"{line.rstrip()}\n" for line in drawn.split("\n")[:-1])
-
-    def _fitted(self, widths: list[int], columns: list[Column]) -> list[int]:
-        """The widths, narrowed to fit the terminal: of the columns that may be folded, the widest first."""
-        if self._terminal_width is None:
-            return widths
-        widths = list(widths)
-        excess = sum(widths) + _GAP * (len(widths) - 1) - self._terminal_width
+    def _fitted(self, widths: list[int], least: Sequence[int]) -> list[int]:
+        """The widths of the shown columns, narrowed to fit the terminal: wide ones of words first, then the widest."""
+        if self._fold_width is None:
+            return [min(width, _MAX_CELL) for width in widths]
+        names = [at for at, shown in enumerate(self._shown) if self._candidates[shown][1].name in _NAMES]
+        excess = sum(widths) + _GAP * (len(widths) - 1) - self._fold_width
         while excess > 0:
-            foldable = [
-                at
-                for at, column in enumerate(columns)
-                if column.type in _FOLDED and widths[at] > self._least_folded(column)
-            ] or [at for at, column in enumerate(columns) if column.type in _FOLDED and widths[at] > _MIN_FOLDED_WIDTH]
-            if not foldable:
+            narrower = [at for at, width in enumerate(widths) if width > least[self._shown[at]]]
+            words = [at for at in narrower if widths[at] > _FEW_WORDS_WIDTH and at not in names]
+            if not narrower:
                 break
-            widest = max(foldable, key=lambda at: widths[at])
-            widths[widest] -= 1
+            widths[max(words or narrower, key=widths.__getitem__)] -= 1
             excess -= 1
         return widths
 
-    def _least_folded(self, column: Column) -> int:
-        """The width to which a column may be folded. Names are folded only if they are very long."""
-        return _WHOLE_WIDTH if column.name in self._whole else _MIN_FOLDED_WIDTH
+    def _aligned(
+        self, columns: Sequence[Column], widths: Sequence[int], rows: Sequence[Sequence[str]], *, has_header: bool
+    ) -> Iterator[str]:
+        """The lines of rows below each other; each cell in as many lines as it needs."""
+        shown = [columns[at] for at in self._shown]
+        if has_header:
+            cells = [_filled(column.name, width, column) for column, width in zip(shown, widths, strict=True)]
+            yield self._styled((" " * _GAP).join(cells).rstrip(), "1")
+        for row in rows:
+            folded = [
+                self._cell_lines(columns[at], row[at], width) for at, width in zip(self._shown, widths, strict=True)
+            ]
+            for parts in zip_longest(*folded, fillvalue=""):
+                cells = []
+                for column, part, width in zip(shown, parts, widths, strict=True):
+                    style = _STYLES.get(column.name, {}).get(part)
+                    cell = _filled(part, width, column)
+                    cells.append(self._styled(cell, style) if style else cell)
+                yield (" " * _GAP).join(cells)
 
-    def _console(self, buffer: io.StringIO, width: int) -> Console:
-        from rich.console import Console
+    def _cell_lines(self, column: Column, cell: str, width: int) -> list[str]:
+        """The lines of a cell: a name is cut in the middle, and anything else is folded."""
+        if self._fold_width is None or cell_width(cell) <= width:
+            return [cell]
+        return [cut_in_middle(cell, width)] if column.name in _NAMES else folded(cell, width)
 
-        return Console(
-            file=buffer,
-            width=width,
-            force_terminal=self._is_coloured,
-            force_interactive=False,
-            force_jupyter=False,
-            color_system="auto" if self._is_coloured else None,
-            no_color=not self._is_coloured,
-            legacy_windows=False,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
+    def _vertical(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+        """A line for each column of a row, and a blank line between rows."""
+        indent = max(len(columns[at].name) for at in self._shown) + _GAP
+        for number, row in enumerate(rows):
+            if number:
+                yield ""
+            for at in self._shown:
+                cell = row[at]
+                lines = (
+                    [cell]
+                    if self._fold_width is None
+                    else folded(cell, max(self._fold_width - indent, _LEAST_WORDS_WIDTH))
+                )
+                yield self._styled(columns[at].name.ljust(indent), "1") + lines[0]
+                yield from (" " * indent + line for line in lines[1:])
+
+    def _styled(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if self._is_coloured else text
 
 
-def _total(widths: Iterable[int]) -> int:
-    """The width of a table with columns of these widths."""
-    widths = list(widths)
-    return sum(widths) + _GAP * (len(widths) - 1)
+def _least(column: Column, cells: Sequence[str]) -> int:
+    """The least width of a column: of a cut name, of the longest word, or of all of a number."""
+    full = max(cell_width(column.name), *map(cell_width, cells))
+    if column.type not in _FOLDED:
+        return full
+    if column.name in _NAMES:
+        least = _NAMES[column.name]
+    else:
+        least = max(cell_width(word.rstrip()) for cell in cells for word in _BREAK.split(cell))
+        least = min(least, _MOST_UNBROKEN.get(column.type, least))
+    return min(full, max(least, _LEAST_WORDS_WIDTH, cell_width(column.name)))
+
+
+def _filled(cell: str, width: int, column: Column) -> str:
+    """A cell in its width, numbers to the right."""
+    gap = " " * (width - cell_width(cell))
+    return gap + cell if column.type in _RIGHT else cell + gap
+
+
+def cut_in_middle(name: str, width: int) -> str:
+    """A name with ``…`` in place of its middle."""
+    start, end = name[: width - width // 2 - 1], name[len(name) - width // 2 :]
+    while cell_width(start) + cell_width(end) >= width:  # of wide characters fewer fit
+        start, end = start[:-1], end[1:]
+    return f"{start}…{end}"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """Text in lines of at most a width. Only a word that is longer than a line is broken."""
+    lines = [""]
+    for word in _BREAK.split(text):
+        if lines[-1] and cell_width(lines[-1] + word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+        while cell_width(lines[-1].rstrip()) > width:
+            at = width if lines[-1].isascii() else max(1, width // 2)
+            lines[-1:] = [lines[-1][:at], lines[-1][at:]]
+    return [line.rstrip() for line in lines]
 
 
 def human_size(size_bytes: int) -> str:
@@ -414,24 +476,15 @@ def human_size(size_bytes: int) -> str:
     return f"{'-' if size_bytes < 0 else ''}{number} {unit}"
 
 
-def _width(cell: str) -> int:
-    """The number of terminal columns of a cell, which has no control characters."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len
-
-    return cell_len(cell)
-
-
-def _cell_maker(column: Column) -> Callable[[Any], str]:
+def _cell_maker(column: Column, *, is_whole: bool) -> Callable[[Any], str]:
     if column.type == "timestamp":
         return lambda value: iso_time(int(value))
     if column.type == "int" and (column.name == "bytes" or column.name.endswith("_bytes")):
         return lambda value: human_size(int(value))
-    if column.type == "bytes":
+    if column.type == "bytes" and not is_whole:
         return _bytes_cell
     write = CELL_WRITERS[column.type]
-    if column.type not in _FOLDED:
+    if is_whole or column.type not in _FOLDED:
         return write
     return lambda value: _cut(write(value))
 

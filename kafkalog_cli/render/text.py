@@ -198,7 +198,7 @@ JSON_WRITERS: dict[str, Callable[[Any], str]] = {
 }
 
 
-# -- text ----------------------------------------------------------------------------------------------------
+# -- logfmt --------------------------------------------------------------------------------------------------
 
 
 def is_bare(text: str) -> bool:
@@ -212,13 +212,13 @@ def _quoted(escaped: str) -> str:
     return '"' + escaped.replace('"', '\\"') + '"'
 
 
-def text_string(text: str) -> str:
-    """A word of the text format."""
+def logfmt_string(text: str) -> str:
+    """A word of logfmt."""
     return _quoted(escape_text(text))
 
 
-def text_bytes(value: bytes | Mapping[str, Any]) -> str:
-    """Bytes as a word of the text format; a decoded object as JSON."""
+def logfmt_bytes(value: bytes | Mapping[str, Any]) -> str:
+    """Bytes as a word of logfmt; a decoded object as JSON."""
     return json_value(value) if isinstance(value, Mapping) else _quoted(escape_bytes(bytes(value)))
 
 
@@ -227,10 +227,10 @@ def cell_bytes(value: bytes | Mapping[str, Any]) -> str:
     return json_value(value) if isinstance(value, Mapping) else escape_bytes(bytes(value))
 
 
-TEXT_WRITERS: dict[str, Callable[[Any], str]] = {
+LOGFMT_WRITERS: dict[str, Callable[[Any], str]] = {
     **JSON_WRITERS,
-    "string": text_string,
-    "bytes": text_bytes,
+    "string": logfmt_string,
+    "bytes": logfmt_bytes,
 }
 
 
@@ -291,8 +291,8 @@ def json_headers_pieces(headers: Sequence[tuple[bytes, bytes | None]]) -> Iterat
     yield "]" if headers else "[]"
 
 
-def text_bytes_pieces(value: bytes | Mapping[str, Any]) -> Iterator[str]:
-    """Bytes as a word of the text format."""
+def logfmt_bytes_pieces(value: bytes | Mapping[str, Any]) -> Iterator[str]:
+    """Bytes as a word of logfmt."""
     if isinstance(value, Mapping):
         yield json_value(value)
     elif value not in (b"", b"-") and all(map(is_bare, cell_bytes_pieces(value))):
@@ -314,7 +314,7 @@ def cell_bytes_pieces(value: bytes | Mapping[str, Any]) -> Iterator[str]:
 
 #: The functions by column type; a column of another type is never long.
 JSON_PIECES: dict[str, Pieces] = {"bytes": json_bytes_pieces, "headers": json_headers_pieces}
-TEXT_PIECES: dict[str, Pieces] = {"bytes": text_bytes_pieces, "headers": json_headers_pieces}
+LOGFMT_PIECES: dict[str, Pieces] = {"bytes": logfmt_bytes_pieces, "headers": json_headers_pieces}
 CELL_PIECES: dict[str, Pieces] = {"bytes": cell_bytes_pieces, "headers": json_headers_pieces}
 
 

@@ -109,7 +109,7 @@ def _lines(terms: Terms) -> Iterator[tuple[str, ...]]:
     peer = kafka_dump_log(terms.lab, ("--print-data-log", "--files"), logs)
     commands: dict[str, Callable[[str], list[str]]] = {
         "JSON lines": lambda jobs: kafkalog((*JSON, "--jobs", jobs), [partition]),
-        "text": lambda jobs: kafkalog(("dump", "--records", "--format", "text", "--jobs", jobs), [partition]),
+        "logfmt": lambda jobs: kafkalog(("dump", "--records", "--format", "logfmt", "--jobs", jobs), [partition]),
         "dump-log": lambda jobs: kafkalog(("dump-log", "--jobs", jobs, *PRINT[1:]), logs),
     }
     for name, command in commands.items():

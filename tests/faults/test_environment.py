@@ -320,7 +320,7 @@ def test_names_that_are_not_utf8(tmp_path: Path, run_kafkalog) -> None:  # type:
     write_segment(log_dir / "t-0", 0, batches(2))
     with open(os.fsencode(log_dir / "t-0") + b"/\xfe\x07.log", "wb") as file:
         file.write(LOG)
-    for form in ("text", "jsonl", "csv", "table"):
+    for form in ("text", "jsonl", "csv", "table", "logfmt"):
         done = run_kafkalog("verify", "--format", form, log_dir)
         assert done.code == 0, done.stderr
         assert "\x1b" not in done.stdout + done.stderr

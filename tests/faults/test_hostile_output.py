@@ -19,7 +19,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.record_encoder import NewRecord, encode_record
 from tests.running import Run
 
-FORMATS = ("table", "text", "jsonl", "csv")
+FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
 RunMany = Callable[[Iterable[Iterable[str | Path]]], list[Run]]
 
 

@@ -81,7 +81,7 @@ def test_the_exit_status_is_that_of_the_findings(log: Path, number: signal.Signa
 
 
 def test_grep_ends_at_its_limit(log: Path) -> None:
-    with following("grep", "--follow", "--limit", "2", "--format", "text", "needle", log.parent) as process:
+    with following("grep", "--follow", "--limit", "2", "--format", "logfmt", "needle", log.parent) as process:
         append(log, batch(6, [b"hay", b"needle 1", b"needle 2", b"needle 3"]))
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0

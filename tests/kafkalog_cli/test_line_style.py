@@ -38,7 +38,7 @@ from tests.sources import BytesSource
 
 pytestmark = pytest.mark.long
 
-STYLES = ("jsonl", "text")
+STYLES = ("jsonl", "logfmt")
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))
 
 

@@ -93,7 +93,7 @@ def test_json_lines_end_with_the_summary(tmp_path, end, code, conditions, comple
     assert (done.stderr == "") == (message == "")
 
 
-@pytest.mark.parametrize("format_name", ["text", "table", "csv"])
+@pytest.mark.parametrize("format_name", ["text", "table", "csv", "logfmt"])
 @pytest.mark.parametrize(("end", "code"), [(end, code) for end, code, *_rest in ENDINGS])
 def test_the_other_formats_end_with_the_same_code(tmp_path, format_name, end, code):
     done = fake(tmp_path, "--format", format_name, "--end", end)
@@ -102,7 +102,7 @@ def test_the_other_formats_end_with_the_same_code(tmp_path, format_name, end, co
     assert ("Exit status" in done.stderr) == (code != 0)
 
 
-@pytest.mark.parametrize("format_name", ["text", "table", "csv"])
+@pytest.mark.parametrize("format_name", ["text", "table", "csv", "logfmt"])
 def test_quiet_keeps_the_message_and_drops_the_summary(tmp_path, format_name):
     done = fake(tmp_path, "--format", format_name, "--end", "crc", "--quiet")
     assert done.code == 1
@@ -118,7 +118,7 @@ def test_an_error_with_a_finding_code_is_a_finding_in_json_lines(tmp_path):
 
 
 def test_a_result_like_summary_goes_where_the_rows_go(tmp_path):
-    text = fake(tmp_path, "--verify-like", "--end", "finding")
+    text = fake(tmp_path, "--verify-like", "--end", "finding", "--format", "logfmt")
     assert text.stdout.decode().splitlines()[-1] == (
         'summary command=fake counts={"match":3,"zstd_window":8388608,"finding":1} '
         'findings={"info":0,"warning":0,"error":0,"fatal":1} '
@@ -178,7 +178,7 @@ def test_the_traceback_is_there_for_who_asks(tmp_path):
 # -- output that fails ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format_name", ["text", "jsonl", "csv", "table"])
+@pytest.mark.parametrize("format_name", ["text", "jsonl", "csv", "table", "logfmt"])
 @pytest.mark.parametrize("limit", [1, 20_000])
 def test_a_full_disk(tmp_path, format_name, limit):
     with open("/dev/full", "wb") as full:
@@ -227,7 +227,7 @@ def test_closed_standard_error(tmp_path):
     assert done.returncode == 70
 
 
-@pytest.mark.parametrize("format_name", ["text", "jsonl", "csv", "table"])
+@pytest.mark.parametrize("format_name", ["text", "jsonl", "csv", "table", "logfmt"])
 def test_a_reader_that_goes_away_is_no_error(tmp_path, format_name):
     command = [
         *PROGRAM,
@@ -235,7 +235,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, format_name):
         "--format",
         format_name,
         "--limit",
-        "5000" if format_name == "table" else "200000",
+        "5000" if format_name in ("table", "text") else "200000",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=REPOSITORY) as process:
         process.stdout.readline()

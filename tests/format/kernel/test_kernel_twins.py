@@ -108,7 +108,7 @@ def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
     """Every row as text in both styles, through a buffer that is soon full."""
     found = []
     buffer = memoryview(bytearray(3000))
-    for style in ("jsonl", "text"):
+    for style in ("jsonl", "logfmt"):
         text = RowText(line_style(style))
         blocks = [batch_block(chunk.table, WHERE)]
         for table in tables:

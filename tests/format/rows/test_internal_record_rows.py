@@ -144,6 +144,8 @@ def test_a_limit_ends_findings_with_rows(tmp_path: Path, run_kafkalog_many: RunM
 
 def test_the_other_formats_show_decoded_objects(data_dir: Path, run_kafkalog_many: RunMany) -> None:
     partition = data_dir / "kafka-4.3-single" / "node-1" / "__transaction_state-0"
-    runs = run_kafkalog_many([("dump", "--records", "--format", name, partition) for name in ("text", "csv", "table")])
+    runs = run_kafkalog_many(
+        [("dump", "--records", "--format", name, partition) for name in ("logfmt", "csv", "table")]
+    )
     for run in runs:
         assert "transactionalId" in run.check(0).stdout

@@ -22,7 +22,7 @@ from format.rows.record_rows import record_block
 from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
-from kafkalog_cli.render.text import text_string
+from kafkalog_cli.render.text import logfmt_string
 from tests.building import batch
 from tests.sources import BytesSource
 
@@ -80,8 +80,8 @@ def test_json_is_what_a_parser_reads_back() -> None:
 def test_text_is_what_the_renderer_writes() -> None:
     values = texts()
     _, table = table_of([each.encode() for each in values])
-    for line, value in zip(lines_of(table, "text"), values, strict=True):
-        assert f" value={text_string(value)} headers=" in line
+    for line, value in zip(lines_of(table, "logfmt"), values, strict=True):
+        assert f" value={logfmt_string(value)} headers=" in line
 
 
 def test_kafkas_lines_hold_values_as_they_are() -> None:
@@ -116,6 +116,6 @@ def test_numbers_of_every_length() -> None:
     rows = np.repeat(table.columns, len(numbers), axis=0)
     rows[:, RECORD_COLUMNS.index("offset")] = numbers
     rows[:, RECORD_COLUMNS.index("timestamp")] = numbers[::-1]
-    lines = lines_of(RecordTable(table.batches, table.buffer, rows), "text")
+    lines = lines_of(RecordTable(table.batches, table.buffer, rows), "logfmt")
     assert [line.split()[3] for line in lines] == [f"offset={number}" for number in numbers]
     assert [line.split()[4] for line in lines] == [f"timestamp={number}" for number in numbers[::-1]]

@@ -45,7 +45,7 @@ Work = Callable[[Path, Selection, int, Advance], object]
 
 
 def dumped(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
-    return list(dump_lines([node], DumpTerms(True, selection), line_style("text"), jobs=jobs, advance=advance))
+    return list(dump_lines([node], DumpTerms(True, selection), line_style("logfmt"), jobs=jobs, advance=advance))
 
 
 def dumped_some(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
@@ -54,7 +54,7 @@ def dumped_some(node: Path, selection: Selection, jobs: int, advance: Advance) -
 
 
 def found(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
-    search = Search(Criteria(text_pattern("1"), selection=selection), line_style("text"), jobs=jobs, advance=advance)
+    search = Search(Criteria(text_pattern("1"), selection=selection), line_style("logfmt"), jobs=jobs, advance=advance)
     return list(found_lines([node], search))
 
 

@@ -107,7 +107,7 @@ def test_the_summary_counts_partitions_and_not_their_kinds(kafkalog: Kafkalog, d
     content = bytearray(log.read_bytes())
     content[1000] ^= 1
     log.write_bytes(content)
-    run = kafkalog("--format", "text", *nodes).check(1)
+    run = kafkalog("--format", "logfmt", *nodes).check(1)
     counts = next(line for line in run.stderr.splitlines() if line.startswith("diff: "))
     assert counts == "diff: 2 partitions compared, 4 replicas, 1 identical, 1 in other bytes."
     assert "2 partitions compared: 1 with differences." in run.stderr

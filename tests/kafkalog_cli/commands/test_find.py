@@ -124,7 +124,7 @@ def test_every_format(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     partition = partition_of(tmp_path)
     text, table, csv, csv_steps = run_kafkalog_many(
         [
-            ("find", partition, "--offset", "37", "--format", "text"),
+            ("find", partition, "--offset", "37", "--format", "logfmt"),
             ("find", partition, "--offset", "37", "--format", "table"),
             ("find", partition, "--offset", "37", "--format", "csv"),
             ("find", partition, "--offset", "37", "--explain", "--format", "csv"),

@@ -101,7 +101,7 @@ def test_what_is_found(searches: dict[tuple[str, ...], Run], words: tuple[str, .
 def test_rows_are_those_of_dump(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     """Each format writes the very lines that dump writes of the same records."""
     partition = partition_of(tmp_path)
-    for name in ("jsonl", "text", "csv", "table"):
+    for name in ("jsonl", "logfmt", "csv", "text", "table"):
         found, dumped = run_kafkalog_many(
             [
                 ("grep", "--all", "--format", name, partition),
@@ -120,7 +120,7 @@ def test_hostile_bytes(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     """What could move a cursor is escaped in every format; JSON and text lose nothing."""
     partition = partition_of(tmp_path)
     runs = run_kafkalog_many(
-        ("grep", "[31m", "--format", name, partition) for name in ("table", "text", "jsonl", "csv")
+        ("grep", "[31m", "--format", name, partition) for name in ("table", "logfmt", "jsonl", "csv")
     )
     for run in runs:
         assert_screen_safe(run.check(0).stdout.encode())
@@ -152,7 +152,7 @@ def test_files(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             ("grep", "Banana", "--files-with-matches", *JSON, partition),
             ("grep", "nothing of it", "--count", *JSON, partition),
             ("grep", "e", "--files-with-matches", "--limit", "1", *JSON, partition),
-            ("grep", "Banana", "--count", "--format", "text", partition),
+            ("grep", "Banana", "--count", "--format", "logfmt", partition),
         ]
     )
     paths = [str(partition / f"{base:020d}.log") for base in (0, 3)]

@@ -181,7 +181,7 @@ def test_hostile_names_reach_no_screen_raw(kafkalog: Kafkalog, log_dir: Path):
     for name in (b"\xff\x1b[2J", "\u202egpj.exe".encode(), b"a\nb"):
         with open(os.fsencode(log_dir / "sensor-0") + b"/" + name, "wb"):
             pass
-    for format_name in ("table", "text", "csv", "jsonl"):
+    for format_name in ("table", "text", "logfmt", "csv", "jsonl"):
         done = kafkalog("ls", "--format", format_name, log_dir).check(0)
         assert_screen_safe(done.stdout.encode())
         assert_screen_safe(done.stderr.encode())
@@ -222,12 +222,12 @@ def test_what_recompression_would_save(kafkalog: Kafkalog, data_dir: Path) -> No
     kafkalog("ls", "--by", "topic", "--estimate", "--codec", "snappy", "--level", "3", *nodes).check(2)
 
 
-def test_chosen_columns_make_a_table_and_are_refused_for_other_formats(kafkalog: Kafkalog, data_dir: Path) -> None:
+def test_chosen_columns_are_those_of_tables_and_text(kafkalog: Kafkalog, data_dir: Path) -> None:
     node = data_dir / "kafka-4.3-single" / "node-1"
     words = ("ls", "--no-scan", "--columns", "topic,size_bytes", node)
     lines = kafkalog(*words).check(0).stdout.splitlines()
     assert lines == kafkalog(*words, "--format", "table").stdout.splitlines()
     assert any(line.split() == ["topic", "size_bytes"] for line in lines)
-    for name in ("text", "jsonl", "csv"):
+    for name in ("logfmt", "jsonl", "csv"):
         run = kafkalog("ls", "--columns", "topic", "--format", name, node).check(2)
         assert (run.stdout, "--columns" in run.stderr, name in run.stderr) == ("", True, True)

@@ -73,7 +73,7 @@ def test_a_hanging_transaction_and_the_command_that_aborts_it(kafkalog: Kafkalog
         "kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic payments --partition 0 --start-offset 0"
     )
     assert f"To abort it: {command}" in run.stderr
-    assert f'abort_command="{command}"' in run.stdout
+    assert command in run.stdout
     assert kafkalog("--hanging", "--max-timeout", "9999999", tmp_path).check(0).stdout == ""
 
 

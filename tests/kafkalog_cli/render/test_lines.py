@@ -9,12 +9,12 @@ import pytest
 from format.columns import BATCH, PROPERTY
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.formats import FORMATS, open_renderer
+from kafkalog_cli.render.formats import FORMATS, READABLE, open_renderer
 from tests.kafkalog_cli.render.rendering import rendered
 
 
 def test_a_row_of_a_wrong_length_is_a_bug_that_shows():
-    for format_name in ("jsonl", "text", "csv"):
+    for format_name in ("jsonl", "logfmt", "csv"):
         with pytest.raises(ValueError):
             rendered(format_name, (BATCH, [("t", 2)]))
 
@@ -35,7 +35,7 @@ def test_rows_before_an_error_are_written(format_name):
     assert buffer.getvalue().count(b"name-") == 1000
 
 
-@pytest.mark.parametrize("format_name", [each for each in FORMATS if each != "table"])  # no clock cuts its blocks
+@pytest.mark.parametrize("format_name", [each for each in FORMATS if each not in READABLE])  # no clock cuts its blocks
 def test_rows_do_not_wait_for_slow_ones(format_name, monkeypatch):
     monkeypatch.setattr("kafkalog_cli.render.lines._LATEST_BLOCK_S", 0)
     monkeypatch.setattr("kafkalog_cli.render.table._LATEST_BLOCK_S", 0)

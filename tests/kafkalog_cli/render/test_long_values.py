@@ -22,7 +22,7 @@ PARTS = (
     b"\xed\xa0\x80",
     b"\xe2\x80",
 )
-FORMATS = ("jsonl", "text", "csv")
+FORMATS = ("jsonl", "logfmt", "csv")
 
 
 def value_of(seed: int) -> bytes:

@@ -9,11 +9,19 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from format.columns import DISK_USAGE, PROPERTY, RECORD
+from format.columns import DISK_USAGE, PROPERTY, RECORD, Column, RowSchema
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.table import RECORD_COLUMNS, ShownColumns, TableRenderer, human_size
+from kafkalog_cli.render.table import (
+    RECORD_COLUMNS,
+    ShownColumns,
+    TableRenderer,
+    cut_in_middle,
+    human_size,
+    is_telling,
+)
 from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, lines, rendered, rows_of
 
@@ -34,8 +42,6 @@ def test_table_shows_the_chosen_columns_and_iso_times():
         "topic   offset                 timestamp  leader_epoch",
         "orders       7  2024-05-01T12:00:00.000Z             -",
         "t        12345                        -1             4",
-        "",
-        "Not shown: segment_base_offset, position. For them: --columns all, or --format text.",
     ]
 
 
@@ -86,27 +92,136 @@ def test_a_wide_terminal_shows_more_than_the_essential_columns(monkeypatch):
         head = buffer.getvalue().decode().splitlines()[0].split()
         assert head[0] == "offset"
         assert len(head) >= shown
-        assert ("Not shown" in buffer.getvalue().decode()) == (len(head) < len(MATCH.names) - 2)
+        assert ("more columns: --columns all" in buffer.getvalue().decode()) == (len(head) < len(MATCH.names) - 2)
 
 
-def drawn(width, schema, columns, rows, monkeypatch):
+def drawn(width, schema, columns, rows, monkeypatch, chosen=None):
     """The lines of a table on a terminal of this width."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
     buffer = io.BytesIO()
-    renderer = TableRenderer(OutputStream(buffer, "<test>", is_terminal=True), {schema.type: columns})
+    renderer = TableRenderer(OutputStream(buffer, "<test>", is_terminal=True), {schema.type: columns}, chosen)
     renderer.write(schema, rows)
     renderer.finish(Summary("test"), shown=False)
     return buffer.getvalue().decode().splitlines()
 
 
-def test_names_stay_whole_while_columns_can_be_dropped(monkeypatch):
+def test_names_are_cut_in_the_middle_before_columns_go(monkeypatch):
     columns = ShownColumns(("topic", "offset", "timestamp", "position", "leader_epoch"), ("timestamp",))
-    rows = [("a-topic-with-a-long-name", 0, 1, 1714564800000, 3, 4, 5)]
-    assert drawn(60, MATCH, columns, rows, monkeypatch)[0].split() == ["topic", "offset", "position", "leader_epoch"]
-    assert drawn(60, MATCH, columns, rows, monkeypatch)[1].startswith("a-topic-with-a-long-name  ")
-    long = [("t" * 70, *rows[0][1:])]
-    assert drawn(60, MATCH, columns, long, monkeypatch)[1].startswith("t" * 48)
+    rows = [("a-topic-with-a-long-name-0", 0, 1, 1714564800000, 3, 4, 5)]
+    head, row = drawn(74, MATCH, columns, rows, monkeypatch)[:2]
+    assert head.split() == ["topic", "offset", "timestamp", "position", "leader_epoch"]
+    assert row.startswith("a-topic…g-name-0  ")
+    head, row = drawn(66, MATCH, columns, rows, monkeypatch)[:2]
+    assert head.split() == ["topic", "offset", "position", "leader_epoch"]
+    assert row.startswith("a-topic-with-a-long-name-0  ")
+
+
+NOTED = RowSchema("noted", (*MATCH.columns[:5], Column("notes", "string", ""), Column("gap_count", "int", "")))
+NOTES = ShownColumns(
+    ("topic", "partition", "offset", "timestamp", "notes"), ("timestamp",), deciding=("notes", "gap_count")
+)
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 200])
+def test_a_deciding_column_is_never_dropped_while_it_says_something(monkeypatch, width):
+    quiet, odd = ("orders", 0, 1, 1714564800000, 3, None, 0), ("users", 0, 1, 1714564800000, 3, "stray", 0)
+    shown = drawn(width, NOTED, NOTES, [quiet, odd], monkeypatch)
+    assert any("stray" in line for line in shown)
+    assert any(line.split()[:1] == ["notes"] or line.split()[-1:] == ["notes"] or "notes" in line for line in shown)
+    assert not any("notes" in line for line in drawn(width, NOTED, NOTES, [quiet], monkeypatch))
+
+
+def test_a_deciding_column_comes_with_the_first_row_that_has_a_value(monkeypatch):
+    rows = [("orders", number % 7, number, 1714564800000, 3, None, 0) for number in range(250)]
+    rows.append(("orders", 0, 250, 1714564800000, 3, "stray", 0))
+    shown = drawn(80, NOTED, NOTES, rows, monkeypatch)
+    assert "notes" not in shown[0]
+    assert [line.split() for line in shown[201:203]] == [
+        [],
+        ["topic", "partition", "offset", "timestamp", "notes", "segment_base_offset"],
+    ]
+
+
+def test_rows_with_a_value_in_a_deciding_column_come_first():
+    rows = [("a", 0, 0, 0, 0, None, 0), ("b", 0, 0, 0, 0, "x", 0), ("c", 0, 0, 0, 0, "", 0), ("d", 0, 0, 0, 0, "", 3)]
+    assert [row[0] for row in NOTES.odd_first(NOTED, rows)] == ["b", "d", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("offset", 0, True), ("lost_bytes", 0, False), ("lag", 0, False), ("lag", 3, True), ("is_hanging", False, False),
+     ("is_hanging", True, True), ("notes", "", False), ("notes", None, False), ("lost_offsets", [], False)],
+)  # fmt: skip
+def test_what_says_that_something_is_odd(name, value, expected):
+    assert is_telling(name, value) is expected
+
+
+def test_chosen_columns_that_do_not_fit_are_lines_of_their_own(monkeypatch):
+    rows = [("orders", 0, 1, 1714564800000, 3, 4, None), ("t" * 90, 1, 2, None, 3, 4, 5)]
+    shown = drawn(60, MATCH, (), rows, monkeypatch, chosen=("all",))
+    assert shown[:9] == [
+        "topic                orders",
+        "partition            0",
+        "offset               1",
+        "timestamp            2024-05-01T12:00:00.000Z",
+        "segment_base_offset  3",
+        "position             4",
+        "leader_epoch         -",
+        "",
+        "topic                " + "t" * 39,
+    ]
+    assert max(map(len, shown)) <= 60
+    assert drawn(200, MATCH, (), rows, monkeypatch, chosen=("all",))[0].split() == list(MATCH.names)
+
+
+def test_words_and_numbers_never_break(monkeypatch):
+    columns = ShownColumns(("offset", "notes"))
+    notes = "1,250 records of /data/orders-0/00000000000000000000.log in 3 segments; clean,swap"
+    rows = [("t", 0, 12345678, 0, 0, notes, 0)]
+    for width in range(30, 90):
+        lines = [line[10:].strip() for line in drawn(width, NOTED, columns, rows, monkeypatch)[1:]]
+        assert set(" ".join(lines[: lines.index("")] if "" in lines else lines).split()) <= {
+            *notes.split(), "/data/", "orders-0/", "/data/orders-0/", "00000000000000000000.log",
+            "orders-0/00000000000000000000.log", "clean,", "swap",
+        }  # fmt: skip
+
+
+def test_names_are_cut_to_a_width():
+    assert cut_in_middle("a-topic-with-a-long-name", 11) == "a-top…-name"
+    for width in range(3, 9):
+        assert cell_len(cut_in_middle("日本語のトピック", width)) <= width
+
+
+def test_text_is_what_a_table_draws_without_cuts(monkeypatch):
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
+    rows = [("t" * 60, 0, 1, 1714564800000, 3, "word " * 60, 0), ("u", 0, 1, 1714564800000, 3, "stray", 0)]
+    for width, names in ((None, 5), (64, 4)):
+        buffer = io.BytesIO()
+        output = OutputStream(buffer, "<test>", width=width)
+        renderer = TableRenderer(output, {NOTED.type: NOTES}, is_text=True)
+        renderer.write(NOTED, rows)
+        renderer.flush()
+        output.flush()
+        head, *lines = buffer.getvalue().decode().splitlines()
+        assert len(head.split()) == names
+        assert len(lines) == 2
+        assert "t" * 60 in lines[0]
+        assert ("word " * 60).strip() in lines[0]
+
+
+def test_sentences_stand_before_the_rows():
+    buffer = io.BytesIO()
+    output = OutputStream(buffer, "<test>")
+    renderer = TableRenderer(output, {"match": ("offset",)}, is_text=True)
+    renderer.say("One.")
+    renderer.say("Two \x1b[2J.")
+    renderer.write(MATCH, [("t", 0, 1, 2, 3, 4, 5)])
+    renderer.say("Three.")
+    output.flush()
+    assert buffer.getvalue().decode().splitlines() == [
+        "One.", "Two \\x1b[2J.", "", "offset", "     1", "", "Three."
+    ]  # fmt: skip
 
 
 def test_a_narrow_column_comes_back_where_a_wide_one_is_gone(monkeypatch):
@@ -182,8 +297,7 @@ def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
     lines = buffer.getvalue().decode().splitlines()
     assert lines[0].split() == shown.split()
     assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
-    reported = " ".join(lines).partition("Not shown: ")[2].partition(". For them")[0].split(", ")
-    assert set(reported) == set(RECORD.names) - set(shown.split()) - {"topic", "partition"}
+    assert lines[-1] == "more columns: --columns all"
 
 
 def test_the_closing_lines_are_wrapped_on_a_terminal(monkeypatch):

@@ -37,5 +37,10 @@ def test_any_value_has_a_json_form(value, expected):
 
 def test_numpy_scalars_in_number_columns():
     row = ("t", np.int32(1), np.int64(-5), np.int64(0), np.int64(0), 61, None)
-    for format_name, shown in (("jsonl", '"offset":-5,'), ("text", " offset=-5 "), ("csv", "t,1,-5,"), ("table", "-5")):
+    for format_name, shown in (
+        ("jsonl", '"offset":-5,'),
+        ("logfmt", " offset=-5 "),
+        ("csv", "t,1,-5,"),
+        ("table", "-5"),
+    ):
         assert shown in rendered(format_name, (MATCH, [row]))[0].decode()

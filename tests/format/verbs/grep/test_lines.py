@@ -112,7 +112,7 @@ def test_the_same_counts_by_processes(tmp_path: Path, criteria: Criteria, first_
 
 @pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="lines are made so only by a compiled kernel")
 def test_the_first_lines(tmp_path: Path) -> None:
-    search = Search(CRITERIA[0], line_style("text"))
+    search = Search(CRITERIA[0], line_style("logfmt"))
     for item in found_lines([partition_of(tmp_path, damaged=False)], search):
         assert isinstance(item, LineBlock)
         lines = bytes(item.lines).splitlines(keepends=True)

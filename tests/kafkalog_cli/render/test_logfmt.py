@@ -1,4 +1,4 @@
-"""The text format is lossless, with one stable line per row."""
+"""Logfmt is lossless, with one stable line per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.kafkalog_cli.render.rendering import MATCH, WILD, as_json, lines, ren
 @settings(max_examples=300, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_text_is_lossless(rows):
-    output, _aside = rendered("text", (WILD, rows))
+    output, _aside = rendered("logfmt", (WILD, rows))
     assert_screen_safe(output)
     for row, line in zip(rows, lines(output), strict=True):
         kind, words = read_text_line(line, {"a_int", "a_timestamp", "a_bool", "a_headers", "a_any"})
@@ -29,7 +29,7 @@ def test_text_is_lossless(rows):
 def test_text_to_the_byte():
     row = ("o", 0, 7, 1714564800000, None, 61, -1)
     output, _aside = rendered(
-        "text", (MATCH, [row]), (PROPERTY, [("/a b", "-", "x y"), ("", 'q"', -4), ("p", "n", None)])
+        "logfmt", (MATCH, [row]), (PROPERTY, [("/a b", "-", "x y"), ("", 'q"', -4), ("p", "n", None)])
     )
     assert lines(output) == [
         "match topic=o partition=0 offset=7 timestamp=1714564800000 segment_base_offset=- position=61 leader_epoch=-1",
@@ -40,11 +40,11 @@ def test_text_to_the_byte():
 
 
 def test_text_shows_the_summary_only_where_it_is_a_result():
-    assert rendered("text")[0] == b""
-    (line,) = lines(rendered("text", shown=True)[0])
+    assert rendered("logfmt")[0] == b""
+    (line,) = lines(rendered("logfmt", shown=True)[0])
     assert line == "summary command=test counts={} findings={} complete=true exit_code=0 conditions=[] not_checked=[]"
 
 
 def test_text_in_another_encoding_has_no_byte_of_another_meaning():
-    output, _aside = rendered("text", (PROPERTY, [("ě", "é", "日")]), encoding="iso-8859-1")
+    output, _aside = rendered("logfmt", (PROPERTY, [("ě", "é", "日")]), encoding="iso-8859-1")
     assert output == b'property path="\\u011b" name="\xe9" value="\\u65e5"\n'
