@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from format.columns import RowSchema
+from format.columns import RECORD, RowSchema
 from format.files.meta_properties import node_id_in
 from format.layout import META_PROPERTIES
 from format.limits import Limits
@@ -16,15 +16,17 @@ from format.node.target import Target
 from format.verbs.find.lookup import Visibility
 from format.verbs.find.record_visibility import RecordVisibility
 from format.wording import listed
-from kafkalog_cli.render.records import MARKS
+from kafkalog_cli.render.records import BELOW_START, MARKS
 from kafkalog_cli.render.text import printable
 
+_OFFSET, _IS_TRANSACTIONAL = (RECORD.names.index(name) for name in ("offset", "is_transactional"))
+_NO_END = 2**63 - 1
 #: A visible record has no mark, and that a record is a control record is seen without files.
 _WORDS = {
     Visibility.READ_UNCOMMITTED_ONLY: "read_uncommitted only",
     Visibility.ABORTED: "aborted",
     Visibility.NOT_REPLICATED: "not replicated",
-    Visibility.BELOW_LOG_START: "below the log start",
+    Visibility.BELOW_LOG_START: BELOW_START,
 }
 
 
@@ -47,18 +49,15 @@ class RecordMarks:
 
     def of(self, row: Sequence[Any], directories: Sequence[Path], differing: Sequence[Path] = ()) -> list[str]:
         """The marks of a row of a record that these partition directories have; ``differing`` ones have another."""
-        marks = self._seen(row, directories)
-        if self._names_nodes:
-            where = self._nodes(directories)
-            if where:
-                marks.append(f"on {where}")
-            if differing:
-                marks.append(f"another record on {self._nodes(differing)}")
-        return marks
+        return self._seen(row, directories) + self._places(directories, differing)
 
     def marked(self, rows: Iterable[tuple[Any, ...]], directory: Path) -> Iterator[tuple[Any, ...]]:
         """The rows of one partition directory, each with its marks."""
-        return ((*row, self.of(row, (directory,))) for row in rows)
+        plain = self._places((directory,), ())
+        first, end = (0, _NO_END) if self._visibility is None else self._visibility.plain_range(directory)
+        for row in rows:
+            is_plain = first <= row[_OFFSET] < end and not row[_IS_TRANSACTIONAL]
+            yield (*row, plain if is_plain else self.of(row, (directory,)))
 
     def _seen(self, row: Sequence[Any], directories: Sequence[Path]) -> list[str]:
         if self._visibility is None:
@@ -71,6 +70,12 @@ class RecordMarks:
             if word is not None:
                 where.setdefault(word, []).append(directory)
         return [f"{word} ({self._nodes(several)})" for word, several in where.items()]
+
+    def _places(self, directories: Sequence[Path], differing: Sequence[Path]) -> list[str]:
+        if not self._names_nodes:
+            return []
+        others = [f"another record on {self._nodes(differing)}"] if differing else []
+        return [f"on {self._nodes(directories)}", *others]
 
     def _nodes(self, directories: Sequence[Path]) -> str:
         """Such as ``nodes 1 and 2``; a log directory without a node id is named by its path."""

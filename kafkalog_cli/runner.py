@@ -67,12 +67,11 @@ class Run:
         main_schema: RowSchema | None = None,
         table_columns: Mapping[str, Sequence[str]] | None = None,
         shows_summary: bool = False,
-        highlight: Highlight | None = None,
     ) -> None:
         """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
 
         ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
-        tables, text and logfmt is written with the rows. ``highlight`` finds what is marked in records.
+        tables, text and logfmt is written with the rows.
         """
         self.summary = Summary(command)
         self._session = output.session
@@ -90,7 +89,6 @@ class Run:
             main_schema=main_schema,
             table_columns=table_columns or {},
             chosen_columns=output.chosen_columns,
-            highlight=highlight,
             aside=self._say_aside,
         )
         self._has_chosen_columns = output.chosen_columns is not None
@@ -131,6 +129,11 @@ class Run:
     def shows_records(self) -> bool:
         """Whether rows of records are for people, who also read their marks."""
         return self.is_readable and not self._has_chosen_columns and self._tables is None
+
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of keys, values and headers in records on a terminal."""
+        if isinstance(self._renderer, SentenceWriter):
+            self._renderer.highlight(matches)
 
     @property
     def raw_format(self) -> str | None:

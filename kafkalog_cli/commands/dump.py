@@ -14,7 +14,6 @@ from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.table import record_columns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def dump(
             judging,
             paths=reading.paths,
             main_schema=records if depth.records else None,
-            table_columns=_TABLE_COLUMNS | {RECORD.type: record_columns(records)},
+            table_columns=_TABLE_COLUMNS,
         ) as run,
         depth.tiering.joined(run, targets, guards.limits),
     ):

@@ -15,7 +15,6 @@ from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.table import record_columns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -234,7 +233,7 @@ def grep(
     extra = around.extra.names
     records = context_schema(extra) if around.is_wanted else record_schema(extra)
     schema = FILE_MATCH if is_per_file else records
-    shown = {"record": record_columns(records), FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
+    shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
     with (
         Run(
@@ -244,10 +243,10 @@ def grep(
             paths=paths,
             main_schema=schema,
             table_columns=shown,
-            highlight=_highlight(criteria),
         ) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
+        run.highlight(_highlight(criteria))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
         if wanted.following.follow:
             check_followable(targets)

@@ -42,10 +42,14 @@ class Renderer(Protocol):
 
 @runtime_checkable
 class SentenceWriter(Protocol):
-    """A renderer that has a place for sentences beside the rows."""
+    """A renderer for people: it has a place for sentences beside the rows, and marks matches in records."""
 
     def say(self, words: str) -> None:
         """Write sentences after the rows so far."""
+        ...
+
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of the records that follow."""
         ...
 
 
@@ -56,7 +60,6 @@ def open_renderer(
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
     chosen_columns: Sequence[str] | None = None,
-    highlight: Highlight | None = None,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
@@ -75,7 +78,7 @@ def open_renderer(
     if format_name in READABLE:
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns, highlight, is_text=format_name == "text")
+        return TableRenderer(output, table_columns or {}, chosen_columns, is_text=format_name == "text")
     if format_name == "logfmt":
         from kafkalog_cli.render.lines import LogfmtRenderer
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from kafkalog_cli.render.text import cell_width, escape_bytes, escape_json, esca
 
 #: What stands in the heading after the key, in words.
 MARKS = Column("marks", "any", "who can see the record, and which replicas have it")
+BELOW_START = "below the log start"
 #: The start and the end of each match in a field, whose name is ``key``, ``value``, or ``header`` and its own name.
 Highlight = Callable[[str, bytes], Iterable[tuple[int, int]]]
 Spans = Sequence[tuple[int, int]]
@@ -24,6 +27,8 @@ _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY, _VALUE, _HEADERS, _IS_CONTROL = (
     _AT[name] for name in ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "is_control")
 )
 _INDENT = "    "
+_MOST_TEXT = 1 << 16
+_LATEST_S = 0.5
 #: Of a longer key, header or value, the part around the first match is shown, or else its start.
 _MOST_KEY_BYTES = 200
 _MOST_VALUE_BYTES = 1000
@@ -32,17 +37,6 @@ _MOST_JSON_BYTES = 64 * 1024
 _MOST_LINES = 30
 _WIDTH_OF_FILES = 120
 _BOLD, _DIM, _YELLOW, _MATCH = "1", "2", "33", "1;31"
-
-
-class ShownRecord(msgspec.Struct, frozen=True):
-    """What is shown of a row: the words of its heading, its value and its headers."""
-
-    place: str
-    time: str
-    key: Any
-    value: Any
-    headers: Sequence[tuple[bytes, bytes | None]]
-    marks: list[str]
 
 
 class RecordRows:
@@ -55,35 +49,67 @@ class RecordRows:
         self._is_match = added.get("is_match")
         self._is_below_start = added.get("is_below_log_start")
 
-    def read(self, row: Sequence[Any]) -> ShownRecord:
-        """A row in words."""
-        topic, timestamp, key = row[_TOPIC], row[_TIMESTAMP], row[_KEY]
-        place = f"offset {row[_OFFSET]}" if topic is None else f"{topic}-{row[_PARTITION]} @ {row[_OFFSET]}"
-        marks = []
+    def key_and_marks(self, row: Sequence[Any]) -> tuple[Any, list[str]]:
+        """The key, for a control record its type, and the marks of the heading."""
+        key: Any = row[_KEY]
+        marks: list[str] = []
         if row[_IS_CONTROL]:
             marks.append("control")
-            key = escape_text(str(key["type"])).encode() if isinstance(key, Mapping) else key
+            key = str(key["type"]).encode() if isinstance(key, Mapping) else key
         elif row[_VALUE] is None:
             marks.append("null value" if key is None else "tombstone")
         if self._is_match is not None and not row[self._is_match]:
             marks.append("context")
         if self._marks is not None:
             marks += row[self._marks]
-        if self._is_below_start is not None and row[self._is_below_start] and "below the log start" not in marks:
-            marks.append("below the log start")
+        if self._is_below_start is not None and row[self._is_below_start] and BELOW_START not in marks:
+            marks.append(BELOW_START)
         if self._path is not None:
             marks.append(escape_text(str(row[self._path])))
-        time = "-" if timestamp is None else iso_time(timestamp)
-        return ShownRecord(place, time, key, row[_VALUE], row[_HEADERS] or (), marks)
+        return key, marks
 
     def lines(self, rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-        """Each record in one line, whole."""
-        for row in rows:
-            shown = self.read(row)
-            marks = _in_brackets(shown.marks)
-            value = "" if shown.value is None else f"  {whole(shown.value)}"
-            headers = f"  {_headers(shown.headers)}" if shown.headers else ""
-            yield f"{shown.place}  {shown.time}  {whole(shown.key)}{marks}{value}{headers}\n"
+        """Each record in one line, whole; the lines of several records at a time, as far as the rows come quickly."""
+        lines: list[str] = []
+        size, latest = 0, monotonic() + _LATEST_S
+        try:
+            for row in rows:
+                line = self._line(row)
+                del row  # frees a long row before the next one is made
+                lines.append(line)
+                size += len(line)
+                if size > _MOST_TEXT or monotonic() >= latest:
+                    yield "".join(lines)
+                    lines, size, latest = [], 0, monotonic() + _LATEST_S
+        except Exception:
+            yield "".join(lines)
+            raise
+        yield "".join(lines)
+
+    def _line(self, row: Sequence[Any]) -> str:
+        key, marks = self.key_and_marks(row)
+        value, headers = row[_VALUE], row[_HEADERS]
+        line = f"{_place(row)}  {_time(row)}  {whole(key)}"
+        if marks:
+            line += _in_brackets(marks)
+        if value is not None:
+            line += f"  {whole(value)}"
+        if headers:
+            line += "  headers " + " ".join([f"{_name(name)}={whole(each)}" for name, each in headers])
+        return line + "\n"
+
+
+def _place(row: Sequence[Any]) -> str:
+    return f"{_before_offset(row[_TOPIC], row[_PARTITION])} {row[_OFFSET]}"
+
+
+@lru_cache(256)
+def _before_offset(topic: str | None, partition: int | None) -> str:
+    return "offset" if topic is None else f"{escape_text(topic)}-{partition} @"
+
+
+def _time(row: Sequence[Any]) -> str:
+    return "-" if row[_TIMESTAMP] is None else iso_time(row[_TIMESTAMP])
 
 
 class RecordBlocks:
@@ -98,19 +124,19 @@ class RecordBlocks:
         """The lines of each record."""
         records = RecordRows(schema)
         for row in rows:
-            yield self._block(records.read(row))
+            yield self._block(row, *records.key_and_marks(row))
 
-    def _block(self, shown: ShownRecord) -> str:
-        heading = [_Painted(f"{shown.place}  ", style=_BOLD), _Painted(f"{shown.time}  ")]
-        heading += [self._field("key", shown.key), _Painted(_in_brackets(shown.marks), style=_YELLOW)]
+    def _block(self, row: Sequence[Any], key: Any, marks: list[str]) -> str:
+        heading = [_Painted(f"{_place(row)}  ", style=_BOLD), _Painted(f"{_time(row)}  ")]
+        heading += [self._field("key", key), _Painted(_in_brackets(marks), style=_YELLOW)]
         lines = self._folded(heading, "", _INDENT)
-        if shown.headers:
+        if row[_HEADERS]:
             words = [_Painted("headers", style=_DIM)]
-            for name, value in shown.headers:
-                words += [_Painted(f"  {escape_bytes(name)}="), self._field(f"header {escape_bytes(name)}", value)]
+            for name, value in row[_HEADERS]:
+                words += [_Painted(f"  {_name(name)}="), self._field(f"header {_name(name)}", value)]
             lines += self._folded(words, _INDENT, _INDENT * 2)
-        if shown.value is not None:
-            lines += self._value_lines(shown.value)
+        if row[_VALUE] is not None:
+            lines += self._value_lines(row[_VALUE])
         return "".join(f"{line}\n" for line in lines)
 
     def _field(self, name: str, value: Any) -> _Painted:
@@ -183,19 +209,21 @@ class _Painted(msgspec.Struct, frozen=True):
 
 def whole(value: Any) -> str:
     """A key or a value in one line: ``-`` for null, a decoded object as JSON."""
-    if value is None:
-        return "-"
-    if isinstance(value, Mapping):
-        return json_value(value)
-    return escape_bytes(value) if value else '""'
+    if type(value) is bytes:
+        text = value.decode("utf-8", "surrogateescape")
+        is_plain = text.isascii() and text.isprintable() and "\\" not in text  # the usual case, quickly
+        return (text if is_plain else escape_text(text)) or '""'
+    return "-" if value is None else json_value(value)
 
 
 def _in_brackets(marks: Sequence[str]) -> str:
     return f"  [{'; '.join(marks)}]" if marks else ""
 
 
-def _headers(headers: Sequence[tuple[bytes, bytes | None]]) -> str:
-    return "headers " + " ".join(f"{escape_bytes(name)}={whole(value)}" for name, value in headers)
+@lru_cache(1024)
+def _name(name: bytes) -> str:
+    """The name of a header, which repeats from record to record."""
+    return escape_bytes(name)
 
 
 def _excerpt(value: bytes, spans: Spans, most: int) -> tuple[str, list[tuple[int, int]], str]:

@@ -63,22 +63,6 @@ def is_telling(name: str, value: Any) -> bool:
     return bool(value) or (value is not None and type(value) is int and not name.endswith(_COUNTS))
 
 
-#: The columns of records. The topic and the partition are dropped before keys and values, as they are mostly known.
-RECORD_COLUMNS = ShownColumns(
-    ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
-    first_to_go=("codec", "headers", "topic", "partition"),
-)
-
-
-def record_columns(schema: RowSchema) -> ShownColumns:
-    """The columns of records, with those that the schema has on request."""
-    added = schema.names[len(RECORD.names) :]
-    marks = [name for name in added if name != "path"]
-    at = RECORD_COLUMNS.index("key")
-    names = (*RECORD_COLUMNS[:at], *marks, *RECORD_COLUMNS[at:], *(name for name in added if name == "path"))
-    return ShownColumns(names, RECORD_COLUMNS.first_to_go)
-
-
 _BLOCK_ROWS = 200
 _BLOCK_CHARACTERS = 1 << 20
 _LATEST_BLOCK_S = 0.5
@@ -119,7 +103,6 @@ class TableRenderer:
         output: OutputStream,
         columns: Mapping[str, Sequence[str]],
         chosen: Sequence[str] | None = None,
-        highlight: Highlight | None = None,
         *,
         is_text: bool = False,
     ) -> None:
@@ -146,7 +129,7 @@ class TableRenderer:
         self._heading: tuple[Any, Any] | None = None
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
-        self._highlight = highlight
+        self._highlight: Highlight | None = None
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
         self._findings = FindingList(self._fold_width, is_coloured=self._is_coloured)
 
@@ -188,6 +171,10 @@ class TableRenderer:
         self._schema = None
         lines = (line for each in words.split("\n") for line in self._wrapped(printable(each)))
         self._put("\n".join(lines) + "\n", is_sentence=True)
+
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of the records that follow."""
+        self._highlight = matches
 
     def flush(self) -> None:
         """Draw the rows so far."""

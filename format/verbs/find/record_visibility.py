@@ -63,6 +63,13 @@ class RecordVisibility:
             return Visibility.ABORTED
         return Visibility.VISIBLE
 
+    def plain_range(self, directory: Path) -> tuple[int, int]:
+        """The offsets, from the first to before the second, whose records outside transactions are visible."""
+        if directory not in self._served:
+            self._served[directory] = self._look_at(directory)
+        served = self._served[directory]
+        return (0, 0) if served is None else (served.start, min(served.replicated_end, served.stable_end))
+
     def _look_at(self, directory: Path) -> _Served | None:
         if not is_on_disk(directory):
             return None

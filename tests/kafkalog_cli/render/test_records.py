@@ -68,7 +68,7 @@ def test_a_line_is_whole() -> None:
         (*row(value=long, headers=[(b"a", b"1"), (b"b", None)]), True, ["aborted", "on node 1"]),
         (*row(value=None), False, []),
     ]
-    first, second = RecordRows(schema).lines(rows)
+    first, second = "".join(RecordRows(schema).lines(rows)).splitlines(keepends=True)
     assert first == f"{HEADING}  [aborted; on node 1]  {'x' * 5000}  headers a=1 b=-\n"
     assert second == f"{HEADING}  [tombstone; context]\n"
 
