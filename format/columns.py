@@ -331,6 +331,7 @@ MATCH = row_schema(
         "bool",
         "whether this node leads the partition, by the newest metadata at hand; null if that is not known, and for a look-up by time",
     ),
+    Column("path", "string", "the log file, or for an offset without a record the partition directory"),
 )
 FILE_MATCH = row_schema(
     "file_match",

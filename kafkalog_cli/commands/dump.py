@@ -11,8 +11,8 @@ import typer
 from format.columns import BATCH, RECORD, record_schema
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_positive
-from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
-from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
+from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from format.node.target import Target
     from format.rows.line_blocks import Block
     from format.verbs.dump import DumpTerms
+    from format.verbs.producers import RecordPlace
     from kafkalog_cli.record_marks import RecordMarks
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
-    ("kafkalog dump --records --from-offset 170418 --limit 5 /var/kafka/orders-0", "five records from an offset on"),
+    ("kafkalog dump --records orders-0:170418 /mnt/node-*", "one record, of each replica"),
+    ("kafkalog dump --records --limit 5 orders-0:170418 /var/kafka", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
     ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and new ones"),
@@ -63,7 +65,8 @@ class Depth(msgspec.Struct, frozen=True):
 def dump(
     depth: Depth,
     rows: Rows,
-    reading: Reading,
+    reading: PlaceAndPaths,
+    as_kind: AsKind,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
@@ -99,13 +102,13 @@ def dump(
         raise typer.BadParameter("with --follow give one of --last, --from-offset and --from-time")
     terms = DumpTerms(
         depth.records,
-        depth.isolation.of(rows.range),
+        depth.isolation.of(_range(rows, reading.place, depth)),
         guards.limits,
         decodes_internal=not depth.raw,
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records, targets = record_schema(depth.extra.names), reading.targets()
+    records, targets = record_schema(depth.extra.names), reading.targets(as_kind.kind)
     with (
         Run(
             "dump",
@@ -136,6 +139,15 @@ def dump(
             _show(run, item, marks)
         if not any(run.summary.counts.values()):
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
+
+
+def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
+    """The range of the rows. From a place it goes to the end only with --limit. Raises a usage error."""
+    if place is None:
+        return rows.range
+    if rows.range != Range() or depth.last is not None or depth.following.follow:
+        raise typer.BadParameter("TOPIC-P:OFFSET is a range of its own: give it without another, --last and --follow")
+    return Range(place.offset, place.offset if rows.limit is None else None)
 
 
 def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:

@@ -103,6 +103,7 @@ class Match(msgspec.Struct, frozen=True):
             None if batch is None else batch.base_offset,
             None if batch is None else batch.crc_valid,
             is_leader,
+            where.path,
         )
 
 
