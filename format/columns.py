@@ -335,6 +335,7 @@ MATCH = row_schema(
     Column("leader", "int", "node id of the leader by the same metadata, null for none"),
     Column("isr", "any", "node ids of the replicas that are in sync, by the same metadata"),
     Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), by the same metadata"),
+    Column("path", "string", "the log file, or for an offset without a record the partition directory"),
 )
 FILE_MATCH = row_schema(
     "file_match",

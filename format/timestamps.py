@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_MS = 24 * 60 * 60 * 1000
@@ -14,5 +15,10 @@ def iso_time(timestamp_ms: int) -> str:
     if timestamp_ms < 0 or timestamp_ms > _LAST_MS:
         return str(timestamp_ms)
     seconds, milliseconds = divmod(timestamp_ms, 1000)
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@lru_cache(1024)
+def _second(seconds: int) -> str:
     moment = EPOCH + timedelta(seconds=seconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}"

@@ -24,6 +24,7 @@ from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
+    from kafkalog_cli.render.records import Highlight
 
 
 class TableWriter(Protocol):
@@ -92,6 +93,7 @@ class Run:
             least=min(judging.fail_on, Severity.WARNING),
             aside=self._say_aside,
         )
+        self._has_chosen_columns = output.chosen_columns is not None
         self._progress = Progress()
         self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
@@ -169,6 +171,16 @@ class Run:
     def is_readable(self) -> bool:
         """Whether the rows are for people: in a table or in text."""
         return self.format_name in READABLE and self._tables is None
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether rows of records are for people, who also read their marks."""
+        return self.is_readable and not self._has_chosen_columns and self._tables is None
+
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of keys, values and headers in records on a terminal."""
+        if isinstance(self._renderer, SentenceWriter):
+            self._renderer.highlight(matches)
 
     @property
     def raw_format(self) -> str | None:

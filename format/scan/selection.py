@@ -91,13 +91,17 @@ class CommittedView(msgspec.Struct, frozen=True):
         keep = ~table.is_control & (table.base_offset < self.last_stable_offset)
         keep &= table.last_offset >= self.log_start_offset
         for row in np.flatnonzero(keep & table.is_transactional).tolist():
-            known = self.aborted.get(int(table.producer_id[row]))
-            if known is not None:
-                firsts, markers = known
-                offset = int(table.base_offset[row])
-                number = int(np.searchsorted(markers, offset))
-                keep[row] = number == len(markers) or offset < firsts[number]
+            keep[row] = not self.is_aborted(int(table.producer_id[row]), int(table.base_offset[row]))
         return keep
+
+    def is_aborted(self, producer_id: int, offset: int) -> bool:
+        """Whether the transactional record of a producer at an offset belongs to an aborted transaction."""
+        known = self.aborted.get(producer_id)
+        if known is None:
+            return False
+        firsts, markers = known
+        number = int(np.searchsorted(markers, offset))
+        return number < len(markers) and offset >= int(firsts[number])
 
 
 def start_position(segment: Segment, source: Source, selection: Selection) -> int:

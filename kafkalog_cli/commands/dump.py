@@ -11,20 +11,22 @@ import typer
 from format.columns import BATCH, RECORD, record_schema
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_positive
-from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
-from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
+from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.table import record_columns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.node.target import Target
     from format.rows.line_blocks import Block
     from format.verbs.dump import DumpTerms
+    from format.verbs.producers import RecordPlace
+    from kafkalog_cli.record_marks import RecordMarks
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
-    ("kafkalog dump --records --from-offset 170418 --limit 5 /var/kafka/orders-0", "five records from an offset on"),
+    ("kafkalog dump --records orders-0:170418 /mnt/node-*", "one record, of each replica"),
+    ("kafkalog dump --records --limit 5 orders-0:170418 /var/kafka", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
     ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and new ones"),
@@ -63,7 +65,8 @@ class Depth(msgspec.Struct, frozen=True):
 def dump(
     depth: Depth,
     rows: Rows,
-    reading: Reading,
+    reading: PlaceAndPaths,
+    as_kind: AsKind,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
@@ -78,6 +81,7 @@ def dump(
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
     from kafkalog_cli.line_style import style_of
+    from kafkalog_cli.record_marks import RecordMarks
 
     if depth.last is not None and rows.limit is not None:
         raise typer.BadParameter("give one of --last and --limit")
@@ -98,13 +102,13 @@ def dump(
         raise typer.BadParameter("with --follow give one of --last, --from-offset and --from-time")
     terms = DumpTerms(
         depth.records,
-        depth.isolation.of(rows.range),
+        depth.isolation.of(_range(rows, reading.place, depth)),
         guards.limits,
         decodes_internal=not depth.raw,
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records, targets = record_schema(depth.extra.names), reading.targets()
+    records, targets = record_schema(depth.extra.names), reading.targets(as_kind.kind)
     with (
         Run(
             "dump",
@@ -112,14 +116,15 @@ def dump(
             judging,
             paths=reading.paths,
             main_schema=records if depth.records else None,
-            table_columns=_TABLE_COLUMNS | {RECORD.type: record_columns(records)},
+            table_columns=_TABLE_COLUMNS,
         ) as run,
         depth.tiering.joined(run, targets, guards.limits),
     ):
         advance = no_progress
+        marks = RecordMarks(targets, guards.limits, shows_visibility=not depth.following.follow)
         if depth.following.follow:
             check_followable(targets)
-            _follow(run, targets, terms, rows.limit)
+            _follow(run, targets, terms, rows.limit, marks)
             return
         if output.output_file is not None:  # rows on the screen show progress by themselves
             advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
@@ -131,12 +136,21 @@ def dump(
             jobs=work.process_count,
             advance=advance,
         ):
-            _show(run, item)
+            _show(run, item, marks)
         if not any(run.summary.counts.values()):
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
 
 
-def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None) -> None:
+def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
+    """The range of the rows. From a place it goes to the end only with --limit. Raises a usage error."""
+    if place is None:
+        return rows.range
+    if rows.range != Range() or depth.last is not None or depth.following.follow:
+        raise typer.BadParameter("TOPIC-P:OFFSET is a range of its own: give it without another, --last and --follow")
+    return Range(place.offset, place.offset if rows.limit is None else None)
+
+
+def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:
     from format.scan.follow import FollowTerms
     from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
@@ -147,16 +161,21 @@ def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None
         run, lambda stopping: follow_dump(targets, terms, style, FollowTerms(stopping=stopping), limit=limit)
     )
     for item in blocks:
-        _show(run, item)
+        _show(run, item, marks)
 
 
-def _show(run: Run, item: Block) -> None:
+def _show(run: Run, item: Block, marks: RecordMarks) -> None:
+    from pathlib import Path
+
     from format.findings import Finding
     from format.rows.line_blocks import LineBlock
+    from kafkalog_cli.record_marks import marked_schema
 
     if isinstance(item, Finding):
         run.finding(item)
     elif isinstance(item, LineBlock):
         run.write_raw(item.schema, item.lines, item.row_count)
+    elif item.schema.type == RECORD.type and item.location is not None and run.shows_records:
+        run.write(marked_schema(item.schema), marks.marked(item.rows, Path(item.location.path).parent))
     else:
         run.write(item.schema, item.rows)

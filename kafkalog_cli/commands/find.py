@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.io.session import Session, is_remote
 from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
-from kafkalog_cli.options.reading import ClusterMetadata, Tiering, check_paths
+from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
 from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.render.text import printable
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
-    ("kafkalog find /var/kafka/orders-0 --offset 170418", "the batch and the position of an offset"),
+    ("kafkalog find orders-0:170418 /mnt/node-*", "one record in each of its replicas, and who can see it"),
+    ("kafkalog find /var/kafka/orders-0 --offset 170418", "the same in one partition"),
     ("kafkalog find /var/kafka/orders-0 --offset 170418 --explain", "the same, with every step of the search"),
     ("kafkalog find /var/kafka/orders-0 --timestamp 2024-05-01T12:00", "the first record at or after a time"),
     ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
@@ -46,11 +48,12 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | None:
-    """The path in a list. Raises a usage error for several paths, with what to give instead."""
-    paths = check_paths(context, paths)
-    if not paths or len(paths) == 1:
-        return paths
+def _one_path(context: typer.Context, words: list[str] | None) -> list[str] | None:
+    """The words. Raises a usage error for several paths without a place, with what to give instead."""
+    words = check_place_and_paths(context, words)
+    paths = PlaceAndPaths(words or [], session_in(context)).paths
+    if words != paths or len(paths) <= 1:
+        return words
     around = {str(session_in(context).path(path).parent) for path in paths}
     instead = "run it once for each"
     if len(around) == 1 and all(path.endswith(".log") for path in paths):
@@ -61,11 +64,12 @@ def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | No
 class Sought(msgspec.Struct, frozen=True):
     """What to look for, and where."""
 
-    paths: Annotated[
+    words: Annotated[
         list[str],
         typer.Argument(
-            metavar="PARTITION",
-            help="A partition directory (TOPIC-PARTITION), or a .log file of it.",
+            metavar="[TOPIC-P:OFFSET] PATH...",
+            help="The place of a record, such as orders-0:4711, and the log directories in which its replicas are "
+            "looked for; or, with --offset or a time, one partition directory (TOPIC-PARTITION) or a .log file of it.",
             callback=_one_path,
             show_default=False,
         ),
@@ -109,10 +113,9 @@ class Sought(msgspec.Struct, frozen=True):
         ),
     ] = False
 
-    @property
-    def most_visibility_bytes(self) -> int | None:
+    def most_visibility_bytes(self, path: Path) -> int | None:
         """The limit in bytes, None for no limit."""
-        if self.visibility_limit is not None or not is_remote(self.paths[0]):
+        if self.visibility_limit is not None or not is_remote(path):
             return self.visibility_limit
         from format.verbs.find.find import REMOTE_VISIBILITY_BYTES
 
@@ -125,19 +128,29 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
     """
     from format.columns import MATCH, STEP
-    from format.node.target import Target
+    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run
 
-    if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
-        raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
-    path = session.path(sought.paths[0])
+    where = PlaceAndPaths(sought.words, session)
+    asked = (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp
+    if asked + (where.place is not None) != 1:
+        raise typer.BadParameter("give exactly one of TOPIC-P:OFFSET, --offset, --timestamp and --max-timestamp")
+    if where.place is not None:
+        sought = replace(sought, offset=where.place.offset)
+    targets = where.targets()
     schema = STEP if sought.explain else MATCH
     with (
-        Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
-        sought.tiering.joined(run, [Target(path)], guards.limits),
+        Run("find", output, judging, paths=where.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
+        sought.tiering.joined(run, targets, guards.limits),
     ):
-        partition = _opened(path)
-        _show(run, _looked_up(partition, sought, guards.limits), partition, sought, guards.limits)
+        is_found = False
+        for target in targets:
+            partition = _opened(target.path)
+            found = _looked_up(partition, sought, guards.limits)
+            is_found |= found.match is not None
+            _show(run, found, partition, sought, guards.limits, is_one_of_several=len(targets) > 1)
+        if not is_found:
+            run.condition(Condition.NOTHING_FOUND)
 
 
 def _opened(path: Path) -> Partition:
@@ -156,16 +169,19 @@ def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> Lookup:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
-        return find_offset(partition, sought.offset, visibility_limit=sought.most_visibility_bytes, limits=limits)
+        return find_offset(
+            partition, sought.offset, visibility_limit=sought.most_visibility_bytes(partition.path), limits=limits
+        )
     is_past = sought.past_high_watermark
     if sought.timestamp is not None:
         return find_timestamp(partition, sought.timestamp, past_high_watermark=is_past, limits=limits)
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits: Limits) -> None:
+def _show(
+    run: Run, found: Lookup, partition: Partition, sought: Sought, limits: Limits, *, is_one_of_several: bool
+) -> None:
     from format.columns import MATCH, STEP
-    from kafkalog_cli.exit_codes import Condition
 
     if sought.explain:
         run.write(STEP, (step.row() for step in found.steps))
@@ -183,12 +199,16 @@ def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits:
             words = visibility_sentence(match, partition.name, assignment, node_id)
         else:
             words = ". ".join(each for each in (words, standing(partition.name, assignment, node_id)) if each)
-    if match is None:
-        run.condition(Condition.NOTHING_FOUND)
-    if words:
+    if words and is_one_of_several:
+        words = f"{partition.path}: {words}"
+    if match is not None:
+        run.conclude(words)
+    elif words:
         run.say_now(words)
     if match is not None and match.is_ahead_of_its_file:
-        run.say_now(_future_words(match))
+        run.conclude(_future_words(match))
+    if match is not None and run.shows_records and not sought.explain:
+        _show_record(run, match, partition, limits)
     row = match or found.answer
     if row is not None:
         run.write(MATCH, (row.row(*of_replica),))
@@ -202,6 +222,20 @@ def _show(run: Run, found: Lookup, partition: Partition, sought: Sought, limits:
             f"who can see the record: {match.visibility_bytes_needed} bytes of the log would have to be read "
             "(--visibility-limit)"
         )
+
+
+def _show_record(run: Run, match: Match, partition: Partition, limits: Limits) -> None:
+    """Show the record itself, for people."""
+    from format.columns import RECORD
+    from format.rows.record_rows import RowBlock
+    from format.scan.selection import Selection
+    from format.verbs.dump import DumpTerms, dumped_rows
+
+    offset = match.location.offset or 0
+    terms = DumpTerms(True, Selection(offset, offset + 1), limits, decodes_internal=True)
+    for block in dumped_rows(partition.path, terms, may_stop=True):
+        if isinstance(block, RowBlock):
+            run.write(RECORD, block.rows)
 
 
 def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -14,23 +15,26 @@ from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.table import record_columns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.findings import Finding
     from format.io.session import Session
     from format.node.target import Target
-    from format.verbs.grep.grep import Found, FoundRows, LogSearched, Search
+    from format.verbs.grep.grep import Criteria, Found, LogSearched, Search
     from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
+    from format.verbs.grep.replicas import FoundRecord
+    from kafkalog_cli.record_marks import RecordMarks
+    from kafkalog_cli.render.records import Highlight
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog grep 4711 /var/kafka/orders-0", "records with 4711 in the key, the value or a header"),
     ("kafkalog grep --in key --regex '^user-[0-9]+$' /var/kafka", "by a regular expression that is the whole key"),
     ("kafkalog grep --header trace-id 5f2c /var/kafka/orders-0", "in the values of one header"),
-    ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
+    ("kafkalog grep -e refund -e chargeback -l /var/kafka", "the .log files with one of two texts"),
+    ("kafkalog grep --bytes 00000003 --in value -c /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
     ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
     ("kafkalog grep --follow --in key user-4711 /var/kafka", "new records of one key, as they are written"),
     (
@@ -40,10 +44,6 @@ EXAMPLES = (
 )
 
 PLACES = ("key", "value", "header", "any")
-# A table shows keys and values of up to this many bytes whole, and only the part around the match of longer ones.
-_WHOLE_BYTES = 200
-_BEFORE_BYTES = 60
-_AFTER_BYTES = 120
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -81,11 +81,17 @@ class Wanted(msgspec.Struct, frozen=True):
         list[str],
         typer.Argument(
             metavar="[PATTERN] PATH...",
-            help="The text to look for, unless --bytes or --all is given; then log directories, partition "
-            "directories or .log files. Put -- before a pattern that starts with a dash.",
+            help="The text to look for, unless -e, --bytes or --all is given; then log directories, partition "
+            "directories or .log files.",
             show_default=False,
         ),
     ]
+    patterns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pattern", "-e", metavar="PATTERN", help="Look for this PATTERN; with several, for any of them."
+        ),
+    ] = None
     regex: Annotated[
         bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ match the ends of a field.")
     ] = False
@@ -109,11 +115,11 @@ class Wanted(msgspec.Struct, frozen=True):
             "select the records that have this header.",
         ),
     ] = None
-    invert: Annotated[bool, typer.Option("--invert", help="Select the records that do not match.")] = False
+    invert: Annotated[bool, typer.Option("--invert", "-v", help="Select the records that do not match.")] = False
     tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
     producer_id: Annotated[
         int | None,
-        typer.Option("--producer-id", metavar="ID", parser=parse_count, help="Only records of this producer."),
+        typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only records of this producer."),
     ] = None
     producer_epoch: Annotated[
         int | None,
@@ -138,12 +144,20 @@ class PerFile(msgspec.Struct, frozen=True):
     """Whether rows are files instead of records."""
 
     count: Annotated[
-        bool, typer.Option("--count", help="Show the number of matching records in each .log file, not the records.")
+        bool,
+        typer.Option(
+            "--count",
+            "-c",
+            help="Show the number of matching records in each partition, and not the records; with --format jsonl, csv "
+            "or logfmt in each .log file.",
+        ),
     ] = False
     files_with_matches: Annotated[
         bool,
         typer.Option(
-            "--files-with-matches", help="Show the .log files with a match; each is read only up to its first match."
+            "--files-with-matches",
+            "-l",
+            help="Show the .log files with a match; each is read only up to its first match.",
         ),
     ] = False
 
@@ -159,8 +173,9 @@ def grep(
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
-    All conditions must hold. A match is within one key, one value, or the name or value of one header. Batches whose
-    CRC is wrong are not searched; each is a finding.
+    All conditions must hold. A match is within one key, one value, or the name or value of one header. A record that
+    several replicas have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches
+    whose CRC is wrong are not searched; each is a finding.
     """
     from format.columns import FILE_MATCH, record_schema
     from format.node.target import targets_at
@@ -175,8 +190,10 @@ def grep(
         found_with_context,
         searched_logs,
     )
+    from format.verbs.grep.replicas import found_in_replicas
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
+    from kafkalog_cli.record_marks import RecordMarks
     from kafkalog_cli.runner import Run
 
     around = wanted.around
@@ -216,28 +233,40 @@ def grep(
     extra = around.extra.names
     records = context_schema(extra) if around.is_wanted else record_schema(extra)
     schema = FILE_MATCH if is_per_file else records
-    shown = {"record": record_columns(records)}
+    shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
+    limit = wanted.rows.limit
     with (
-        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
+        Run(
+            "grep",
+            output,
+            judging,
+            paths=paths,
+            main_schema=schema,
+            table_columns=shown,
+        ) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
+        run.highlight(_highlight(criteria))
+        marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
         if wanted.following.follow:
             check_followable(targets)
             search = Search(criteria, style_of(run.raw_format), guards.limits, extra_columns=extra)
-            _show_records(run, _followed(run, targets, search), records, wanted.rows.limit)
+            _show_records(run, _followed(run, targets, search), records, limit, marks)
             return
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
         search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance, extra)
         if is_per_file:
             searched = searched_logs(targets, search, first_only=per_file.files_with_matches)
-            _show_files(run, searched, per_file.files_with_matches, wanted.rows.limit)
+            _show_files(run, searched, per_file.files_with_matches, limit)
         elif around.is_wanted:
             context = Context(
                 *(around.context or 0 if each is None else each for each in (around.before, around.after))
             )
-            _show_records(run, found_with_context(targets, search, context), records, wanted.rows.limit)
+            _show_records(run, found_with_context(targets, search, context), records, limit, marks)
+        elif run.shows_records:
+            _show_replicas(run, found_in_replicas(targets, search), records, limit, marks)
         else:
-            _show_records(run, found_lines(targets, search), records, wanted.rows.limit)
+            _show_records(run, found_lines(targets, search), records, limit, marks)
         if wanted.is_only_range and Condition.NOTHING_FOUND in run.summary.conditions:
             run.say_at_end(empty_range_words(targets, criteria.selection, guards.limits))
 
@@ -248,26 +277,27 @@ def grep(
 def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None, list[str]]:
     from os.path import exists
 
-    from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
+    from format.verbs.grep.pattern import any_of, bytes_pattern, regex_pattern, text_pattern
     from kafkalog_cli.render.text import printable
 
-    if wanted.hex_bytes is not None and wanted.everything:
-        raise typer.BadParameter("give one of --bytes and --all")
+    if (wanted.hex_bytes is not None) + wanted.everything + bool(wanted.patterns) > 1:
+        raise typer.BadParameter("give one of -e, --bytes and --all")
     if wanted.hex_bytes is not None or wanted.everything:
         if wanted.regex or wanted.ignore_case:
             raise typer.BadParameter("--regex and --ignore-case go with a PATTERN, not with --bytes or --all")
         paths = [check_path(session, word) for word in wanted.words]
         return None if wanted.hex_bytes is None else bytes_pattern(wanted.hex_bytes), paths
-    text, *paths = wanted.words
+    texts, paths = wanted.patterns or wanted.words[:1], wanted.words if wanted.patterns else wanted.words[1:]
+    text = texts[0]
     if not paths:
         raise typer.BadParameter(f"no PATH after the PATTERN '{printable(text)}'; to list all records, give --all")
-    if len(paths) == 1 and exists(text) and not exists(paths[0]):
+    if not wanted.patterns and len(paths) == 1 and exists(text) and not exists(paths[0]):
         given, pattern = printable(text), printable(paths[0])
         raise typer.BadParameter(f"'{pattern}' does not exist, and '{given}' does: the PATTERN comes before the PATH")
     paths = [check_path(session, path) for path in paths]
     try:
         make = regex_pattern if wanted.regex else text_pattern
-        return make(text, ignore_case=wanted.ignore_case), paths
+        return any_of([make(each, ignore_case=wanted.ignore_case) for each in texts]), paths
     except ValueError as error:
         raise typer.BadParameter(printable(str(error))) from None
 
@@ -316,10 +346,11 @@ def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found
     return followed(run, lambda stopping: follow_grep(targets, search, FollowTerms(stopping=stopping)))
 
 
-def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None) -> None:
+def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None, marks: RecordMarks) -> None:
     from format.findings import Finding
     from format.rows.line_blocks import LineBlock
     from kafkalog_cli.exit_codes import Condition
+    from kafkalog_cli.record_marks import marked_schema
 
     shown = 0
     for item in found:
@@ -330,10 +361,34 @@ def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: in
         if isinstance(item, LineBlock):
             lines = item.first(left)
             run.write_raw(lines.schema, lines.lines, lines.row_count)
+        elif run.shows_records:
+            rows = marks.marked(islice(item.rows, left), Path(item.location.path).parent)
+            run.write(marked_schema(schema), rows)
         else:
-            rows = _excerpts(item) if run.format_name == "table" else item.rows
-            run.write(schema, islice(rows, left))
+            run.write(schema, islice(item.rows, left))
         shown += left
+        if shown == limit:
+            break
+    if not shown:
+        run.condition(Condition.NOTHING_FOUND)
+
+
+def _show_replicas(
+    run: Run, found: Iterator[FoundRecord | Finding], schema: RowSchema, limit: int | None, marks: RecordMarks
+) -> None:
+    """Show each record once for all of its replicas."""
+    from format.findings import Finding
+    from kafkalog_cli.exit_codes import Condition
+    from kafkalog_cli.record_marks import marked_schema
+
+    shown_schema = marked_schema(schema)
+    shown = 0
+    for item in found:
+        if isinstance(item, Finding):
+            run.finding(item)
+            continue
+        run.write(shown_schema, ((*item.row, marks.of(item.row, item.directories, item.differing)),))
+        shown += 1
         if shown == limit:
             break
     if not shown:
@@ -344,18 +399,22 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
     from format.columns import FILE_MATCH
     from format.findings import Finding
     from kafkalog_cli.exit_codes import Condition
+    from kafkalog_cli.render.text import printable
 
     found = shown = 0
-    for item in searched:
+    for item in _by_partition(searched) if run.shows_records and not only_names else searched:
         if isinstance(item, Finding):
             run.finding(item)
             continue
         found += item.record_count
         if only_names and not item.record_count:
             continue
-        place = item.location
-        counted = None if only_names else item.record_count
-        run.write(FILE_MATCH, ((str(item.path), place.topic, place.partition, place.base_offset, counted),))
+        if only_names and run.shows_records:
+            run.write_raw(FILE_MATCH, f"{printable(str(item.path))}\n".encode(), 1)
+        else:
+            place = item.location
+            counted = None if only_names else item.record_count
+            run.write(FILE_MATCH, ((str(item.path), place.topic, place.partition, place.base_offset, counted),))
         shown += 1
         if shown == limit:
             break
@@ -365,34 +424,34 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
         run.condition(Condition.NOTHING_FOUND)
 
 
-def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
-    """The rows for a table, where long keys and values are cut to the part around the match."""
-    from format.columns import RECORD
-    from format.verbs.grep.record_search import KEY, VALUE
+def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSearched | Finding]:
+    """The sum of each partition directory that has a match, in place of its log files."""
+    from format.findings import Finding
+    from format.location import Location
+    from format.verbs.grep.grep import LogSearched
 
-    if found.hits is None:
-        yield from found.rows
-        return
-    hits = zip(found.hits.place.tolist(), found.hits.start.tolist(), found.hits.end.tolist(), strict=True)
-    columns = {KEY: RECORD.names.index("key"), VALUE: RECORD.names.index("value")}
-    for row, (place, start, end) in zip(found.rows, hits, strict=True):
-        column = columns.get(place)
-        if column is None or len(row[column]) <= _WHOLE_BYTES:
-            yield row
-        else:
-            yield (*row[:column], _excerpt(row[column], start, end), *row[column + 1 :])
+    def directory_of(each: LogSearched | Finding) -> Path | None:
+        return None if isinstance(each, Finding) else each.path.parent
 
-
-def _excerpt(field: bytes, start: int, end: int) -> bytes:
-    """The bytes around a match, with … for the rest. UTF-8 characters are not cut."""
-    first = _character_start(field, max(0, start - _BEFORE_BYTES))
-    last = _character_start(field, min(len(field), max(min(end, start + _AFTER_BYTES), first + _WHOLE_BYTES - 20)))
-    dots = "…".encode()
-    return (dots if first else b"") + field[first:last] + (dots if last < len(field) else b"")
+    for directory, several in groupby(searched, key=directory_of):
+        logs = list(several)
+        count = sum(0 if isinstance(each, Finding) else each.record_count for each in logs)
+        if directory is None:
+            yield from logs
+        elif count and isinstance(logs[0], LogSearched):
+            place = logs[0].location
+            yield LogSearched(directory, Location(str(directory), place.topic, place.partition), count)
 
 
-def _character_start(field: bytes, at: int) -> int:
-    for back in range(4):
-        if at - back <= 0 or at >= len(field) or field[at - back] & 0xC0 != 0x80:
-            return at - back
-    return at
+def _highlight(criteria: Criteria) -> Highlight | None:
+    """The matches in a key, a value, or the value of a header; None for a search for what does not match."""
+    from kafkalog_cli.render.text import escape_bytes
+
+    pattern, places = criteria.pattern, criteria.places
+    if pattern is None or criteria.is_inverted:
+        return None
+    names = {f"header {escape_bytes(name)}" for name in places.header_names}
+    names |= {name for name, is_searched in (("key", places.key), ("value", places.value)) if is_searched}
+    return lambda name, field: (
+        pattern.spans(field) if name in names or (places.headers and name.startswith("header ")) else ()
+    )

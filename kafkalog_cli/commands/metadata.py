@@ -74,7 +74,7 @@ class Moment(msgspec.Struct, frozen=True):
     ] = None
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="NAME", help="Only this topic; may be repeated.", show_default="all"),
+        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.", show_default="all"),
     ] = None
     history: Annotated[
         bool, typer.Option("--history", help="Show each change since the log begins, in place of the state.")

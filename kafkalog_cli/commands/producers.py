@@ -9,10 +9,9 @@ import typer
 
 from format.layout import NO_PRODUCER_ID
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
+from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
-from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -43,17 +42,6 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-def _record_place(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
-    from format.verbs.producers import record_place
-
-    try:
-        return record_place(text)
-    except ValueError as error:
-        raise typer.BadParameter(printable(str(error))) from None
-
-
 class OfRecord(msgspec.Struct, frozen=True):
     """The record whose producer is shown."""
 
@@ -61,8 +49,8 @@ class OfRecord(msgspec.Struct, frozen=True):
         Any,
         typer.Option(
             "--record",
-            metavar="TOPIC-PARTITION:OFFSET",
-            parser=_record_place,
+            metavar="TOPIC-P:OFFSET",
+            parser=parse_place,
             help="Only the producer that wrote this record, with everything that it wrote at the paths.",
             show_default=False,
         ),

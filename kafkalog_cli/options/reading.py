@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 from format.io.session import BUNDLE_MANIFEST, BUNDLE_SUFFIX, Session, is_on_disk, is_remote, is_there, path_of
 from format.io.store import without_query
 from format.node.log_dir import Kind
+from format.node.partition import named
 from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
 from kafkalog_cli.render.text import printable
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from format.node.target import Target
     from format.state.cluster_context import ContextTerms
     from format.state.tiered_logs import TieredLogs
+    from format.verbs.producers import RecordPlace
     from format.verbs.txns.replicas import Replicas
     from kafkalog_cli.runner import Run
 
@@ -149,6 +152,75 @@ Paths = Annotated[
         show_default=False,
     ),
 ]
+
+
+def parse_place(text: Any) -> RecordPlace:
+    """The place of a record, such as ``orders-0:4711``. Raises a usage error."""
+    if not isinstance(text, str):
+        return text  # type: ignore[no-any-return]
+    from format.verbs.producers import record_place
+
+    try:
+        return record_place(text)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+def check_place_and_paths(context: typer.Context, words: list[str] | None) -> list[str] | None:
+    """The words: paths that exist, before them perhaps the place of a record. Raises a usage error."""
+    if not words or not _is_place(words[0]):
+        return check_paths(context, words)
+    if len(words) == 1:
+        raise typer.BadParameter(f"no PATH after {printable(words[0])}: give the log directories to look in")
+    return [words[0], *(check_paths(context, words[1:]) or ())]
+
+
+def _is_place(word: str) -> bool:
+    return re.fullmatch(r"[^/]+-[0-9]+:[0-9]+", word) is not None and not os.path.lexists(word)
+
+
+class PlaceAndPaths(msgspec.Struct, frozen=True):
+    """The place of a record, or none, and the paths at which it is looked for."""
+
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TOPIC-P:OFFSET] PATH...",
+            help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, "
+            "such as s3://bucket/node-1. With TOPIC-P:OFFSET, such as orders-0:4711, only that record of the replicas "
+            "at the paths.",
+            callback=check_place_and_paths,
+            show_default=False,
+        ),
+    ]
+    session: Session = msgspec.field(default_factory=Session)
+
+    @property
+    def place(self) -> RecordPlace | None:
+        return parse_place(self.words[0]) if self.words and _is_place(self.words[0]) else None
+
+    @property
+    def paths(self) -> list[str]:
+        return self.words if self.place is None else self.words[1:]
+
+    def targets(self, kind: Kind | None = None) -> list[Target]:
+        """The targets at the paths, with a place those of its replicas. Raises a usage error where there is none."""
+        from format.errors import InputError
+        from format.node.target import Target, targets_at
+
+        targets = targets_at([self.session.path(each) for each in self.paths], kind)
+        if self.place is None:
+            return targets
+        name = f"{self.place.topic}-{self.place.partition}"
+        try:
+            at_paths = [each.path for each in targets if each.kind is Kind.PARTITION]
+            below = [path for each in targets for log_dir in each.log_dirs for path in log_dir.partitions]
+        except InputError as error:
+            raise typer.BadParameter(printable(str(error))) from None
+        replicas = [Target(path, Kind.PARTITION) for path in (*at_paths, *below) if named(path).name == name]
+        if not replicas:
+            raise typer.BadParameter(printable(f"there is no {name} at the paths"))
+        return replicas
 
 
 class AsKind(msgspec.Struct, frozen=True):
@@ -310,7 +382,6 @@ class JudgedAt(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--at",
-            "--now",
             metavar="T",
             parser=parse_moment,
             help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",

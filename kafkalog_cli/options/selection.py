@@ -83,7 +83,7 @@ class Rows(msgspec.Struct, frozen=True):
 
     range: Range = msgspec.field(default_factory=Range)
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after N rows.")
+        int | None, typer.Option("--limit", "-m", metavar="N", parser=parse_positive, help="Stop after N rows.")
     ] = None
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from format.columns import RowSchema
 from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
+
+if TYPE_CHECKING:
+    from kafkalog_cli.render.records import Highlight
 
 FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
 #: The formats for people, whose columns are chosen.
@@ -40,10 +43,14 @@ class Renderer(Protocol):
 
 @runtime_checkable
 class SentenceWriter(Protocol):
-    """A renderer that has a place for sentences beside the rows."""
+    """A renderer for people: it has a place for sentences beside the rows, and marks matches in records."""
 
     def say(self, words: str) -> None:
         """Write sentences after the rows so far."""
+        ...
+
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of the records that follow."""
         ...
 
 

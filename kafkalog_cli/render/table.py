@@ -20,7 +20,8 @@ from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
-from kafkalog_cli.render.text import CELL_WRITERS, escape_bytes, printable
+from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
+from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
 
 
 class ShownColumns(tuple[str, ...]):
@@ -61,22 +62,6 @@ class ShownColumns(tuple[str, ...]):
 def is_telling(name: str, value: Any) -> bool:
     """Whether a value of a deciding column says that something is odd: not null, false, empty, or a count of 0."""
     return bool(value) or (value is not None and type(value) is int and not name.endswith(_COUNTS))
-
-
-#: The columns of records. The topic and the partition are dropped before keys and values, as they are mostly known.
-RECORD_COLUMNS = ShownColumns(
-    ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
-    first_to_go=("codec", "headers", "topic", "partition"),
-)
-
-
-def record_columns(schema: RowSchema) -> ShownColumns:
-    """The columns of records, with those that the schema has on request."""
-    added = schema.names[len(RECORD.names) :]
-    marks = [name for name in added if name != "path"]
-    at = RECORD_COLUMNS.index("key")
-    names = (*RECORD_COLUMNS[:at], *marks, *RECORD_COLUMNS[at:], *(name for name in added if name == "path"))
-    return ShownColumns(names, RECORD_COLUMNS.first_to_go)
 
 
 _BLOCK_ROWS = 200
@@ -146,6 +131,7 @@ class TableRenderer:
         self._heading: tuple[Any, Any] | None = None
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
+        self._highlight: Highlight | None = None
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
         self._findings = FindingList(self._width, is_coloured=self._is_coloured, least=least)
 
@@ -153,6 +139,9 @@ class TableRenderer:
         """Draw rows, in blocks; findings as paragraphs."""
         if schema is FINDING and schema.type not in self._columns:
             self._write_findings(rows)
+            return
+        if schema.type == RECORD.type and self._chosen is None:
+            self._write_records(schema, rows)
             return
         if schema is not self._schema:
             self._draw()
@@ -185,6 +174,10 @@ class TableRenderer:
         lines = (line for each in words.split("\n") for line in self._wrapped(printable(each)))
         self._put("\n".join(lines) + "\n", is_sentence=True)
 
+    def highlight(self, matches: Highlight | None) -> None:
+        """Mark these parts of the records that follow."""
+        self._highlight = matches
+
     def flush(self) -> None:
         """Draw the rows so far."""
         self._draw()
@@ -212,6 +205,20 @@ class TableRenderer:
                 self._draw()
                 self._schema = None
                 self._put(text)
+
+    def _write_records(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._draw()
+        if self._is_text:
+            drawn = RecordRows(schema).lines(rows)
+        else:
+            blocks = RecordBlocks(self._width, is_coloured=self._is_coloured, highlight=self._highlight)
+            drawn = blocks.drawn(schema, rows)
+        for text in drawn:
+            if self._schema is None or self._schema.type != schema.type:  # after a table, a sentence or a finding
+                self._put("")
+                self._schema = schema
+                self._has_left_out = not self._is_text
+            self._output.write_text(text)
 
     def _put(self, text: str, *, is_sentence: bool = False) -> None:
         """Write text after a blank line, which is left out between sentences."""
@@ -257,7 +264,7 @@ class TableRenderer:
         partitions, self._partitions = self._partitions, set()
         columns = [column for _at, column, _cell in self._candidates]
         full = [
-            max(_width(column.name), *map(_width, cells))
+            max(cell_width(column.name), *map(cell_width, cells))
             for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
         ]
         has_header = not self._shown
@@ -384,7 +391,7 @@ class TableRenderer:
 
     def _cell_lines(self, column: Column, cell: str, width: int) -> list[str]:
         """The lines of a cell: a name is cut in the middle, and anything else is folded."""
-        if self._fold_width is None or _width(cell) <= width:
+        if self._fold_width is None or cell_width(cell) <= width:
             return [cell]
         return [cut_in_middle(cell, width)] if column.name in _NAMES else folded(cell, width)
 
@@ -410,27 +417,27 @@ class TableRenderer:
 
 def _least(column: Column, cells: Sequence[str]) -> int:
     """The least width of a column: of a cut name, of the longest word, or of all of a number."""
-    full = max(_width(column.name), *map(_width, cells))
+    full = max(cell_width(column.name), *map(cell_width, cells))
     if column.type not in _FOLDED:
         return full
     if column.name in _NAMES:
         least = _NAMES[column.name]
     else:
-        least = max(_width(word.rstrip()) for cell in cells for word in _BREAK.split(cell))
+        least = max(cell_width(word.rstrip()) for cell in cells for word in _BREAK.split(cell))
         least = min(least, _MOST_UNBROKEN.get(column.type, least))
-    return min(full, max(least, _LEAST_WORDS_WIDTH, _width(column.name)))
+    return min(full, max(least, _LEAST_WORDS_WIDTH, cell_width(column.name)))
 
 
 def _filled(cell: str, width: int, column: Column) -> str:
     """A cell in its width, numbers to the right."""
-    gap = " " * (width - _width(cell))
+    gap = " " * (width - cell_width(cell))
     return gap + cell if column.type in _RIGHT else cell + gap
 
 
 def cut_in_middle(name: str, width: int) -> str:
     """A name with ``…`` in place of its middle."""
     start, end = name[: width - width // 2 - 1], name[len(name) - width // 2 :]
-    while _width(start) + _width(end) >= width:  # of wide characters fewer fit
+    while cell_width(start) + cell_width(end) >= width:  # of wide characters fewer fit
         start, end = start[:-1], end[1:]
     return f"{start}…{end}"
 
@@ -439,10 +446,10 @@ def folded(text: str, width: int) -> list[str]:
     """Text in lines of at most a width. Only a word that is longer than a line is broken."""
     lines = [""]
     for word in _BREAK.split(text):
-        if lines[-1] and _width(lines[-1] + word.rstrip()) > width:
+        if lines[-1] and cell_width(lines[-1] + word.rstrip()) > width:
             lines.append("")
         lines[-1] += word
-        while _width(lines[-1].rstrip()) > width:
+        while cell_width(lines[-1].rstrip()) > width:
             at = width if lines[-1].isascii() else max(1, width // 2)
             lines[-1:] = [lines[-1][:at], lines[-1][at:]]
     return [line.rstrip() for line in lines]
@@ -457,15 +464,6 @@ def human_size(size_bytes: int) -> str:
         size /= 1024
     number = f"{size:.0f}" if unit == "B" else f"{size:,.1f}"
     return f"{'-' if size_bytes < 0 else ''}{number} {unit}"
-
-
-def _width(cell: str) -> int:
-    """The number of terminal columns of a cell, which has no control characters."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len
-
-    return cell_len(cell)
 
 
 def _cell_maker(column: Column, *, is_whole: bool) -> Callable[[Any], str]:

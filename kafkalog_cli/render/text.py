@@ -119,6 +119,15 @@ def _json_escape(match: re.Match[str]) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
+def cell_width(text: str) -> int:
+    """The number of terminal columns of a text, which has no control characters."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 _BARE = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 
 

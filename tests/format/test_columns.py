@@ -18,7 +18,7 @@ PROMISED = {
     "expected actual next_step lost_offsets caused_by",
     "step": "stage path position offset detail",
     "match": "topic partition offset timestamp segment_base_offset position leader_epoch visibility is_control "
-    "is_transactional transaction_state producer_id producer_epoch batch_base_offset crc_valid is_leader",
+    "is_transactional transaction_state producer_id producer_epoch batch_base_offset crc_valid is_leader path",
     "group": "group protocol state generation member_count leader committed_partitions total_lag "
     "last_commit_timestamp record_count size_bytes coordinator_partition",
     "group_offset": "group topic partition offset leader_epoch metadata commit_timestamp expire_timestamp "

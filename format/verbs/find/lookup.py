@@ -111,6 +111,7 @@ class Match(msgspec.Struct, frozen=True):
             None if assignment is None else assignment.leader,
             None if state is None else list(state.isr),
             None if state is None or state.eligible_leader_replicas is None else list(state.eligible_leader_replicas),
+            where.path,
         )
 
 

@@ -79,14 +79,14 @@ class LogSearched(msgspec.Struct, frozen=True):
 
 
 class FoundRows(msgspec.Struct, frozen=True):
-    """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
+    """Rows of records that were found in one log, to be read once."""
 
     rows: Iterable[Row]
     row_count: int
-    hits: Hits | None
+    location: Location
 
     def __reduce__(self) -> tuple[type[FoundRows], tuple[object, ...]]:
-        return FoundRows, (list(self.rows), self.row_count, self.hits)
+        return FoundRows, (list(self.rows), self.row_count, self.location)
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -262,12 +262,12 @@ class GrepLines(msgspec.Struct, frozen=True):
             schema = record_schema(self.extra_columns)
             block = record_block(item.records, item.location, schema, opened.log.log_start_offset)
             if self.text is None:
-                yield FoundRows(block.rows, len(item.records), item.hits)
+                yield FoundRows(block.rows, len(item.records), item.location)
                 continue
             for each in in_lines([block], self.text, opened.room):
                 if isinstance(each, RowBlock):
                     rows = list(each.rows)
-                    yield FoundRows(rows, len(rows), None)
+                    yield FoundRows(rows, len(rows), item.location)
                 else:
                     yield each
 
@@ -391,7 +391,7 @@ class ContextScan(msgspec.Struct, frozen=True):
     def _rows(self, records: RecordTable, is_match: NDArray[np.bool_], log: LogUnit) -> FoundRows:
         rows = record_rows(records, log.location, record_schema(self.extra_columns), log.log_start_offset)
         marked: Iterable[Row] = ((*row, found) for row, found in zip(rows, is_match.tolist(), strict=True))
-        return FoundRows(marked, len(records), None)
+        return FoundRows(marked, len(records), log.location)
 
 
 class _Held:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from math import log2
 from re import _constants, _parser  # type: ignore[attr-defined]  # the tree has no public name
@@ -59,17 +59,37 @@ Requirement = tuple[Needle, ...]
 class Pattern(msgspec.Struct, frozen=True):
     """A pattern to find in a field.
 
-    Either ``needle`` or ``verifier`` decides whether a field matches. A matching field contains at least one needle of
-    each requirement in ``required``; the most selective requirement comes first.
+    Either ``needle`` or ``verifier`` decides whether a field matches, or one of the patterns in ``any_of``. A matching
+    field contains at least one needle of each requirement in ``required``; the most selective requirement comes first.
     """
 
     needle: Needle | None = None
     verifier: re.Pattern[bytes] | None = None
     required: tuple[Requirement, ...] = ()
+    any_of: tuple[Pattern, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.needle is None) == (self.verifier is None):
-            raise ValueError("a pattern needs a needle or a verifier")
+        if (self.needle is not None) + (self.verifier is not None) + bool(self.any_of) != 1:
+            raise ValueError("a pattern needs a needle, a verifier or other patterns")
+
+    def spans(self, field: bytes) -> Iterator[tuple[int, int]]:
+        """The start and end of each match in a field that is not empty, in order unless there are several patterns."""
+        for each in self.any_of:
+            yield from each.spans(field)
+        if self.verifier is not None:
+            yield from (match.span() for match in self.verifier.finditer(field) if match.end() > match.start())
+        if self.needle is not None and self.needle.text:
+            text, table = self.needle.text, self.needle.table
+            content = field if table is None else field.translate(table)
+            at = content.find(text)
+            while at >= 0:
+                yield at, at + len(text)
+                at = content.find(text, at + len(text))
+
+
+def any_of(patterns: Sequence[Pattern]) -> Pattern:
+    """The pattern that matches where one of these does."""
+    return patterns[0] if len(patterns) == 1 else Pattern(any_of=tuple(patterns))
 
 
 def bytes_pattern(text: bytes) -> Pattern:

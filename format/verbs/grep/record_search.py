@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from format.kernel.records import index_record_headers
@@ -140,6 +141,13 @@ def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) ->
     if not len(table):
         return _hits([])
     content = _Content(table)
+    if pattern.any_of:
+        return _first_of_each([_search(table, content, each, places) for each in pattern.any_of])
+    return _search(table, content, pattern, places)
+
+
+def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Places) -> Hits:
+    """The records with a match of a pattern that does not consist of others."""
     rows = _candidates(table, content, pattern.required)
     found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]] = []
 
@@ -188,6 +196,13 @@ def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -
     end = np.concatenate([ends for _, _, _, ends in found])
     order = np.argsort(row)
     return Hits(row[order], place[order], start[order], end[order])
+
+
+def _first_of_each(several: list[Hits]) -> Hits:
+    """The records that one of several patterns found, each with the match of the first of them."""
+    columns = [np.concatenate(each) for each in zip(*map(astuple, several), strict=True)]
+    first = np.unique(columns[0], return_index=True)[1]
+    return Hits(*(column[first] for column in columns))
 
 
 def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:

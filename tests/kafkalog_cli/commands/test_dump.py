@@ -76,3 +76,37 @@ def test_a_table_shows_columns_that_there_are() -> None:
     schemas = {each.type: each for each in SCHEMAS}
     for row_type, columns in command._TABLE_COLUMNS.items():
         assert set(columns) <= set(schemas[row_type].names)
+
+
+def test_a_place_in_several_replicas(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    for node in (1, 2):
+        write_segment(tmp_path / f"node-{node}" / "t-0", 0, batches(4))
+        write_segment(tmp_path / f"node-{node}" / "t-1", 0, batches(4))
+    one, three, batch, refused = run_kafkalog_many(
+        [
+            ["dump", "--records", "t-0:5", tmp_path, "--format", "jsonl"],
+            ["dump", "--records", "t-0:5", tmp_path / "node-1", "-m", "3", "--format", "jsonl"],
+            ["dump", "t-0:5", tmp_path / "node-1" / "t-0", "--format", "jsonl"],
+            ["dump", "t-0:5", "--from-offset", "3", tmp_path],
+        ]
+    )
+    assert [(row["partition"], row["offset"]) for row in one.check(0).rows("record")] == [(0, 5), (0, 5)]
+    assert [row["offset"] for row in three.check(0).rows("record")] == [5, 6, 7]
+    assert [row["base_offset"] for row in batch.check(0).rows("batch")] == [3]
+    assert "a range of its own" in refused.check(2).stderr
+
+
+def test_records_for_people(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Text has one line for each, and a chosen column gives a table; the other formats have all columns."""
+    partition = write_segment(tmp_path / "t-0", 0, batches(1, values=2)).parent
+    text, table, chosen = run_kafkalog_many(
+        [
+            ["dump", partition, "--records"],
+            ["dump", partition, "--records", "--format", "table"],
+            ["dump", partition, "--records", "--columns", "offset,value"],
+        ]
+    )
+    time = "2023-11-14T22:13:20.00"
+    assert text.check(0).stdout == f"t-0 @ 0  {time}0Z  k  value-0\nt-0 @ 1  {time}1Z  k  value-1\n"
+    assert table.check(0).stdout.splitlines()[:3] == [f"t-0 @ 0  {time}0Z  k", "    value-0", f"t-0 @ 1  {time}1Z  k"]
+    assert chosen.check(0).stdout.split() == ["offset", "value", "0", "value-0", "1", "value-1"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from format.timestamps import iso_time
-from tests.building import BASE_TIMESTAMP, batch
+from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.format.verbs.find.lookups import (
     write_checkpoint,
     write_indexed,
@@ -70,6 +70,7 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "leader": None,
             "isr": None,
             "eligible_leader_replicas": None,
+            "path": str(partition / f"{30:020d}.log"),
         }
         assert position > 0
         assert run.stderr == (f"offset 37 is {IN_ONE_REPLICA}\n" if run is runs[0] else "")
@@ -278,3 +279,36 @@ def test_the_leader_that_the_metadata_names(tmp_path: Path, run_kafkalog_many: R
         "offset 37 is visible in this replica. Consumers read from the leader, node 1 by the"
     )
     assert "log end offset 60. Consumers read from the leader, node 1 by the" in past.check(1).stderr
+
+
+def test_a_place_in_several_replicas(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A row for each replica; found if one has it. People see the record itself, too."""
+    long = write_segment(tmp_path / "node-1" / "t-0", 0, [batch(0, [b'{"a":1}', b"b"])]).parent
+    short = write_segment(tmp_path / "node-2" / "t-0", 0, [batch(0, [b'{"a":1}'])]).parent
+    write_segment(tmp_path / "node-2" / "t-1", 0, [batch(0)])
+    both, text, none, elsewhere, two, alone, twice = run_kafkalog_many(
+        [
+            ("find", "t-0:1", tmp_path, *JSON),
+            ("find", "t-0:0", long.parent, "--format", "text"),
+            ("find", "t-0:2", long.parent, short.parent, *JSON),
+            ("find", "t-7:0", tmp_path),
+            ("find", long, short, "--offset", "0"),
+            ("find", "t-0:1"),
+            ("find", "t-0:1", tmp_path, "--offset", "1"),
+        ]
+    )
+    rows = both.check(0).rows("match")
+    assert [(row["visibility"], Path(row["path"]).parts[-2 if row["crc_valid"] else -1]) for row in rows] == [
+        ("visible", "t-0"),
+        ("past_end", "t-0"),
+    ]
+    assert f"{short}: not found" in both.stderr
+    assert 't-0 @ 0  2023-11-14T22:13:20.000Z  k  {"a":1}' in text.check(0).stdout.splitlines()
+    assert [row["visibility"] for row in none.check(1).rows("match")] == ["past_end"] * 2
+    for run, words in (
+        (elsewhere, "there is no t-7 at the paths"),
+        (two, "2 paths are given"),
+        (alone, "no PATH after t-0:1"),
+        (twice, "exactly one of TOPIC-P:OFFSET"),
+    ):
+        assert words in run.check(2).stderr

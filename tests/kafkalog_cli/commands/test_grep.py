@@ -68,6 +68,12 @@ SEARCHES = (
     (("apple", "--from-offset", "1", "--to-offset", "4"), [2, 4]),
     (("apple", "--from-time", str(BASE_TIMESTAMP + 1), "--to-time", str(BASE_TIMESTAMP + 2)), [2]),
     (("apple", "--limit", "2"), [0, 2]),
+    (("apple", "-m", "2"), [0, 2]),
+    (("apple", "-v"), [1, 3, 5]),
+    (("-e", "apple", "-e", "anana", "--in", "value"), [0, 1, 4]),
+    (("-e", "-x"), [3, 4]),
+    (("--regex", "-e", "^a", "-e", "t$", "--in", "value"), [0, 5]),
+    (("-v", "-e", "apple", "-e", "last"), [1, 3]),
     (("",), [0, 1, 2, 3, 4, 5]),
     (("--all",), [0, 1, 2, 3, 4, 5]),
     (("nothing of it",), []),
@@ -124,7 +130,7 @@ def test_hostile_bytes(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
 
 
 def test_a_table_shows_what_is_around_the_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    """Of a long value the part with the match, of characters none cut; the other formats have all of it."""
+    """Of a very long value the part with the match, of characters none cut; the other formats have all of it."""
     partition = tmp_path / "orders-0"
     long = "é" * 5000 + "needle" + "ü" * 5000
     write_segment(partition, 0, [batch(0, [long.encode(), b"a short needle"])])
@@ -199,7 +205,8 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("--regex", "[é]", partition), "single bytes"),
         (("--bytes", "f", partition), "hexadecimal"),
         (("--bytes", "", partition), "hexadecimal"),
-        (("--bytes", "ff", "--all", partition), "one of --bytes and --all"),
+        (("--bytes", "ff", "--all", partition), "one of -e, --bytes and --all"),
+        (("-e", "x", "--all", partition), "one of -e, --bytes and --all"),
         (("--bytes", "ff", "--regex", partition), "go with a PATTERN"),
         (("--all", "--in", "key", partition), "--all looks for nothing"),
         (("--all", "--invert", partition), "--all looks for nothing"),
@@ -268,3 +275,74 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
     )
     assert past.check(1).stderr.startswith("The range is empty: t-0 has offsets 0 to 5.\n")
     assert "The range is empty" not in narrowed.check(1).stderr
+
+
+def replicas_of(tmp_path: Path) -> list[Path]:
+    """The log directories of three nodes: an offset that all have, one that differs, one that a replica lacks."""
+    log_dirs = []
+    for node_id, values in ((1, [b"same", b"mine", b"more"]), (2, [b"same", b"theirs"]), (3, [b"same", b"theirs"])):
+        log_dir = tmp_path / f"node-{node_id}"
+        write_segment(log_dir / "t-0", 0, [batch(number, [value]) for number, value in enumerate(values)])
+        (log_dir / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n")
+        log_dirs.append(log_dir)
+    return log_dirs
+
+
+def test_a_record_of_several_replicas_is_shown_once(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """In other formats each replica has a row of its own, and --with path tells them apart."""
+    log_dirs = replicas_of(tmp_path)
+    table, rows, limited, one = run_kafkalog_many(
+        [
+            ("grep", "e", "--format", "table", *log_dirs),
+            ("grep", "e", *JSON, "--with", "path", *log_dirs),
+            ("grep", "e", "-m", "1", tmp_path),
+            ("grep", "same", log_dirs[0]),
+        ]
+    )
+    time = "2023-11-14T22:13:20.00"
+    assert table.check(0).stdout.splitlines() == [
+        f"t-0 @ 0  {time}0Z  k  [on nodes 1, 2 and 3]",
+        "    same",
+        f"t-0 @ 1  {time}1Z  k  [on node 1; another record on nodes 2 and 3]",
+        "    mine",
+        f"t-0 @ 1  {time}1Z  k  [on nodes 2 and 3; another record on node 1]",
+        "    theirs",
+        f"t-0 @ 2  {time}2Z  k  [on node 1]",
+        "    more",
+        "",
+        "more columns: --columns all",
+    ]
+    assert [(row["offset"], Path(row["path"]).parts[-3]) for row in rows.check(0).rows("record")] == [
+        *((offset, "node-1") for offset in range(3)),
+        *((offset, node) for node in ("node-2", "node-3") for offset in range(2)),
+    ]
+    assert limited.check(0).stdout == f"t-0 @ 0  {time}0Z  k  [on nodes 1, 2 and 3]  same\n"
+    assert one.check(0).stdout == f"t-0 @ 0  {time}0Z  k  same\n"
+
+
+def test_counts_and_files_for_people(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A count for each partition with a match, and the bare paths of files."""
+    partition = partition_of(tmp_path)
+    write_segment(tmp_path / "other-0", 0, [batch(0, [b"none of it"])])
+    count, files = run_kafkalog_many(
+        [
+            ("grep", "-c", "apple", tmp_path),
+            ("grep", "-l", "apple", tmp_path),
+        ]
+    )
+    assert count.check(0).stdout.splitlines() == [
+        "topic   partition  record_count  path",
+        f"orders          0             3  {partition}",
+    ]
+    assert "other" not in count.stdout
+    assert files.check(0).stdout == "".join(f"{partition / f'{base:020d}.log'}\n" for base in (0, 3))
+
+
+def test_who_can_see_a_record(data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    partition = data_dir / "field" / "4.3.1-transactions-heads-compaction" / "node-1-0" / "payments-0"
+    table, rows = run_kafkalog_many(("grep", "--all", "--format", name, partition) for name in ("table", "jsonl"))
+    controls = [row["offset"] for row in rows.check(0).rows("record") if row["is_control"]]
+    headings = [line for line in table.check(0).stdout.splitlines() if line.startswith("payments-0 @ ")]
+    assert [int(each.split()[2]) for each in headings if each.endswith("[control]")] == controls
+    assert any(each.endswith("[aborted]") for each in headings)
+    assert any(each.endswith("[read_uncommitted only]") for each in headings)

@@ -15,7 +15,6 @@ from format.columns import DISK_USAGE, PROPERTY, RECORD, Column, RowSchema
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.table import (
-    RECORD_COLUMNS,
     ShownColumns,
     TableRenderer,
     cut_in_middle,
@@ -272,32 +271,6 @@ def test_table_cuts_what_is_very_long(value):
     output, _aside = rendered("table", (RECORD, [row]), table_columns={"record": ("offset", "value")})
     assert len(output) < 5000
     assert f"…({len(value):,} bytes)" in output.decode()
-
-
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (100, "topic partition offset timestamp codec key value headers"),
-        (90, "topic partition offset timestamp key value headers"),
-        (80, "topic partition offset timestamp key value"),
-        (65, "offset timestamp key value"),
-        (50, "offset timestamp key"),
-    ],
-)
-def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
-    buffer = io.BytesIO()
-    output = OutputStream(buffer, "<test>", is_terminal=True)
-    renderer = TableRenderer(output, {"record": RECORD_COLUMNS})
-    values = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 0, "codec": "none", "headers": []}
-    values |= {"key": b"customer-4711", "value": b"v" * 300}
-    renderer.write(RECORD, [tuple(values.get(name) for name in RECORD.names)])
-    renderer.finish(Summary("test"), shown=False)
-    lines = buffer.getvalue().decode().splitlines()
-    assert lines[0].split() == shown.split()
-    assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
-    assert lines[-1] == "more columns: --columns all"
 
 
 def test_the_closing_lines_are_wrapped_on_a_terminal(monkeypatch):
