@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.parsers import parse_duration
 from kafkalog_cli.options.reading import Paths, Writers, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
@@ -17,12 +18,14 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.verbs.producers import RecordPlace
+    from format.scan.progress import Advance
+    from format.verbs.producers import ProducerTerms, RecordPlace
 
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
     ("kafkalog producers --producer-id 1004 /var/kafka", "all partitions that one producer wrote to"),
     ("kafkalog producers --record orders-0:4711 /var/kafka", "the same for the producer that wrote one record"),
+    ("kafkalog producers --duplicates --within 1m /var/kafka", "records that were written twice, and by whom"),
     (
         "kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2",
         "the same for a transactional id",
@@ -39,7 +42,14 @@ _TABLE_COLUMNS = {
         first_to_go=(
             "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count", "duplicate_count"
         ),
-    )
+    ),
+    "repeated_records": ShownColumns(
+        (
+            "topic", "partition", "kind", "record_count", "earlier_first_offset", "first_offset",
+            "earlier_producer_id", "producer_id", "time_apart_ms", "first_timestamp", "transactional_id", "command",
+        ),
+        first_to_go=("command", "transactional_id", "first_timestamp", "time_apart_ms"),
+    ),
 }  # fmt: skip
 
 
@@ -54,8 +64,8 @@ def _record_place(text: Any) -> Any:
         raise typer.BadParameter(printable(str(error))) from None
 
 
-class OfRecord(msgspec.Struct, frozen=True):
-    """The record whose producer is shown."""
+class Asked(msgspec.Struct, frozen=True):
+    """The record whose producer is shown; whether repeated records are shown instead, and how close they are."""
 
     record: Annotated[
         Any,
@@ -67,11 +77,28 @@ class OfRecord(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ] = None
+    duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates",
+            help="Show the records that repeat the key and value of one shortly before them, and who wrote both.",
+        ),
+    ] = False
+    within: Annotated[
+        int,
+        typer.Option(
+            "--within",
+            metavar="DURATION",
+            parser=parse_duration,
+            help="With --duplicates: the most time between both.",
+            show_default="5m",
+        ),
+    ] = 300_000
 
 
 def producers(
     paths: Paths,
-    of_record: OfRecord,
+    asked: Asked,
     wanted: Writers,
     output: DocumentOutput,
     judging: Judging,
@@ -82,21 +109,28 @@ def producers(
 
     Only batch headers are read, and the records of __transaction_state, if it is at the paths, for transactional ids.
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
-    compacted partition, gaps in the sequences are normal.
+    compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """
-    from format.columns import PRODUCER
+    from format.columns import PRODUCER, REPEATED_RECORDS
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.producers import Producers, ProducerTerms, producer_rows, producer_sentence
 
-    if of_record.record is not None and wanted.producer_id is not None:
+    if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
     with (
-        Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
+        Run(
+            "producers",
+            output,
+            judging,
+            paths=paths,
+            main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
+            table_columns=_TABLE_COLUMNS,
+        ) as run,
     ):
         targets = targets_at(map(work.session.path, paths))
-        place = of_record.record
+        place = asked.record
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,
             producer_id=wanted.producer_id if place is None else _producer_of(run, targets, place, guards.limits),
@@ -105,6 +139,9 @@ def producers(
             limits=guards.limits,
         )
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        if asked.duplicates:
+            _show_repeats(run, targets, terms, asked.within, work.process_count, advance)
+            return
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
@@ -115,6 +152,23 @@ def producers(
             run.not_checked("transactional ids: no __transaction_state was given")
         if result.skipped:
             run.not_checked(f"{result.skipped} directories marked delete, future or stray")
+
+
+def _show_repeats(
+    run: Run, targets: list[Target], terms: ProducerTerms, within_ms: int, jobs: int, advance: Advance
+) -> None:
+    """The repeated records of all partitions, and a sentence for each that has some."""
+    from format.columns import REPEATED_RECORDS
+    from format.verbs.repeated_records import RepeatedRecords, repeat_sentences, repeated_rows
+
+    result = RepeatedRecords(tuple(targets))
+    run.findings(result.read(terms, within_ms, jobs=jobs, advance=advance))
+    say_absent_topics(run, result, terms.topics)
+    for sentence in repeat_sentences(result, terms, f"{within_ms / 1000:g} s"):
+        run.say_now(sentence)
+    run.write(REPEATED_RECORDS, repeated_rows(result, terms))
+    for words in result.not_checked():
+        run.not_checked(words)
 
 
 def _producer_of(run: Run, targets: list[Target], place: RecordPlace, limits: Limits) -> int:
