@@ -871,6 +871,9 @@ GROUP = row_schema(
     Column("record_count", "int", "records of the group in the log, of all kinds"),
     Column("size_bytes", "int", "bytes of these records, uncompressed"),
     Column("coordinator_partition", "int", "partition of __consumer_offsets that holds the group"),
+    Column(
+        "deleted_timestamp", "timestamp", "when a Dead group was deleted: its last tombstone; null for other groups"
+    ),
 )
 _GROUP = Column("group", "string", "the group's id")
 _COMMIT_PLACE = (
