@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from format.columns import BATCH, DIVERGENCE, GROUP, GROUP_OFFSET, RECORD, REPLICA, TRANSACTION
+from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, RECORD, REPLICA, TRANSACTION
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
@@ -467,6 +467,29 @@ class Log:
             taking.not_checked += missing.not_checked()
 
         return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
+
+    def doctor(self, *others: Log | str | os.PathLike[str]) -> Rows:
+        """What is wrong here, the most urgent first, as ``kafkalog doctor`` says it; several paths are one cluster.
+
+        The findings behind the diagnoses are in ``Rows.findings``, and what is not known in ``Rows.not_checked``.
+        """
+        logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
+
+        def pieces(rows: Rows) -> Iterator[Piece]:
+            from format.verbs.doctor.doctor import DoctorRun
+            from format.verbs.report.terms import ReportTerms
+
+            run = DoctorRun([each._target() for each in logs], ReportTerms(time.time_ns() // 1_000_000))
+            for _ in rows._take(run.findings()):
+                pass
+            made = run.finish()
+            for _ in rows._take(made.later_findings):
+                pass
+            rows.not_checked += made.not_known
+            rows._is_whole &= not made.is_incomplete
+            yield [each.row() for each in made.diagnoses]
+
+        return Rows(DIAGNOSIS, pieces, f"{', '.join(str(each.path) for each in logs)}, now")
 
     def _as_of(self, at_ms: int | None) -> str:
         return f"{self.path}, {'to the log end' if at_ms is None else f'as of {iso_time(at_ms)}'}"

@@ -135,11 +135,12 @@ def test_look_ups_are_those_of_find(run_kafkalog_many: RunMany) -> None:
 
 def test_answers_are_those_of_the_commands(run_kafkalog_many: RunMany) -> None:
     node, other = DATA_DIR / "trials" / "transactions" / "node-1", ORDERS
-    txns, groups, diff = run_kafkalog_many(
+    txns, groups, diff, doctor = run_kafkalog_many(
         [
             ("txns", node, "--format", "jsonl"),
             ("groups", NODE, "--format", "jsonl", "--at", "2026-11-22"),
             ("diff", NODES[0], NODES[1], "--format", "jsonl"),
+            ("doctor", node, "--format", "jsonl"),
         ]
     )
     log = kafkalog.open(NODE)
@@ -148,6 +149,7 @@ def test_answers_are_those_of_the_commands(run_kafkalog_many: RunMany) -> None:
         (log.groups(at=datetime(2026, 11, 22, tzinfo=UTC)), groups),
         (log.groups(rows="group_offset", at=datetime(2026, 11, 22, tzinfo=UTC)), groups),
         (kafkalog.open(NODES[0]).diff(NODES[1]), diff),
+        (kafkalog.open(node).doctor(), doctor),
         (kafkalog.open(NODES[0]).diff(kafkalog.open(NODES[1]), rows="replica"), diff),
     ):
         row_type = repr(rows).split()[2].rstrip(",")
@@ -392,7 +394,18 @@ def test_the_stable_names() -> None:
     ]
     page = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
     for owner, names in {
-        kafkalog.Log: ["batches", "diff", "find", "groups", "partitions", "records", "segments", "txns", "verify"],
+        kafkalog.Log: [
+            "batches",
+            "diff",
+            "doctor",
+            "find",
+            "groups",
+            "partitions",
+            "records",
+            "segments",
+            "txns",
+            "verify",
+        ],
         kafkalog.Rows: ["reader", "table", "to_pandas", "to_polars"],
     }.items():
         assert [name for name in vars(owner) if not name.startswith("_")] == sorted(names, key=list(vars(owner)).index)
