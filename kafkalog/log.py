@@ -34,7 +34,7 @@ from format.verbs.find.find import (
     find_timestamp,
     partition_to_search,
 )
-from format.verbs.find.lookup import Match as _Match
+from format.verbs.find.lookup import FoundRecord
 from format.verbs.verify.verify import Level, VerifyTerms
 from format.verbs.verify.verify import verify as verified
 from format.wording import did_you_mean
@@ -130,7 +130,7 @@ def public_finding(found: _Finding) -> Finding:
     return Finding(*finding_row(found))
 
 
-def public_match(found: _Match | None) -> Match | None:
+def public_match(found: FoundRecord | None) -> Match | None:
     """A match as the API gives it."""
     return None if found is None else Match(*found.row())
 
