@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -291,3 +292,16 @@ def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> 
             where += f"; {repeated:,} of those without an id {repeat} an earlier batch, by CRC, size, times and count"
     sentence = f"{' and '.join(words)} {where}."
     return sentence[:1].upper() + sentence[1:]
+
+
+def next_command(rows: Sequence[tuple[Any, ...]], terms: ProducerTerms, paths: Iterable[str]) -> str:
+    """A line with the command that shows more of the rows of columns.PRODUCER; empty where there is none."""
+    column = PRODUCER.names.index
+    if any(row[column("duplicate_count")] or row[column("repeated_batch_count")] for row in rows):
+        topics = sorted({row[column("topic")] for row in rows}) if terms.topics else ()
+        words = ["producers", "--duplicates", *(word for topic in topics for word in ("--topic", topic))]
+        return f"What was written twice: {shlex.join(('kafkalog', *words, *paths))}"
+    if rows and terms.producer_id is not None and terms.producer_id != NO_PRODUCER_ID:
+        words = ["grep", "--all", "--producer-id", str(terms.producer_id)]
+        return f"Its records: {shlex.join(('kafkalog', *words, *paths))}"
+    return ""

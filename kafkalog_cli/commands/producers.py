@@ -115,7 +115,7 @@ def producers(
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.producers import Producers, ProducerTerms, producer_rows, producer_sentence
+    from format.verbs.producers import Producers, ProducerTerms, next_command, producer_rows, producer_sentence
 
     if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
@@ -148,6 +148,7 @@ def producers(
         say_absent_topics(run, result, terms.topics)
         run.say_now(producer_sentence(rows, len(result.partitions)))
         run.write(PRODUCER, rows)
+        run.say_at_end(next_command(rows, terms, paths))
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was given")
         if result.skipped:

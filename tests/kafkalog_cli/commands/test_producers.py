@@ -85,3 +85,15 @@ def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path)
     assert "'soon' is not a duration" in wrong.check(2).stderr
     [shown] = run_kafkalog_many([shlex.split(row["command"])[1:]])
     assert shown.check(0).stdout.count("orders") == 6
+
+
+def test_the_next_command_runs(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path, data_dir: Path) -> None:
+    node, own = data_dir / "kafka-4.3-single" / "node-1", tmp_path / "a node"
+    write_segment(own / "orders-0", 0, [batch(0, timestamp=5), batch(3, timestamp=5), batch(6, [b"z"])])
+    runs = run_kafkalog_many(
+        [("producers", "--record", "payments-0:120", node), ("producers", own), ("producers", "--topic", "orders", own)]
+    )
+    lines = [next(line for line in run.check(0).stderr.splitlines() if ": kafkalog " in line) for run in runs]
+    assert [line.split(": ")[0] for line in lines] == ["Its records", *["What was written twice"] * 2]
+    for run in run_kafkalog_many([*shlex.split(line.split(": ")[1])[1:], "--format", "jsonl"] for line in lines):
+        assert run.check(0).rows()
