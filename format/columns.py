@@ -525,6 +525,39 @@ PRODUCER = row_schema(
         "batches without an id that have the CRC, size, times and record count of one of the 4,096 before them; null with an id",
     ),
 )
+REPEATED_RECORDS = row_schema(
+    "repeated_records",
+    TOPIC_COLUMN,
+    PARTITION_COLUMN,
+    Column(
+        "kind",
+        "string",
+        "sequence, batch, new_producer, new_epoch, same_producer, other_producer or unknown_producer: see producers.md",
+    ),
+    Column("is_duplicate", "bool", "whether the sequence proves it: the same producer, epoch and sequence"),
+    Column("record_count", "int", "consecutive records that repeat consecutive earlier ones: equal keys and values"),
+    Column("first_offset", "int", "offset of the first repeat"),
+    Column("last_offset", "int", "offset of the last repeat"),
+    Column("earlier_first_offset", "int", "offset of the record that the first one repeats"),
+    Column("earlier_last_offset", "int", "offset of the record that the last one repeats"),
+    Column(
+        "time_apart_ms",
+        "int",
+        "from the timestamp of the earlier record to that of the first repeat; null if either has none",
+    ),
+    Column("producer_id", "int", "producer of the repeats, -1 for none"),
+    Column("producer_epoch", "int", "its epoch, -1 for none"),
+    Column("first_sequence", "int", "sequence of the first repeat, -1 for none"),
+    Column("transactional_id", "string", "its transactional id, from __transaction_state; null without that topic"),
+    Column("first_timestamp", "timestamp", "timestamp of the first repeat"),
+    Column("earlier_producer_id", "int", "producer of the earlier records, -1 for none"),
+    Column("earlier_producer_epoch", "int", "its epoch, -1 for none"),
+    Column("earlier_first_sequence", "int", "sequence of the first earlier record, -1 for none"),
+    Column("earlier_transactional_id", "string", "its transactional id"),
+    Column("earlier_first_timestamp", "timestamp", "timestamp of the first earlier record"),
+    Column("path", "string", "the partition's directory"),
+    Column("command", "string", "the command that shows the records"),
+)
 IMAGE = row_schema(
     "image",
     Column("path", "string", "the metadata partition that was read"),
@@ -859,6 +892,9 @@ GROUP = row_schema(
     Column("record_count", "int", "records of the group in the log, of all kinds"),
     Column("size_bytes", "int", "bytes of these records, uncompressed"),
     Column("coordinator_partition", "int", "partition of __consumer_offsets that holds the group"),
+    Column(
+        "deleted_timestamp", "timestamp", "when a Dead group was deleted: its last tombstone; null for other groups"
+    ),
 )
 _GROUP = Column("group", "string", "the group's id")
 _COMMIT_PLACE = (

@@ -59,6 +59,14 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def duration(milliseconds: int) -> str:
+    """A length of time in one unit, such as ``3 s``, ``12 min``, ``5 h`` or ``9 days``."""
+    for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds >= 2 * size:
+            return f"{milliseconds // size:,} {unit}"
+    return f"{milliseconds} ms"
+
+
 def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
     """A question after a name that does not exist, as `` Did you mean orders-0?``; empty where no name is similar.
 

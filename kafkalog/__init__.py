@@ -4,15 +4,28 @@ The names in ``__all__``, their parameters and attributes are stable: they chang
 packages ``format``, ``kafkalog_cli`` and ``spark_jobs`` are not part of the API.
 """
 
-from format.errors import (
-    CorruptDataError,
-    InputError,
-    KafkaLogError,
-    LimitExceeded,
-    NotALogDir,
-    UnreadableFile,
-    UnsupportedError,
-)
+import sys
+from pathlib import Path
+
+try:
+    from format.errors import (
+        CorruptDataError,
+        InputError,
+        KafkaLogError,
+        LimitExceeded,
+        NotALogDir,
+        UnreadableFile,
+        UnsupportedError,
+    )
+except ImportError as error:
+    _found = getattr(sys.modules.get("format"), "__file__", None)
+    if _found is None or Path(_found).parent == Path(__file__).parent.parent / "format":
+        raise
+    raise ImportError(
+        f"{_found} hides the package 'format' of kafkalog: rename it, or take its directory off the module path",
+        name="format",
+        path=_found,
+    ) from error
 from format.version import VERSION
 from kafkalog.log import DamageFound, Finding, Log, Lookup, Match, Rows, open
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from format.columns import BATCH, RECORD
+from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, RECORD, REPLICA, TRANSACTION
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
@@ -19,10 +22,10 @@ from format.node.log_dir import Kind
 from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_row
-from format.rows.record_rows import RowBlock
+from format.rows.record_rows import Row, RowBlock
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
-from format.timestamps import EPOCH
+from format.timestamps import EPOCH, iso_time
 from format.verbs.dump import DumpTerms, dumped_rows
 from format.verbs.find.find import (
     REMOTE_VISIBILITY_BYTES,
@@ -31,9 +34,10 @@ from format.verbs.find.find import (
     find_timestamp,
     partition_to_search,
 )
-from format.verbs.find.lookup import Match as _Match
+from format.verbs.find.lookup import FoundRecord
 from format.verbs.verify.verify import Level, VerifyTerms
 from format.verbs.verify.verify import verify as verified
+from format.wording import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 
 #: So many findings are kept of one pass; all of them are counted.
 MOST_FINDINGS = 1000
+_ROWS_AT_ONCE = 20_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +134,32 @@ def public_finding(found: _Finding) -> Finding:
     return Finding(*finding_row(found))
 
 
-def public_match(found: _Match | None) -> Match | None:
+def public_match(found: FoundRecord | None) -> Match | None:
     """A match as the API gives it."""
     return None if found is None else Match(*found.row())
 
 
+#: What a pass over rows gives: a block of batches or records, or some rows of another type.
+Piece = RowBlock | list[Row]
+
+
 class Rows:
-    """Batches or records of a log as Arrow. Nothing is read before it is asked for; each pass reads the log anew.
+    """Rows of one type as Arrow. Nothing is read before it is asked for; each pass reads the files anew.
 
     Iterating gives ``pyarrow.RecordBatch`` objects of at most about 16 MiB of keys and values. The object has
     ``__arrow_c_stream__``, so that libraries that know Arrow's C stream take it as it is.
 
-    ``findings`` are those of the last pass, at most 1,000 of ``finding_count``. ``is_complete`` says whether the last
-    pass came to the end and missed nothing.
+    ``findings`` are those of the last pass, at most 1,000 of ``finding_count``, and ``not_checked`` what it could not
+    decide. ``is_complete`` says whether the last pass came to the end and missed nothing.
     """
 
     def __init__(
         self,
         schema: RowSchema,
-        blocks: Callable[[], Iterator[RowBlock | _Finding]],
-        columns: Sequence[str] | None,
-        raises: bool,
+        pieces: Callable[[Rows], Iterator[Piece]],
+        covers: str,
+        columns: Sequence[str] | None = None,
+        raises: bool = False,
     ) -> None:
         _require_arrow()
         from format.rows.arrow_columns import schema_with_times
@@ -159,24 +170,30 @@ class Rows:
             raise ValueError(f"{error} is not a column of {schema.type}; there are {', '.join(schema.names)}") from None
         self.findings: list[Finding] = []
         self.finding_count = 0
+        self.not_checked: list[str] = []
         self.is_complete = False
-        self._blocks = blocks
+        self._row_schema = schema
+        self._pieces = pieces
+        self._covers = covers
         self._raises = raises
+        self._is_whole = True
+
+    def __repr__(self) -> str:
+        return f"<kafkalog.Rows of {self._row_schema.type}, {self._covers}; columns {', '.join(self.schema.names)}>"
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """One pass over the rows. Raises DamageFound where that was asked for."""
-        from format.rows.arrow_columns import batch_with_times, block_batches
+        from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch
 
-        self.findings, self.finding_count, self.is_complete = [], 0, False
-        is_whole = True
-        for block in self._blocks():
-            if isinstance(block, _Finding):
-                is_whole = is_whole and block.severity < Severity.ERROR and not block.is_incomplete
-                self._note(block)
-            elif block.location is not None and (block.records is not None or block.batches is not None):
-                for batch in block_batches(block, self.schema.names):
+        self.findings, self.finding_count, self.not_checked, self.is_complete = [], 0, [], False
+        self._is_whole = True
+        for piece in self._pieces(self):
+            if isinstance(piece, list):
+                yield batch_with_times(rows_batch(self._row_schema, piece).select(self.schema.names), self.schema)
+            elif piece.location is not None and (piece.records is not None or piece.batches is not None):
+                for batch in block_batches(piece, self.schema.names):
                     yield batch_with_times(batch, self.schema)
-        self.is_complete = is_whole
+        self.is_complete = self._is_whole
 
     def reader(self) -> pa.RecordBatchReader:
         """One pass as a ``pyarrow.RecordBatchReader``, for DuckDB and others."""
@@ -188,17 +205,48 @@ class Rows:
         """All rows as one ``pyarrow.Table``, in memory."""
         return self.reader().read_all()
 
+    def to_pandas(self) -> Any:
+        """All rows as a ``pandas.DataFrame``; integers and booleans that may be null have pandas' nullable types."""
+        pandas = _optional("pandas", "to_pandas")
+        import pyarrow as pa
+
+        nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+        return self.table().to_pandas(types_mapper=nullable.get)
+
+    def to_polars(self) -> Any:
+        """All rows as a ``polars.DataFrame``."""
+        return _optional("polars", "to_polars").from_arrow(self.table())
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """One pass as a stream of Arrow's C data interface."""
         return self.reader().__arrow_c_stream__(requested_schema)
 
-    def _note(self, found: _Finding) -> None:
-        finding = public_finding(found)
-        self.finding_count += 1
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(finding)
-        if self._raises and found.severity >= Severity.ERROR:
-            raise DamageFound(finding)
+    def _take(self, items: Iterable[T | _Finding]) -> Iterator[T]:
+        """The items without findings, which are noted."""
+        for item in items:
+            if not isinstance(item, _Finding):
+                yield item
+                continue
+            finding = public_finding(item)
+            self._is_whole &= item.severity < Severity.ERROR and not item.is_incomplete
+            self.finding_count += 1
+            if len(self.findings) < MOST_FINDINGS:
+                self.findings.append(finding)
+            if self._raises and item.severity >= Severity.ERROR:
+                raise DamageFound(finding)
+
+
+def _in_lists(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    rows = iter(rows)
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        yield block
+
+
+def _optional(library: str, method: str) -> Any:
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise ImportError(f"{method} needs {library} ({error}): pip install {library}", name=library) from error
 
 
 def _require_arrow() -> None:
@@ -260,6 +308,24 @@ class Log:
     def __repr__(self) -> str:
         return f"kafkalog.open({str(self.path)!r})"
 
+    def __getitem__(self, name: str) -> Log:
+        """The partition whose directory has this name, such as ``orders-0``. KeyError for none or several."""
+        if not isinstance(name, str):
+            raise TypeError(f"give the name of a partition, such as 'orders-0', not {name!r}")
+        found = [each.path for each in self._target().partitions()]
+        paths, names = [path for path in found if path.name == name], sorted({path.name for path in found})
+        if len(paths) > 1:
+            raise KeyError(f"{len(paths)} log directories have {name}: {', '.join(map(str, paths))}")
+        if not paths:
+            raise KeyError(f"no partition {name} is at {self.path}.{did_you_mean(name, names)}")
+        return Log(paths[0], kind=Kind.PARTITION.value)
+
+    def __contains__(self, name: object) -> bool:
+        return any(each.path.name == name for each in self._target().partitions())
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(self.partitions())
+
     def partitions(self) -> list[Log]:
         """The partitions here, by topic and number; those that a broker marked for deletion are among them."""
         return [Log(each.path, kind=Kind.PARTITION.value) for each in self._target().partitions()]
@@ -285,13 +351,13 @@ class Log:
         ``columns`` are some of the row ``record``; what is not asked for is not built. Damaged batches are left out
         with a finding in ``Rows.findings``; ``on_damage="raise"`` raises DamageFound instead.
         """
-        return self._rows(DumpTerms(True, _selection(read_committed, **ranges)), columns, on_damage)
+        return self._logged(DumpTerms(True, _selection(read_committed, **ranges)), columns, on_damage, ranges)
 
     def batches(
         self, *, columns: Sequence[str] | None = None, on_damage: str = "collect", **ranges: Unpack[Ranges]
     ) -> Rows:
         """The batches, as ``kafkalog dump`` shows them; the parameters are those of ``records``."""
-        return self._rows(DumpTerms(False, _selection(False, **ranges)), columns, on_damage)
+        return self._logged(DumpTerms(False, _selection(False, **ranges)), columns, on_damage, ranges)
 
     def find(self, *, offset: int | None = None, timestamp: Time | None = None, max_timestamp: bool = False) -> Lookup:
         """Look up an offset, the first record at or after a time, or the first with the largest timestamp.
@@ -302,6 +368,7 @@ class Log:
             raise ValueError("give exactly one of offset, timestamp and max_timestamp")
         partition = partition_to_search(self.path)
         if offset is not None:
+            _check_offset("offset", offset)
             limit = REMOTE_VISIBILITY_BYTES if self._is_remote else None
             found = find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
@@ -329,16 +396,120 @@ class Log:
         terms = VerifyTerms(levels[level], jobs=1 if self._is_remote else jobs)
         return map(public_finding, verified(self._target(), terms))
 
-    def _rows(self, terms: DumpTerms, columns: Sequence[str] | None, on_damage: str) -> Rows:
+    def txns(self, *, only_open: bool = False, at: Time | None = None) -> Rows:
+        """The transactions, as ``kafkalog txns`` shows them, the open ones first; ``at`` for the state at a time."""
+        from format.verbs.txns.txns import (
+            Transactions,
+            TransactionTerms,
+            ended_rows,
+            hanging_findings,
+            open_row,
+            open_transactions,
+        )
+
+        at_ms = None if at is None else _milliseconds(at)
+
+        def pieces(rows: Rows) -> Iterator[Piece]:
+            terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=at_ms, only_open=only_open)
+            result = Transactions((self._target(),))
+            yield from rows._take(result.read(terms))
+            opened = open_transactions(result, terms)
+            yield from rows._take(hanging_findings(opened, terms))
+            rows.not_checked += result.not_checked(opened)
+            yield from _in_lists(open_row(each, terms) for each in opened)
+            for is_aborted in (True, False):
+                yield from _in_lists(ended_rows(result, terms, is_aborted=is_aborted))
+
+        return Rows(TRANSACTION, pieces, self._as_of(at_ms))
+
+    def groups(self, *, rows: str = "group", at: Time | None = None) -> Rows:
+        """The groups, as ``kafkalog groups`` shows them, or with ``rows="group_offset"`` their committed offsets.
+
+        ``at`` gives the state at that time.
+        """
+        from format.verbs.groups.group_list import GroupTerms
+        from format.verbs.groups.groups import GroupsReading
+
+        schema = _row_type(rows, GROUP, GROUP_OFFSET)
+        at_ms = None if at is None else _milliseconds(at)
+
+        def pieces(taking: Rows) -> Iterator[Piece]:
+            reading = GroupsReading([self._target()], GroupTerms(until=at_ms))
+            for _ in taking._take(reading.read()):
+                pass
+            found = reading.groups()
+            taking.not_checked += reading.not_checked(found)
+            yield from _in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
+
+        return Rows(schema, pieces, self._as_of(at_ms))
+
+    def diff(self, *others: Log | str | os.PathLike[str], rows: str = "divergence") -> Rows:
+        """Compare the replicas here and at other paths, as ``kafkalog diff`` does: a row for each partition.
+
+        With ``rows="replica"`` there is a row for each replica.
+        """
+        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff
+        from format.verbs.diff.replica_log import Matching
+
+        schema = _row_type(rows, DIVERGENCE, REPLICA)
+        logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
+
+        def pieces(taking: Rows) -> Iterator[Piece]:
+            missing = MissingReplicas()
+            items: Iterator[PartitionResult | Matching] = taking._take(diff([each._target() for each in logs]))
+            for item in items:
+                if isinstance(item, Matching):
+                    taking.not_checked += item.not_checked()
+                    taking._is_whole &= bool(item.groups)
+                    continue
+                missing.take(item)
+                for _ in taking._take(item.findings):
+                    pass
+                taking.not_checked += item.not_checked
+                taking._is_whole &= item.is_complete
+                yield [item.row()] if schema is DIVERGENCE else list(item.replica_rows())
+            taking.not_checked += missing.not_checked()
+
+        return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
+
+    def doctor(self, *others: Log | str | os.PathLike[str]) -> Rows:
+        """What is wrong here, the most urgent first, as ``kafkalog doctor`` says it; several paths are one cluster.
+
+        The findings behind the diagnoses are in ``Rows.findings``, and what is not known in ``Rows.not_checked``.
+        """
+        logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
+
+        def pieces(rows: Rows) -> Iterator[Piece]:
+            from format.verbs.doctor.doctor import DoctorRun
+            from format.verbs.report.terms import ReportTerms
+
+            run = DoctorRun([each._target() for each in logs], ReportTerms(time.time_ns() // 1_000_000))
+            for _ in rows._take(run.findings()):
+                pass
+            made = run.finish()
+            for _ in rows._take(made.later_findings):
+                pass
+            rows.not_checked += made.not_known
+            rows._is_whole &= not made.is_incomplete
+            yield [each.row() for each in made.diagnoses]
+
+        return Rows(DIAGNOSIS, pieces, f"{', '.join(str(each.path) for each in logs)}, now")
+
+    def _as_of(self, at_ms: int | None) -> str:
+        return f"{self.path}, {'to the log end' if at_ms is None else f'as of {iso_time(at_ms)}'}"
+
+    def _logged(self, terms: DumpTerms, columns: Sequence[str] | None, on_damage: str, ranges: Ranges) -> Rows:
         if on_damage not in ("collect", "raise"):
             raise ValueError(f"on_damage is 'collect' or 'raise', not {on_damage!r}")
         if Kind(self.kind) not in LOG_KINDS:
             raise InputError(f"a file of the kind {self.kind} holds no batches", Location(str(self.path)))
 
-        def blocks() -> Iterator[RowBlock | _Finding]:
-            return dumped_rows(self._target(), terms)
+        def pieces(rows: Rows) -> Iterator[Piece]:
+            yield from rows._take(dumped_rows(self._target(), terms))
 
-        return Rows(RECORD if terms.records else BATCH, blocks, columns, on_damage == "raise")
+        given = [f"{name}={value}" for name, value in ranges.items() if value is not None]
+        covers = f"{self.path}, {' '.join(given) or 'all offsets'}"
+        return Rows(RECORD if terms.records else BATCH, pieces, covers, columns, on_damage == "raise")
 
     def _target(self) -> Target:
         """What lies there now: each pass lists the directory anew."""
@@ -352,10 +523,24 @@ def _selection(
     from_time: Time | None = None,
     to_time: Time | None = None,
 ) -> Selection:
-    """The ranges, half-open."""
+    """The ranges, half-open. Raises ValueError for an offset below 0."""
+    for name, offset in (("from_offset", from_offset), ("to_offset", to_offset)):
+        _check_offset(name, offset)
     first = None if from_time is None else _milliseconds(from_time)
     last = None if to_time is None else _milliseconds(to_time) + 1
     return Selection(from_offset, None if to_offset is None else to_offset + 1, first, last, read_committed)
+
+
+def _check_offset(name: str, offset: int | None) -> None:
+    if offset is not None and operator.index(offset) < 0:
+        raise ValueError(f"{name} is {offset}: offsets begin at 0")
+
+
+def _row_type(name: str, *schemas: RowSchema) -> RowSchema:
+    for schema in schemas:
+        if schema.type == name:
+            return schema
+    raise ValueError(f"rows is one of {', '.join(each.type for each in schemas)}, not {name!r}")
 
 
 def _milliseconds(time: Time) -> int:

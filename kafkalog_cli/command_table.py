@@ -23,6 +23,8 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 #: What ``kafkalog help`` calls the page of the options below. They are the same for every command that has them, and
 #: its help only names them: limits on a line, and how hosts are spared on another, so that no name is broken.
 COMMON_PAGE = "common"
+#: ``kafkalog help schema`` prints the JSON Schema of all rows, which ``docs.generate`` writes.
+SCHEMA_PAGE, SCHEMA_FILE = "schema", "rows.schema.json"
 _COMMON_LINES = (
     ("--max-decompressed-bytes", "--max-record-bytes", "--max-zstd-window"),
     ("--jobs", "--max-rate", "--cache-friendly"),
@@ -152,6 +154,11 @@ class LazyGroup(TyperGroup):
                 formatter = ctx.make_formatter()
                 write_common_options(formatter)
                 typer.echo(formatter.getvalue().rstrip("\n"))
+                ctx.exit()
+            if args[0] == SCHEMA_PAGE and not ctx.resilient_parsing:
+                from importlib.resources import files
+
+                typer.echo(files(__package__).joinpath(SCHEMA_FILE).read_text(encoding="utf-8"), nl=False)
                 ctx.exit()
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, list(rest)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.corpora import REPOSITORY
+from tests.row_schemas import check_rows
 
 Word = str | Path
 
@@ -34,6 +35,12 @@ class Run:
     code: int
     stdout: str
     stderr: str
+
+    def __post_init__(self) -> None:
+        """Every whole line of JSON lines must be as the schema that ships says."""
+        if "jsonl" in self.arguments and "--output" not in self.arguments:
+            whole = self.stdout[: self.stdout.rfind("\n") + 1]
+            check_rows(json.loads(line) for line in whole.split("\n") if line)
 
     def rows(self, row_type: str | None = None) -> list[dict[str, Any]]:
         """The rows of JSON lines output without its summary; only those of one type where it is given."""

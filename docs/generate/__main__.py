@@ -1,4 +1,7 @@
-"""``python -m docs.generate`` writes every generated part and manual page anew; with names of pages, only theirs."""
+"""``python -m docs.generate`` writes every generated part and manual page anew; with names of pages, only theirs.
+
+The JSON Schema of the rows is always written.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 
 from docs.generate.man_pages import MAN_PAGES, man_pages
 from docs.generate.pages import DOCS, pages, rewritten
+from docs.generate.row_schemas import SCHEMA_PATH, write_row_schemas
 
 
 def main(names: list[str]) -> int:
@@ -15,6 +19,8 @@ def main(names: list[str]) -> int:
         print(f"no such page: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     failed = False
+    if write_row_schemas():
+        print(f"rewritten: {SCHEMA_PATH.name}")
     for name in names or known:
         page = known[name]
         before = page.read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ class ReadBackMismatch(OutputError):
     code = "output-failed"
 
 
-class Rows(NamedTuple):
+class ChunkRows(NamedTuple):
     """Batches of one chunk, in order, by their row numbers."""
 
     chunk: BatchChunk
@@ -55,10 +55,10 @@ class Rows(NamedTuple):
 class _Side:
     """The batches of the source or of the output, taken from one chunk after the other."""
 
-    def __init__(self, chunks: Iterator[Rows]) -> None:
+    def __init__(self, chunks: Iterator[ChunkRows]) -> None:
         self._chunks = chunks
         self._next = 0
-        self._rows: Rows | None = None
+        self._rows: ChunkRows | None = None
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
 
     def has_more(self) -> bool:
@@ -75,23 +75,23 @@ class _Side:
         """The last offsets of the batches left in the current chunk."""
         return self._ends[self._next :]
 
-    def take_to(self, last_offset: int) -> Rows:
+    def take_to(self, last_offset: int) -> ChunkRows:
         """The batches of the current chunk up to this offset."""
         if self._rows is None:
             raise ValueError("no chunk is open")
         first = self._next
         self._next += int(np.searchsorted(self.ends, last_offset, "right"))
-        return Rows(self._rows.chunk, self._rows.rows[first : self._next])
+        return ChunkRows(self._rows.chunk, self._rows.rows[first : self._next])
 
 
 def paired(
-    source: Iterator[Rows], output: Iterator[Rows], location: Location
-) -> Iterator[tuple[list[Rows], list[Rows]]]:
+    source: Iterator[ChunkRows], output: Iterator[ChunkRows], location: Location
+) -> Iterator[tuple[list[ChunkRows], list[ChunkRows]]]:
     """The batches of both sides in pairs that end at the same offset. Raises ReadBackMismatch where there is none."""
     left, right = _Side(source), _Side(output)
     while left.has_more() | right.has_more():
-        from_source: list[Rows] = []
-        from_output: list[Rows] = []
+        from_source: list[ChunkRows] = []
+        from_output: list[ChunkRows] = []
         common: int | None = None
         while common is None:
             if not (left.has_more() and right.has_more()):
@@ -111,14 +111,16 @@ def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | Non
     return int(common[-1]) if len(common) else None
 
 
-def compare(source: Sequence[Rows], output: Sequence[Rows], limits: Limits, location: Location) -> None:
+def compare(source: Sequence[ChunkRows], output: Sequence[ChunkRows], limits: Limits, location: Location) -> None:
     """Compare batches of both sides that end at the same offset. Raises ReadBackMismatch at the first that differs."""
     unlike = _without_alike(source, output, limits)
     if any(len(each.rows) for side in unlike for each in side):
         _compare_records(*unlike, limits, location)
 
 
-def _without_alike(source: Sequence[Rows], output: Sequence[Rows], limits: Limits) -> tuple[list[Rows], list[Rows]]:
+def _without_alike(
+    source: Sequence[ChunkRows], output: Sequence[ChunkRows], limits: Limits
+) -> tuple[list[ChunkRows], list[ChunkRows]]:
     """Both sides without the batches that are the same byte for byte, or under another codec.
 
     The former may have records that cannot be read.
@@ -144,17 +146,17 @@ def _without_alike(source: Sequence[Rows], output: Sequence[Rows], limits: Limit
     return _picked(source, are_left[0]), _picked(output, are_left[1])
 
 
-def _contents(rows: Rows) -> Iterator[memoryview]:
+def _contents(rows: ChunkRows) -> Iterator[memoryview]:
     buffer = rows.chunk.bodies
     starts, ends = batch_spans(*rows)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         yield buffer[start:end]
 
 
-def _picked(side: Sequence[Rows], which: NDArray[np.bool_]) -> list[Rows]:
+def _picked(side: Sequence[ChunkRows], which: NDArray[np.bool_]) -> list[ChunkRows]:
     """The batches of a side that a mask over all of them selects."""
     parts = np.split(which, np.cumsum([len(each.rows) for each in side])[:-1])
-    return [Rows(each.chunk, each.rows[part]) for each, part in zip(side, parts, strict=True)]
+    return [ChunkRows(each.chunk, each.rows[part]) for each, part in zip(side, parts, strict=True)]
 
 
 def _have_same_records(content: memoryview, codec: int, other: memoryview, other_codec: int, limits: Limits) -> bool:
@@ -169,7 +171,9 @@ def _have_same_records(content: memoryview, codec: int, other: memoryview, other
     return plain == other_plain
 
 
-def _compare_records(source: Sequence[Rows], output: Sequence[Rows], limits: Limits, location: Location) -> None:
+def _compare_records(
+    source: Sequence[ChunkRows], output: Sequence[ChunkRows], limits: Limits, location: Location
+) -> None:
     """Compare every record, many at once."""
     sources, outputs = _tables(source, limits), _tables(output, limits)
     compared = 0
@@ -196,7 +200,7 @@ def _compare_records(source: Sequence[Rows], output: Sequence[Rows], limits: Lim
         )
 
 
-def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
+def _tables(batches: Iterable[ChunkRows], limits: Limits) -> Iterator[RecordTable]:
     for chunk, rows in batches:
         which = np.zeros(len(chunk.table), bool)
         which[rows] = True
@@ -291,19 +295,21 @@ def joined_ranges(became: Sequence[Became]) -> list[OutputRange]:
     return joined
 
 
-def _source_rows(chunks: Iterator[BatchChunk], is_kept: NDArray[np.bool_] | None, advance: Advance) -> Iterator[Rows]:
+def _source_rows(
+    chunks: Iterator[BatchChunk], is_kept: NDArray[np.bool_] | None, advance: Advance
+) -> Iterator[ChunkRows]:
     """The kept batches, read once more; a batch that has changed since then differs from the output."""
     first = 0
     for chunk in chunks:
         rows = np.arange(len(chunk.table))
-        yield Rows(chunk, rows if is_kept is None else np.flatnonzero(is_kept[first : first + len(rows)]))
+        yield ChunkRows(chunk, rows if is_kept is None else np.flatnonzero(is_kept[first : first + len(rows)]))
         first += len(rows)
         advance(chunk.covered_bytes)
 
 
-def _output_rows(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[Rows]:
+def _output_rows(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[ChunkRows]:
     for chunk in output_chunks(outputs, limits):
-        yield Rows(chunk, np.arange(len(chunk.table)))
+        yield ChunkRows(chunk, np.arange(len(chunk.table)))
 
 
 def output_chunks(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[BatchChunk]:

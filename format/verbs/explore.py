@@ -40,7 +40,7 @@ from format.scan.progress import Advance
 from format.scan.selection import Selection
 from format.timestamps import iso_time
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.lookup import Lookup
+from format.verbs.find.lookup import LookupResult
 from format.verbs.grep.grep import Criteria, FoundRecords, grep
 from format.verbs.grep.pattern import Pattern
 from format.verbs.verify.verify import VerifyTerms, verify
@@ -623,7 +623,7 @@ def _first_selected(log: Path, selection: Selection) -> Spot | None:
     return None
 
 
-def _answer(found: Lookup) -> Spot | None:
+def _answer(found: LookupResult) -> Spot | None:
     if found.error is not None:
         raise found.error
     match = found.match or found.nearest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -313,3 +314,16 @@ def _broken_words(broken: list[tuple[Any, ...]]) -> str:
     compacted = " (compaction makes gaps, too)" if any(row[PRODUCER.names.index("gap_count")] for row in broken) else ""
     place = f"{first['topic']}-{first['partition']}"
     return f" The sequences of producer {first['producer_id']} on {place} have {found}{more}{compacted}."
+
+
+def next_command(rows: Sequence[tuple[Any, ...]], terms: ProducerTerms, paths: Iterable[str]) -> str:
+    """A line with the command that shows more of the rows of columns.PRODUCER; empty where there is none."""
+    column = PRODUCER.names.index
+    if any(row[column("duplicate_count")] or row[column("repeated_batch_count")] for row in rows):
+        topics = sorted({row[column("topic")] for row in rows}) if terms.topics else ()
+        words = ["producers", "--duplicates", *(word for topic in topics for word in ("--topic", topic))]
+        return f"What was written twice: {shlex.join(('kafkalog', *words, *paths))}"
+    if rows and terms.producer_id is not None and terms.producer_id != NO_PRODUCER_ID:
+        words = ["grep", "--all", "--producer-id", str(terms.producer_id)]
+        return f"Its records: {shlex.join(('kafkalog', *words, *paths))}"
+    return ""

@@ -125,11 +125,8 @@ class _Shown:
         from kafkalog_cli.exit_codes import Condition
 
         self.total_bytes = sum(each.size_bytes for each in matching.groups)
-        if matching.single:
-            count = len(matching.single)
-            names = ", ".join(matching.single[:3]) + (", …" if count > 3 else "")
-            words = "a partition" if count == 1 else f"{count} partitions"
-            self._run.not_checked(f"{words} with one replica here: {names}")
+        for words in matching.not_checked():
+            self._run.not_checked(words)
         if not matching.groups:
             self._run.condition(Condition.INCOMPLETE)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.partition import Partition
     from format.state.cluster_context import Assignment
-    from format.verbs.find.lookup import Lookup, Match
+    from format.verbs.find.lookup import FoundRecord, LookupResult
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -165,7 +165,7 @@ def _opened(path: Path) -> Partition:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
 
 
-def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> Lookup:
+def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> LookupResult:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
@@ -179,7 +179,7 @@ def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> Lookup:
 
 
 def _show(
-    run: Run, found: Lookup, partition: Partition, sought: Sought, limits: Limits, *, is_one_of_several: bool
+    run: Run, found: LookupResult, partition: Partition, sought: Sought, limits: Limits, *, is_one_of_several: bool
 ) -> None:
     from format.columns import MATCH, STEP
 
@@ -224,7 +224,7 @@ def _show(
         )
 
 
-def _show_record(run: Run, match: Match, partition: Partition, limits: Limits) -> None:
+def _show_record(run: Run, match: FoundRecord, partition: Partition, limits: Limits) -> None:
     """Show the record itself, for people."""
     from format.columns import RECORD
     from format.rows.record_rows import RowBlock
@@ -251,7 +251,7 @@ def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Ass
     return context.assignment_of(partition), context.node_id_of(partition)
 
 
-def _future_words(match: Match) -> str:
+def _future_words(match: FoundRecord) -> str:
     from format.timestamps import DAY_MS, iso_time
 
     days = ((match.timestamp or 0) - (match.file_written_at or 0)) // DAY_MS

@@ -130,6 +130,7 @@ def groups(
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import targets_at
+    from format.verbs.groups.answers import next_command
     from format.verbs.groups.group_list import GroupTerms
     from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
     from kafkalog_cli.runner import Run
@@ -163,6 +164,8 @@ def groups(
             run.not_checked(words)
         if listed.reset_csv is not None:
             _write_reset_csv(run, found, listed.reset_csv, paths)
+        if found.dead_count:
+            run.say_at_end(next_command(found, paths))
 
 
 def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
@@ -213,7 +216,7 @@ def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing
 
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
-    from format.verbs.groups.answers import ResetCsv
+    from format.verbs.groups.answers import ResetCsv, reset_commands
     from kafkalog_cli.output import open_output
 
     output = open_output(path, sources)
@@ -227,3 +230,5 @@ def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) 
         output.discard()
     for reason, count in written.left_out.items():
         run.not_checked(f"--reset-csv leaves out {count:,} {reason}")
+    for command in reset_commands(written.written, path):
+        run.say_at_end(command)

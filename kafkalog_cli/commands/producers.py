@@ -9,18 +9,22 @@ import typer
 
 from format.layout import NO_PRODUCER_ID
 from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.parsers import parse_duration
 from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.verbs.producers import RecordPlace
+    from format.node.target import Target
+    from format.scan.progress import Advance
+    from format.verbs.producers import ProducerTerms, RecordPlace
 
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
     ("kafkalog producers --producer-id 1004 /var/kafka", "all partitions that one producer wrote to"),
     ("kafkalog producers --record orders-0:4711 /var/kafka", "the same for the producer that wrote one record"),
+    ("kafkalog producers --duplicates --within 1m /var/kafka", "records that were written twice, and by whom"),
     (
         "kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2",
         "the same for a transactional id",
@@ -38,12 +42,19 @@ _TABLE_COLUMNS = {
             "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count",
         ),
         deciding=("gap_count", "duplicate_count"),
-    )
+    ),
+    "repeated_records": ShownColumns(
+        (
+            "topic", "partition", "kind", "record_count", "earlier_first_offset", "first_offset",
+            "earlier_producer_id", "producer_id", "time_apart_ms", "first_timestamp", "transactional_id", "command",
+        ),
+        first_to_go=("command", "transactional_id", "first_timestamp", "time_apart_ms"),
+    ),
 }  # fmt: skip
 
 
-class OfRecord(msgspec.Struct, frozen=True):
-    """The record whose producer is shown."""
+class Asked(msgspec.Struct, frozen=True):
+    """The record whose producer is shown; whether repeated records are shown instead, and how close they are."""
 
     record: Annotated[
         Any,
@@ -55,11 +66,28 @@ class OfRecord(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ] = None
+    duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates",
+            help="Show the records that repeat the key and value of one shortly before them, and who wrote both.",
+        ),
+    ] = False
+    within: Annotated[
+        int,
+        typer.Option(
+            "--within",
+            metavar="DURATION",
+            parser=parse_duration,
+            help="With --duplicates: the most time between both.",
+            show_default="5m",
+        ),
+    ] = 300_000
 
 
 def producers(
     paths: Paths,
-    of_record: OfRecord,
+    asked: Asked,
     wanted: Writers,
     output: DocumentOutput,
     judging: Judging,
@@ -70,9 +98,9 @@ def producers(
 
     Only batch headers are read, and the records of __transaction_state, if it is at the paths, for transactional ids.
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
-    compacted partition, gaps in the sequences are normal.
+    compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """
-    from format.columns import PRODUCER
+    from format.columns import PRODUCER, REPEATED_RECORDS
     from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
@@ -80,22 +108,30 @@ def producers(
         Producers,
         ProducerTerms,
         has_broken_sequences,
+        next_command,
         producer_of,
         producer_rows,
         producer_sentence,
     )
 
-    if of_record.record is not None and wanted.producer_id is not None:
+    if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
     with (
-        Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
+        Run(
+            "producers",
+            output,
+            judging,
+            paths=paths,
+            main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
+            table_columns=_TABLE_COLUMNS,
+        ) as run,
     ):
         targets = targets_at(map(work.session.path, paths))
         run.hold()
         producer_id, wrote = wanted.producer_id, []
-        if of_record.record is not None:
-            producer_id = producer_of(targets, of_record.record, guards.limits)
-            wrote = [_wrote_words(of_record.record, producer_id)]
+        if asked.record is not None:
+            producer_id = producer_of(targets, asked.record, guards.limits)
+            wrote = [_wrote_words(asked.record, producer_id)]
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,
             producer_id=producer_id,
@@ -104,6 +140,9 @@ def producers(
             limits=guards.limits,
         )
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        if asked.duplicates:
+            _show_repeats(run, targets, terms, asked.within, work.process_count, advance)
+            return
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
@@ -112,10 +151,27 @@ def producers(
         if run.is_readable:
             rows.sort(key=lambda row: (not has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
+        run.say_at_end(next_command(rows, terms, paths))
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was given")
         if result.skipped:
             run.not_checked(f"{result.skipped} directories marked delete, future or stray")
+
+
+def _show_repeats(
+    run: Run, targets: list[Target], terms: ProducerTerms, within_ms: int, jobs: int, advance: Advance
+) -> None:
+    """The repeated records of all partitions, and a sentence for each that has some."""
+    from format.columns import REPEATED_RECORDS
+    from format.verbs.repeated_records import RepeatedRecords, repeat_sentences, repeated_rows
+
+    result = RepeatedRecords(tuple(targets))
+    run.findings(result.read(terms, within_ms, jobs=jobs, advance=advance))
+    say_absent_topics(run, result, terms.topics)
+    run.conclude(*repeat_sentences(result, terms, f"{within_ms / 1000:g} s"))
+    run.write(REPEATED_RECORDS, repeated_rows(result, terms))
+    for words in result.not_checked():
+        run.not_checked(words)
 
 
 def _wrote_words(place: RecordPlace, producer_id: int) -> str:

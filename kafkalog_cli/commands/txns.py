@@ -18,7 +18,7 @@ from kafkalog_cli.render.table import ShownColumns
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
-    from format.verbs.txns.txns import OpenTransaction, Row, Transactions, TransactionTerms
+    from format.verbs.txns.txns import Row, TransactionTerms
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -157,7 +157,8 @@ def txns(
                 run.judge(found)  # a sentence has said it
             else:
                 run.finding(found)
-        _say_what_is_missing(run, result, opened)
+        for words in result.not_checked(opened):
+            run.not_checked(words)
 
 
 def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
@@ -193,12 +194,3 @@ def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTer
         before_3_0=aborting.before_3_0,
         limits=limits,
     )
-
-
-def _say_what_is_missing(run: Run, result: Transactions, opened: list[OpenTransaction]) -> None:
-    if not result.ids.partitions:
-        run.not_checked("transactional ids, timeouts and which transactions hang: no __transaction_state was given")
-    elif any(each.is_hanging is None for each in opened):
-        run.not_checked("whether transactions hang whose producers are in no partition of __transaction_state here")
-    if result.skipped:
-        run.not_checked(f"{result.skipped} directories marked delete, future or stray")

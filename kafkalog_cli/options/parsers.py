@@ -100,6 +100,18 @@ def parse_moment(text: Any) -> int:
         raise typer.BadParameter(printable(str(error))) from None
 
 
+def parse_duration(text: Any) -> int:
+    """A length of time in milliseconds, such as ``90s``, ``5m`` or ``1h30m``."""
+    if not isinstance(text, str):
+        return int(text)
+    found = _RELATIVE.fullmatch(f"+{text.strip()}")
+    if not found:
+        raise typer.BadParameter(
+            f"{shown(text)} is not a duration: give a number with ms, s, m, h, d or w, such as 90s"
+        )
+    return sum(int(count) * _UNIT_MS[unit] for count, unit in _PART.findall(found["parts"]))
+
+
 def parse_hex(text: Any) -> Any:
     """Bytes from hexadecimal digits, which may have spaces between them."""
     if not isinstance(text, str):
@@ -184,7 +196,7 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
         return _now_ms() if now_ms is None else now_ms
     relative = _RELATIVE.fullmatch(text)
     if relative:
-        span_ms = sum(int(count) * _UNIT_MS[unit] for count, unit in _PART.findall(relative["parts"]))
+        span_ms = parse_duration(relative["parts"])
         base_ms = _now_ms() if now_ms is None else now_ms
         return _in_range(base_ms - span_ms if relative["sign"] == "-" else base_ms + span_ms, text)
     try:

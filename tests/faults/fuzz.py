@@ -42,7 +42,7 @@ from format.limits import MIB, Limits
 from format.node.partition import Partition, read_partition
 from format.rows.record_rows import RowBlock
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
-from format.verbs.find.lookup import Lookup
+from format.verbs.find.lookup import LookupResult
 from format.verbs.verify.verify import VerifyTerms, verify
 from tests.dumping import dump
 from tests.faults.mutations import TIMESTAMP, Case, case
@@ -122,7 +122,7 @@ def exercise_decoders(made: Case) -> Iterator[object]:
             yield _error_text(error)
 
 
-LOOK_UPS: tuple[Callable[[Partition, int], Lookup], ...] = (
+LOOK_UPS: tuple[Callable[[Partition, int], LookupResult], ...] = (
     lambda partition, base_offset: find_offset(partition, base_offset + 2, limits=LIMITS),
     lambda partition, base_offset: find_timestamp(partition, TIMESTAMP + 2, limits=LIMITS),
     lambda partition, base_offset: find_max_timestamp(partition, limits=LIMITS),

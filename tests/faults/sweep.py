@@ -30,7 +30,7 @@ from format.log.batch_header import checked_crcs
 from format.log.batch_table import BATCH_COLUMN, HeaderTable
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
-from format.verbs.find.lookup import Lookup
+from format.verbs.find.lookup import LookupResult
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
 from tests.sources import read_batch_table
 
@@ -256,7 +256,7 @@ def look_ups(bench: Workbench) -> list[tuple[int, int] | str]:
     return answers
 
 
-def _answer(found: Lookup) -> tuple[int, int] | str:
+def _answer(found: LookupResult) -> tuple[int, int] | str:
     if found.error is not None:
         raise found.error
     if found.match is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 import kafkalog
-from format.columns import BATCH, FINDING, MATCH, RECORD
+from format.columns import BATCH, FINDING, MATCH, RECORD, SCHEMAS
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.conftest import unavailable
 from tests.corpora import DATA_DIR, REPOSITORY
@@ -31,6 +32,7 @@ except ImportError:
 RunMany = Callable[..., list[Run]]
 NODE = DATA_DIR / "kafka-4.3-single" / "node-1"
 ORDERS = NODE / "orders-0"
+NODES = [DATA_DIR / "kafka-4.3" / f"node-{number}" for number in (1, 2)]
 OLD = DATA_DIR / "kafka-0.8-to-2.8"
 
 
@@ -130,6 +132,101 @@ def test_look_ups_are_those_of_find(run_kafkalog_many: RunMany) -> None:
     assert missing.answer is not None
     assert missing.answer.visibility == "past_end"
     assert "log end offset 1264" in missing.reason
+
+
+def test_answers_are_those_of_the_commands(run_kafkalog_many: RunMany) -> None:
+    node, other = DATA_DIR / "trials" / "transactions" / "node-1", ORDERS
+    txns, groups, diff, doctor = run_kafkalog_many(
+        [
+            ("txns", node, "--format", "jsonl"),
+            ("groups", NODE, "--format", "jsonl", "--at", "2026-11-22"),
+            ("diff", NODES[0], NODES[1], "--format", "jsonl"),
+            ("doctor", node, "--format", "jsonl"),
+        ]
+    )
+    log = kafkalog.open(NODE)
+    for rows, run in (
+        (kafkalog.open(node).txns(), txns),
+        (log.groups(at=datetime(2026, 11, 22, tzinfo=UTC)), groups),
+        (log.groups(rows="group_offset", at=datetime(2026, 11, 22, tzinfo=UTC)), groups),
+        (kafkalog.open(NODES[0]).diff(NODES[1]), diff),
+        (kafkalog.open(node).doctor(), doctor),
+        (kafkalog.open(NODES[0]).diff(kafkalog.open(NODES[1]), rows="replica"), diff),
+    ):
+        row_type = repr(rows).split()[2].rstrip(",")
+        json_columns = {column.name for each in SCHEMAS if each.type == row_type for column in each.columns}
+        expected = run.rows(row_type)
+        found = numbered(rows)
+        assert len(found) == len(expected) > 0
+        for own, printed in zip(found, expected, strict=True):
+            printed.pop("type")
+            assert set(own) == set(printed) == json_columns
+            for name, value in printed.items():
+                is_any = isinstance(value, (list, dict))
+                if name not in ("duration_ms", "is_hanging", "abort_command"):  # by the clock
+                    assert (json.loads(own[name]) if is_any else own[name]) == value
+        assert rows.not_checked == run.summary["not_checked"]
+    with pytest.raises(ValueError, match="rows is one of group, group_offset, not 'commit'"):
+        log.groups(rows="commit")
+    with pytest.raises(kafkalog.InputError, match="are different partitions"):
+        kafkalog.open(other).diff(NODE / "payments-0").table()
+
+
+def test_a_partition_by_its_name(tmp_path: Path) -> None:
+    node = kafkalog.open(NODE)
+    assert node["orders-0"].path == ORDERS
+    assert ("orders-0" in node, "orders-9" in node) == (True, False)
+    assert [each.path for each in node] == [each.path for each in node.partitions()]
+    with pytest.raises(KeyError, match=r"no partition order-0 is at .*\. Did you mean orders-0"):
+        node["order-0"]
+    with pytest.raises(TypeError, match="the name of a partition"):
+        node[0]  # type: ignore[index]
+    for disk in ("a", "b"):
+        write_segment(tmp_path / disk / "t-0", 0, batches(1))
+        (tmp_path / disk / "meta.properties").write_text("version=1\n")
+    with pytest.raises(KeyError, match="2 log directories have t-0: "):
+        kafkalog.open(tmp_path)["t-0"]
+
+
+def test_data_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = kafkalog.open(NODE).txns()
+    frame = rows.to_pandas()
+    assert len(frame) == rows.to_polars().height == rows.table().num_rows
+    assert str(frame["start_timestamp"].dtype) == "datetime64[ms, UTC]"
+    assert str(frame["coordinator_epoch"].dtype) == "Int64"  # with nulls, and exact all the same
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(ImportError, match=f"pip install {library}"):
+            getattr(rows, f"to_{library}")()
+
+
+def test_offsets_below_0_are_refused() -> None:
+    log = kafkalog.open(ORDERS)
+    for refused in (
+        lambda: log.records(from_offset=-1),
+        lambda: log.batches(to_offset=-5),
+        lambda: log.find(offset=-1),
+    ):
+        with pytest.raises(ValueError, match="offsets begin at 0"):
+            refused()
+
+
+def test_rows_say_what_they_are() -> None:
+    rows = kafkalog.open(ORDERS).records(columns=["offset", "value"], from_offset=3, to_offset=None)
+    assert repr(rows) == f"<kafkalog.Rows of record, {ORDERS}, from_offset=3; columns offset, value>"
+    assert ", all offsets; columns topic, " in repr(kafkalog.open(ORDERS).batches())
+    assert repr(kafkalog.open(NODE).txns(at=0)).startswith(f"<kafkalog.Rows of transaction, {NODE}, as of 1970-01-01T")
+
+
+@pytest.mark.parametrize("name", ["format.py", "format/__init__.py"])
+def test_a_foreign_format_is_named(tmp_path: Path, name: str) -> None:
+    hiding = tmp_path / name
+    hiding.parent.mkdir(exist_ok=True)
+    hiding.write_text("x = 1\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
+    words = [sys.executable, "-S", "-c", "import kafkalog"]  # an editable installation finds its own modules
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: {hiding} hides the package 'format' of kafkalog")
 
 
 def test_damage_is_collected_or_raised(tmp_path: Path) -> None:
@@ -298,8 +395,19 @@ def test_the_stable_names() -> None:
     ]
     page = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
     for owner, names in {
-        kafkalog.Log: ["batches", "find", "partitions", "records", "segments", "verify"],
-        kafkalog.Rows: ["reader", "table"],
+        kafkalog.Log: [
+            "batches",
+            "diff",
+            "doctor",
+            "find",
+            "groups",
+            "partitions",
+            "records",
+            "segments",
+            "txns",
+            "verify",
+        ],
+        kafkalog.Rows: ["reader", "table", "to_pandas", "to_polars"],
     }.items():
         assert [name for name in vars(owner) if not name.startswith("_")] == sorted(names, key=list(vars(owner)).index)
         assert all(f"{name}(" in page for name in names)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shlex
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from format.timestamps import iso_time
 from tests.corpora import DATA_DIR
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
@@ -82,3 +85,34 @@ def test_the_lag_of_offsets_out_of_range_is_that_of_the_tool(tmp_path: Path) -> 
         "orders-2": "past_log_end",
         "payments-0": "before_log_start",
     }
+
+
+def test_a_deleted_group_is_set_back_by_the_commands(tmp_path: Path) -> None:
+    """The time of the deletion, the offsets just before it, and the commands that are printed, as they are printed."""
+    lab, node, path = _lab(), _writable_node(tmp_path), tmp_path / "reset.csv"
+    settings = {"offsets.retention.minutes": "10000000"}
+    with Broker(lab, VERSION, node, tmp_path / "first", settings) as broker:
+        before = _described(broker)
+        start = time.time_ns() // 1_000_000
+        broker.run(_TOOL, "--delete", "--group", "group-0")
+        end = time.time_ns() // 1_000_000
+    asked = run_in_process_of_its_own("groups", "--group", "group-0", "--format", "jsonl", node).check(0)
+    [group] = asked.rows("group")
+    assert (group["state"], len(before)) == ("Dead", 3)
+    assert start <= group["deleted_timestamp"] <= end
+    assert f"Group group-0 was deleted at {iso_time(group['deleted_timestamp'])}, " in asked.stderr
+    command = shlex.split(asked.stderr.split("in the log: ")[1])
+    written = run_in_process_of_its_own(*command[1:], "--reset-csv", path).check(0)
+    words = shlex.split(
+        next(line for line in written.stderr.splitlines() if line.startswith("kafka-consumer-groups.sh"))
+    )
+    assert words[1:3] == ["--bootstrap-server", "localhost:9092"]
+    with Broker(lab, VERSION, node, tmp_path / "second", settings) as broker:
+        broker.run(_TOOL, *words[3:])
+        assert _described(broker) == before
+
+
+def _described(broker: Broker) -> set[tuple[str, ...]]:
+    """Topic, partition and committed offset of the group, as the tool says them."""
+    lines = map(str.split, broker.run(_TOOL, "--describe", "--group", "group-0").splitlines())
+    return {tuple(words[1:4]) for words in lines if words[:1] == ["group-0"]}

@@ -615,7 +615,7 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         epoch, end = ends[result.best]
         yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,}); who votes is not known"
         return
-    missing = result.missing_node_ids
+    missing = result.missing_node_ids or ()
     observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
     own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
     if result.is_whole and len(own) + len(missing) == len(voters):

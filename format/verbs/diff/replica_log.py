@@ -95,6 +95,14 @@ class Matching(msgspec.Struct):
     single: list[str] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
 
+    def not_checked(self) -> list[str]:
+        """A note about the partitions with one replica; empty where there is none."""
+        if not self.single:
+            return []
+        names = ", ".join(self.single[:3]) + (", …" if len(self.single) > 3 else "")
+        words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
+        return [f"{words} with one replica here: {names}"]
+
 
 def matched(targets: Sequence[Target], limits: Limits) -> Matching:
     """Match the partitions of log directories by topic, number and topic id.

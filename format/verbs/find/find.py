@@ -29,7 +29,7 @@ from format.node.offsets import MARKS_OF_REPLICAS
 from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read_partition
 from format.node.target import Target
 from format.timestamps import iso_time
-from format.verbs.find.lookup import Lookup, Match, Visibility
+from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
 from format.verbs.find.segment_lookup import BatchPlace, LookupSegment, SearchedBatch
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
@@ -43,7 +43,7 @@ _MOST_LISTINGS = 4
 
 def find_offset(
     partition: Partition, offset: int, *, visibility_limit: int | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Lookup:
+) -> LookupResult:
     """The record with this offset, and who can see it.
 
     The visibility stays unknown where more than ``visibility_limit`` bytes must be read for it.
@@ -59,7 +59,7 @@ def find_offset(
 
 def find_timestamp(
     partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Lookup:
+) -> LookupResult:
     """The first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
 
     ``past_high_watermark`` also returns records that a broker hides from consumers because they are not replicated.
@@ -69,7 +69,7 @@ def find_timestamp(
 
 def find_max_timestamp(
     partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Lookup:
+) -> LookupResult:
     """The first record with the log's largest timestamp (KIP-734); ``past_high_watermark`` as in ``find_timestamp``."""
     return _looked_up(partition, limits, lambda log: log.search_max_timestamp(past_high_watermark))
 
@@ -114,19 +114,19 @@ def _many_partitions(target: Target) -> str:
 # -- the run of a look-up --------------------------------------------------------------------------------------
 
 
-def _looked_up(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> Lookup:
+def _looked_up(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> LookupResult:
     """The outcome of a search. Beside a running broker, the log is listed and searched again where it seems wrong."""
     found = _searched(partition, limits, search)
     seems_right = found.error is None and not found.findings
     if seems_right or partition.mark not in MARKS_OF_REPLICAS or not is_broker_running(partition.path):
         return found
 
-    def again() -> tuple[list[Finding], Lookup]:
+    def again() -> tuple[list[Finding], LookupResult]:
         for _ in range(_MOST_LISTINGS):
             try:
                 other = _searched(Target(partition.path, Kind.PARTITION).partition, limits, search)
             except KafkaLogError as error:
-                other = Lookup(error=error)
+                other = LookupResult(error=error)
             if other.error is None:
                 break
         return other.findings, other
@@ -137,9 +137,9 @@ def _looked_up(partition: Partition, limits: Limits, search: Callable[[_Searched
     return found
 
 
-def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> Lookup:
+def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> LookupResult:
     """The outcome of one search, whose last step is the match; its files are closed."""
-    lookup = Lookup(findings=list(_not_searched(partition)))
+    lookup = LookupResult(findings=list(_not_searched(partition)))
     bounds, findings = read_bounds(partition, limits)
     lookup.report(findings)
     segments = [LookupSegment(lookup, partition, segment, limits) for segment in partition.segments]
@@ -184,7 +184,7 @@ def _not_searched(partition: Partition) -> Iterator[Finding]:
 class _Next(msgspec.Struct, frozen=True):
     """The first record at or past an offset, or the log end offset; ``lost`` is why the offset itself is skipped."""
 
-    match: Match | None
+    match: FoundRecord | None
     lost: str | None = None
     log_end_offset: int | None = None
 
@@ -209,7 +209,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
     partition: Partition
     segments: list[LookupSegment]
     bounds: Bounds
-    lookup: Lookup
+    lookup: LookupResult
 
     def search_offset(self, offset: int) -> None:
         """Find the record with this offset; if there is none, the next record that a fetch would return."""
@@ -237,9 +237,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         else:
             self.lookup.match = match
 
-    def _is_absent(self, offset: int, reason: str, visibility: Visibility | None, nearest: Match | None = None) -> None:
+    def _is_absent(
+        self, offset: int, reason: str, visibility: Visibility | None, nearest: FoundRecord | None = None
+    ) -> None:
         self.lookup.miss(reason, nearest)
-        self.lookup.answer = Match(self.partition.location().at(offset=offset), visibility=visibility)
+        self.lookup.answer = FoundRecord(self.partition.location().at(offset=offset), visibility=visibility)
 
     def _next_record(self, segments: list[LookupSegment], offset: int) -> _Next:
         """The first record at or past the offset, in the first segment or a later one, where a fetch would continue."""
@@ -308,7 +310,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {iso_time(largest_of_all)}"
         return self.lookup.miss(f"no record has a timestamp at or after {iso_time(timestamp)}; {words}")
 
-    def _stopped(self, segment: LookupSegment, match: Match, timestamp: int) -> None:
+    def _stopped(self, segment: LookupSegment, match: FoundRecord, timestamp: int) -> None:
         self.lookup.miss(
             f"a broker answers that there is no such record: it looks no further than segment {segment.base_offset}, "
             f"which has no record at or after {iso_time(timestamp)} from the log start offset "
@@ -371,7 +373,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         segment.step(f": it ends below the log start offset {self.bounds.log_start_offset}")
         return True
 
-    def _is_found(self, match: Match, past_high_watermark: bool) -> None:
+    def _is_found(self, match: FoundRecord, past_high_watermark: bool) -> None:
         """Answer with a record that was found by time, unless a broker hides it."""
         offset, high_watermark = match.location.offset or 0, self.bounds.high_watermark
         if not past_high_watermark and high_watermark is not None and offset >= high_watermark:

@@ -58,7 +58,7 @@ class MatchedBatch(msgspec.Struct, frozen=True):
     crc_valid: bool
 
 
-class Match(msgspec.Struct, frozen=True):
+class FoundRecord(msgspec.Struct, frozen=True):
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
     ``timestamp`` is in ms, None in message format 0; ``leader_epoch`` is None in formats without one. ``note`` is a
@@ -115,7 +115,7 @@ class Match(msgspec.Struct, frozen=True):
         )
 
 
-class Lookup(msgspec.Struct):
+class LookupResult(msgspec.Struct):
     """What a look-up found and how: ``match`` is the record, None where there is none; ``reason`` then says why.
 
     ``answer`` is what is known of an offset whose record was not found: its visibility, which is None in remote
@@ -124,10 +124,10 @@ class Lookup(msgspec.Struct):
     findings up to there are kept.
     """
 
-    match: Match | None = None
+    match: FoundRecord | None = None
     reason: str = ""
-    nearest: Match | None = None
-    answer: Match | None = None
+    nearest: FoundRecord | None = None
+    answer: FoundRecord | None = None
     steps: list[TraceStep] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
     not_checked: list[str] = msgspec.field(default_factory=list)
@@ -152,6 +152,6 @@ class Lookup(msgspec.Struct):
                 known.add((each.code, each.location))
                 self.findings.append(each)
 
-    def miss(self, reason: str, nearest: Match | None = None) -> None:
+    def miss(self, reason: str, nearest: FoundRecord | None = None) -> None:
         """Say why there is no such record."""
         self.reason, self.nearest = reason, nearest

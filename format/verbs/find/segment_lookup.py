@@ -31,7 +31,7 @@ from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
 from format.node.partition import Partition, Segment
 from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
-from format.verbs.find.lookup import Lookup, Match, MatchedBatch
+from format.verbs.find.lookup import FoundRecord, LookupResult, MatchedBatch
 from format.wording import counted_plainly
 
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
@@ -276,7 +276,7 @@ class SearchedBatch(msgspec.Struct):
     """The result of a search in one batch: the first wanted record, and whether all records could be read."""
 
     place: BatchPlace
-    match: Match | None = None
+    match: FoundRecord | None = None
     is_complete: bool = False
     has_records: bool = False
 
@@ -284,7 +284,7 @@ class SearchedBatch(msgspec.Struct):
 class LookupSegment:
     """A live segment's files, opened when they are needed; ``bytes_read`` counts what was read from all of them."""
 
-    def __init__(self, lookup: Lookup, partition: Partition, segment: Segment, limits: Limits) -> None:
+    def __init__(self, lookup: LookupResult, partition: Partition, segment: Segment, limits: Limits) -> None:
         self.lookup = lookup
         self.segment = segment
         self.base_offset = segment.base_offset
@@ -510,14 +510,14 @@ class LookupSegment:
 
     def _first_match(
         self, place: BatchPlace, records: RecordTable, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
-    ) -> Match | None:
+    ) -> FoundRecord | None:
         rows = np.flatnonzero(is_wanted(records))
         if not len(rows):
             return None
         batches, batch = records.batches, int(records.batch[rows[0]])
         timestamp = int(records.timestamp[rows[0]])
         is_unknown = self.log.headers_only is not None and timestamp == NO_TIMESTAMP
-        return Match(
+        return FoundRecord(
             self.location.at(place.position, place.size_bytes, int(records.offset[rows[0]])),
             None if place.magic == 0 or is_unknown else timestamp,
             int(batches.leader_epoch[batch]) if place.magic == 2 else None,

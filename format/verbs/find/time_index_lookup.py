@@ -23,7 +23,7 @@ from format.layout import MESSAGE_V0, NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN
 from format.timestamps import iso_time
-from format.verbs.find.lookup import Match
+from format.verbs.find.lookup import FoundRecord
 from format.verbs.find.segment_lookup import (
     END_READ_BYTES,
     NO_NEXT_OFFSET,
@@ -239,7 +239,7 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     return last.position if last.position < segment.log.size_bytes else None
 
 
-def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[Match | None, bool]:
+def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[FoundRecord | None, bool]:
     """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
 
     Also returns whether every batch that may hold an earlier one could be read.
@@ -301,7 +301,7 @@ def _time_floor(
     return entry, entry
 
 
-def _report_misled(segment: LookupSegment, path: Path, entry: TimestampOffset, found: Match | None) -> None:
+def _report_misled(segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None) -> None:
     """A finding about an entry that the log contradicts: an error if using it would miss the record."""
     if segment.has_lost(entry.offset):
         return

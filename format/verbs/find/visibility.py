@@ -25,7 +25,7 @@ from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
 from format.state.cluster_context import Assignment
 from format.state.producers import Transaction, TransactionState, newest_sound_snapshot
-from format.verbs.find.lookup import Match, MatchedBatch, Visibility
+from format.verbs.find.lookup import FoundRecord, MatchedBatch, Visibility
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
 #: Headers are read in windows of this size; the rest of larger batches is skipped.
@@ -173,8 +173,8 @@ def _feed(
 
 
 def diagnosed(
-    partition: Partition, bounds: Bounds, match: Match, limits: Limits, most_bytes: int | None = None
-) -> Match:
+    partition: Partition, bounds: Bounds, match: FoundRecord, limits: Limits, most_bytes: int | None = None
+) -> FoundRecord:
     """The match with its visibility, how its transaction ended, and a note where not every consumer sees it.
 
     The visibility stays unknown where more than ``most_bytes`` must be read for it.
@@ -232,7 +232,7 @@ def _held_back(batch: MatchedBatch, offset: int, stability: Stability) -> str:
 
 
 def _end_markers(
-    partition: Partition, match: Match, batch: MatchedBatch, limits: Limits, most_bytes: int | None
+    partition: Partition, match: FoundRecord, batch: MatchedBatch, limits: Limits, most_bytes: int | None
 ) -> Iterator[str]:
     """The outcome, aborted or committed, of each end marker of the producer, from the match itself on.
 
@@ -260,7 +260,7 @@ def _end_markers(
             return
 
 
-def visibility_sentence(match: Match, name: str, assignment: Assignment, node_id: int | None) -> str:
+def visibility_sentence(match: FoundRecord, name: str, assignment: Assignment, node_id: int | None) -> str:
     """Such as ``offset 7 is visible to every consumer while node 1 leads orders-0, as it does by the metadata of …``.
 
     ``name`` is that of the partition, ``node_id`` the node of this replica. Empty for an unknown visibility.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from format.columns import GROUP, GROUP_OFFSET
 from format.layout import CONSUMER_OFFSETS_TOPIC
-from format.verbs.groups.group_list import Narrowing
+from format.timestamps import iso_time
+from format.verbs.groups.group_list import GroupList, Narrowing
 from format.verbs.groups.replicas import Coordinators
 from format.wording import counted, did_you_mean, listed
 
@@ -66,6 +68,7 @@ class ResetCsv:
 
     def __init__(self, groups: Iterable[tuple[Any, ...]]) -> None:
         self.left_out: dict[str, int] = {}
+        self.written: set[str] = set()  # the groups with lines
         self._groups: set[str] = set()
         for row in groups:
             reason = _reason(row)
@@ -79,7 +82,33 @@ class ResetCsv:
         for row in offsets:
             group, topic, partition, offset = (row[column] for column in _OFFSET_COLUMNS)
             if group in self._groups and offset is not None:
+                self.written.add(group)
                 yield f"{_field(group)},{_field(topic)},{partition},{offset}\n"
+
+
+#: The most commands that are printed after a CSV file was written.
+_MOST_COMMANDS = 10
+
+
+def reset_commands(groups: Iterable[str], path: str) -> Iterator[str]:
+    """Kafka's command that sets the offsets of each group to those in the file; it takes the lines of one group."""
+    names = sorted(groups)
+    for name in names[:_MOST_COMMANDS]:
+        yield (
+            "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --reset-offsets "
+            f"--group {shlex.quote(name)} --from-file {shlex.quote(path)} --execute"
+        )
+    if len(names) > _MOST_COMMANDS:
+        yield f"and so for {counted(len(names) - _MOST_COMMANDS, 'more group')}"
+
+
+def next_command(found: GroupList, paths: Iterable[str]) -> str:
+    """The command that shows the offsets of the last deleted group; empty where no commits of one are left."""
+    known = found.deleted_with_offsets()
+    if known is None:
+        return ""
+    words = ("kafkalog", "groups", "--group", known[0], "--at", iso_time(known[1]), *paths)
+    return f"The offsets of {known[0]} just before, as far as they are in the log: {shlex.join(words)}"
 
 
 def _reason(row: tuple[Any, ...]) -> str | None:

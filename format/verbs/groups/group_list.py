@@ -27,9 +27,9 @@ from format.state.groups import (
     GroupStates,
     PendingCommit,
 )
-from format.timestamps import iso_time
+from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups.replicas import Replicas
-from format.wording import counted, listed
+from format.wording import counted, duration, listed
 
 
 class Narrowing(msgspec.Struct, frozen=True):
@@ -371,6 +371,8 @@ _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
 #: How many of the groups with the most bytes are named.
 _MOST_LARGE = 3
 _MS_PER_HOUR = 3_600_000
+#: The most deleted groups that get a sentence.
+_MOST_DELETED = 3
 
 
 class GroupList:
@@ -407,7 +409,10 @@ class GroupList:
         self._lag = np.zeros(count, np.int64)
         np.add.at(self._lag, offsets.owner[offsets.has_lag], np.maximum(offsets.lag[offsets.has_lag], 0))
         self._listed = np.array(self._groups, np.int64)
-        is_live = self._facts.is_live | (self._committed > 0) | (self._pending > 0)
+        self._deleted = np.full(count, -1)
+        tombstones = np.flatnonzero((states.latest("record_offset") >= 0) & (states.latest("place") & 1 == 1))
+        np.maximum.at(self._deleted, self._keys.group[tombstones], states.latest("timestamp")[tombstones])
+        self._is_live = is_live = self._facts.is_live | (self._committed > 0) | (self._pending > 0)
         self.group_count = int(is_live[self._listed].sum())
         self.dead_count = len(self._groups) - self.group_count
         self.unknown_count = int((self._committed - self._known)[self._listed].sum())
@@ -465,6 +470,7 @@ class GroupList:
                 records,
                 size_bytes,
                 partition if topic == CONSUMER_OFFSETS_TOPIC else None,
+                self._deleted_ms(name) if state == "Dead" else None,
             )
 
     def _protocol_and_state(self, name: int, committed: int, pending: int) -> tuple[str, str]:
@@ -495,14 +501,49 @@ class GroupList:
         - "Of 3 other groups none is behind": so is the lag of these.
         """
         if not self.group_count:
-            dead, were = self.dead_count, "was" if self.dead_count == 1 else "were"
-            left = f" {counted(dead, 'group')} that {were} deleted left records." if dead else ""
-            return f"There is no group.{left}"
+            return " ".join(("There is no group.", *self._deletion_words()))
         pending = int(self._pending[self._listed].sum())
         wait = "waits" if pending == 1 else "wait"
         open_commits = f"{counted(pending, 'offset')} {wait} for a transaction that has not ended." if pending else ""
         words = (self._out_of_range_words(), self._lag_words(), open_commits, self._largest_words())
-        return " ".join(each for each in words if each)
+        return " ".join((*(each for each in words if each), *self._deletion_words()))
+
+    def _deleted_ms(self, name: int) -> int | None:
+        """When a dead group was deleted, by its last tombstone; None for none."""
+        deleted = int(self._deleted[name])
+        return None if deleted < 0 else deleted
+
+    def _dead(self) -> list[tuple[int, int]]:
+        """The listed groups that were deleted, and when: the last one first."""
+        dead = [(name, int(self._deleted[name])) for name in self._groups if not self._is_live[name]]
+        return sorted((each for each in dead if each[1] >= 0), key=lambda each: -each[1])
+
+    def _deletion_words(self) -> Iterator[str]:
+        """When the groups were deleted of which there are tombstones, and how many more there are."""
+        dead = self._dead()
+        if dead and self.group_count:
+            name, deleted = dead[0]
+            words = f"Group {text_of(self._states.names[name])} was deleted at {iso_time(deleted)}"
+            more = len(dead) - 1
+            yield words + (f", and {counted(more, 'other group')} before." if more else ".")
+            return
+        for name, deleted in dead[:_MOST_DELETED]:
+            words = f"Group {text_of(self._states.names[name])} was deleted at {iso_time(deleted)}"
+            since = deleted - int(self._totals[name, _TOTAL["last_commit"]])
+            if self._totals[name, _TOTAL["commit_count"]] and since >= 0:
+                words += f", {duration(since)} after its last commit"
+                words += ": its offsets may have expired" if since >= DAY_MS else ""
+            yield f"{words}."
+        if len(dead) > _MOST_DELETED:
+            more = len(dead) - _MOST_DELETED
+            yield f"{counted(more, 'other group')} {'was' if more == 1 else 'were'} deleted before."
+
+    def deleted_with_offsets(self) -> tuple[str, int] | None:
+        """The last deleted group of which commits are left in the log, and the last time at which it had offsets."""
+        for name, deleted in self._dead():
+            if self._totals[name, _TOTAL["commit_count"]]:
+                return text_of(self._states.names[name]), deleted - 1
+        return None
 
     def _lag_words(self) -> str:
         """The group that is the furthest behind, and the partition with the largest share of its lag."""

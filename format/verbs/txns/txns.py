@@ -132,6 +132,17 @@ class Transactions(Replicas[PartitionTransactions]):
         count = 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
         return count > 0 and self.ids.partitions >= set(range(count))
 
+    def not_checked(self, opened: list[OpenTransaction]) -> list[str]:
+        """Notes about what is missing from the answer."""
+        words = []
+        if not self.ids.partitions:
+            words.append("transactional ids, timeouts and which transactions hang: no __transaction_state was given")
+        elif any(each.is_hanging is None for each in opened):
+            words.append("whether transactions hang whose producers are in no partition of __transaction_state here")
+        if self.skipped:
+            words.append(f"{self.skipped} directories marked delete, future or stray")
+        return words
+
 
 Row = tuple[Any, ...]
 _COLUMN = {name: number for number, name in enumerate(ENDED_COLUMNS)}

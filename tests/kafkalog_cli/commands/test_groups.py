@@ -91,6 +91,10 @@ def test_reset_csv(run_kafkalog: RunOne, tmp_path: Path) -> None:
     run = run_kafkalog("groups", "--group", "group-0", "--reset-csv", path, "--format", "jsonl", NODE).check(0)
     assert path.read_text() == "group-0,orders,2,1000\ngroup-0,payments,0,111\ngroup-0,payments,1,109\n"
     assert run.summary["counts"]["reset_csv_line"] == 3
+    assert run.stderr.splitlines()[-1] == (
+        "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --reset-offsets --group group-0 "
+        f"--from-file {path} --execute"
+    )
     run_kafkalog("groups", "--reset-csv", path, NODE).check(5)  # it exists
     run_kafkalog("groups", "--reset-csv", NODE / "reset.csv", NODE).check(5)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from format.columns import PRODUCER
+from format.columns import PRODUCER, REPEATED_RECORDS
+from tests.building import batch, write_segment
 from tests.running import Run
 
 
@@ -48,3 +50,50 @@ def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], d
     assert "no replica at the paths has a batch with this offset" in past.check(2).stderr
     assert "give TOPIC-PARTITION:OFFSET" in wrong.check(2).stderr
     assert "exclude each other" in both.check(2).stderr
+
+
+def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path) -> None:
+    write_segment(tmp_path / "node" / "orders-0", 0, [batch(0, timestamp=5), batch(3, timestamp=5), batch(6, [b"z"])])
+    found, none, text, wrong = run_kafkalog_many(
+        [
+            ("producers", "--duplicates", "--format", "jsonl", tmp_path / "node"),
+            (
+                "producers",
+                "--duplicates",
+                "--within",
+                "0ms",
+                "--producer-id",
+                "4",
+                "--format",
+                "jsonl",
+                tmp_path / "node",
+            ),
+            ("producers", "--duplicates", tmp_path / "node"),
+            ("producers", "--duplicates", "--within", "soon", tmp_path / "node"),
+        ]
+    )
+    [row] = found.check(0).rows()
+    assert tuple(row)[1:] == REPEATED_RECORDS.names
+    assert (row["kind"], row["is_duplicate"], row["earlier_first_offset"], row["first_offset"]) == (
+        "batch",
+        False,
+        0,
+        3,
+    )
+    assert none.check(0).rows() == []
+    assert "3 records of orders-0 were written twice, 0 s apart, in equal batches" in text.check(0).stdout + text.stderr
+    assert "'soon' is not a duration" in wrong.check(2).stderr
+    [shown] = run_kafkalog_many([shlex.split(row["command"])[1:]])
+    assert shown.check(0).stdout.count("orders") == 6
+
+
+def test_the_next_command_runs(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path, data_dir: Path) -> None:
+    node, own = data_dir / "kafka-4.3-single" / "node-1", tmp_path / "a node"
+    write_segment(own / "orders-0", 0, [batch(0, timestamp=5), batch(3, timestamp=5), batch(6, [b"z"])])
+    runs = run_kafkalog_many(
+        [("producers", "--record", "payments-0:120", node), ("producers", own), ("producers", "--topic", "orders", own)]
+    )
+    lines = [next(line for line in run.check(0).stderr.splitlines() if ": kafkalog " in line) for run in runs]
+    assert [line.split(": ")[0] for line in lines] == ["Its records", *["What was written twice"] * 2]
+    for run in run_kafkalog_many([*shlex.split(line.split(": ")[1])[1:], "--format", "jsonl"] for line in lines):
+        assert run.check(0).rows()

@@ -13,7 +13,7 @@ from format.log.encode_batches import BatchHeader, encode_batch
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp, partition_to_search
-from format.verbs.find.lookup import Lookup, Match, TraceStep
+from format.verbs.find.lookup import FoundRecord, LookupResult, TraceStep
 from tests.building import batch
 from tests.record_encoder import NewRecord, encode_record
 
@@ -155,10 +155,10 @@ NOTHING = (-1, -1)
 class Seen:
     """All that a look-up reported."""
 
-    found: Lookup
+    found: LookupResult
 
     @property
-    def match(self) -> Match:
+    def match(self) -> FoundRecord:
         assert self.found.match is not None, self.found.reason
         return self.found.match
 
@@ -194,7 +194,7 @@ class Seen:
         return step.detail
 
 
-def seen(found: Lookup) -> Seen:
+def seen(found: LookupResult) -> Seen:
     assert found.error is None
     assert found.steps[-1].stage == "match"
     return Seen(found)

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from format.location import Location
 from format.state.cluster_context import Assignment
 from format.state.cluster_image import PartitionState
-from format.verbs.find.lookup import Match, Visibility
+from format.verbs.find.lookup import FoundRecord, Visibility
 from format.verbs.find.visibility import standing, visibility_sentence
 
 LED = Assignment(PartitionState((1, 2, 3), isr=(1, 2), leader=1), source="the metadata of node 2 as of T")
 LOST = replace(LED, state=PartitionState((1, 2, 3), isr=(), leader=-1, eligible_leader_replicas=(3,)))
 UNKNOWN = Assignment(unknown="there is no metadata log here (--metadata PATH)")
-VISIBLE = Match(Location("", "orders", 0, offset=7), None, None, visibility=Visibility.VISIBLE)
+VISIBLE = FoundRecord(Location("", "orders", 0, offset=7), None, None, visibility=Visibility.VISIBLE)
 ABORTED = replace(VISIBLE, visibility=Visibility.ABORTED, note="part of a transaction of producer 4 that was aborted")
 
 
@@ -45,7 +45,9 @@ HERE = "offset 7 is visible in this replica. "
         (ABORTED, LED, 2, f"offset 7 is {ABORTED.note}. {NOT_READ}. Node 2 is in the ISR"),
     ],
 )  # fmt: skip
-def test_every_consumer_needs_the_leader(match: Match, assignment: Assignment, node_id: int | None, words: str) -> None:
+def test_every_consumer_needs_the_leader(
+    match: FoundRecord, assignment: Assignment, node_id: int | None, words: str
+) -> None:
     assert visibility_sentence(match, "orders-0", assignment, node_id) == words
 
 

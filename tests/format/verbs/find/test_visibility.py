@@ -11,7 +11,7 @@ from format.files import producer_snapshot
 from format.node.partition import read_partition
 from format.state.producers import ProducerState
 from format.verbs.find.find import find_offset
-from format.verbs.find.lookup import Lookup, Match, Visibility
+from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.find.lookups import (
@@ -86,11 +86,11 @@ def test_a_broken_checkpoint_is_reported(tmp_path: Path) -> None:
     assert (lookup.offset, lookup.codes) == (29, ["checkpoint-invalid"])
 
 
-def found(directory: Path, offset: int) -> Lookup:
+def found(directory: Path, offset: int) -> LookupResult:
     return find_offset(read_partition(directory), offset)
 
 
-def matched(directory: Path, offset: int) -> Match:
+def matched(directory: Path, offset: int) -> FoundRecord:
     match = found(directory, offset).match
     assert match is not None
     return match

@@ -10,6 +10,7 @@ from typing import Any
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.findings import Finding
 from format.node.target import Target
+from format.verbs.groups.answers import next_command
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
 from tests.building import BASE_TIMESTAMP, batch, write_segment
@@ -37,6 +38,7 @@ class Answer:
         self.groups = {row["group"]: row for row in _rows(GROUP.names, self.raw_groups)}
         self.offsets = _rows(GROUP_OFFSET.names, self.raw_offsets)
         self.sentences = found.sentences()
+        self.next_command = next_command(found, ["/x y"])
         self.not_checked = reading.not_checked(found)
 
     def committed(self) -> dict[str, dict[str, int]]:

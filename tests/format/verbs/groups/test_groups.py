@@ -18,6 +18,7 @@ from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
+from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups.answers import ResetCsv, none_of
 from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
@@ -293,7 +294,7 @@ def test_what_fills_the_log_of_a_coordinator(five_hundred: Answer) -> None:
     first, second, third = (
         f"{row['group']} ({row['size_bytes']:,} bytes, {row['record_count']} records)" for row in largest
     )
-    assert alone.sentences.endswith(f"The largest by bytes: {first}, {second} and {third}.")
+    assert f" The largest by bytes: {first}, {second} and {third}. Group " in alone.sentences
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
@@ -371,8 +372,31 @@ def test_records_of_a_share_group_are_those_of_both_topics(five_hundred: Answer)
     assert share == {name: counts[name] for name in share}
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, "1 group that was"), (2, "2 groups that were")])
-def test_deleted_groups_are_counted(tmp_path: Path, count: int, words: str) -> None:
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (3, ""), (4, " 1 other group was deleted before.")])
+def test_deleted_groups_are_named_with_the_time(tmp_path: Path, count: int, more: str) -> None:
     records = [commit(f"g{number}", 0, offset) for number in range(count) for offset in (5, None)]
     answer = Answer(log_of(tmp_path, *((each, None) for each in records)))
-    assert answer.sentences == f"There is no group. {words} deleted left records."
+    times = [iso_time(BASE_TIMESTAMP + 2 * number + 1) for number in range(count)]
+    said = [f"Group g{number} was deleted at {times[number]}, 1 ms after its last commit." for number in range(count)]
+    assert answer.sentences == f"There is no group. {' '.join(said[::-1][:3])}{more}"
+    assert [row["deleted_timestamp"] for row in answer.groups.values()] == [
+        BASE_TIMESTAMP + 2 * number + 1 for number in range(count)
+    ]
+
+
+def test_a_deletion_is_told_apart_from_what_looks_like_it(tmp_path: Path) -> None:
+    """A group that came back, one with an aborted commit, one without a commit, and one that may have expired."""
+    came_back = [commit("a", 0, 5), commit("a", 0, None), commit("a", 0, 6)]
+    answer = Answer(log_of(tmp_path / "1", *((each, None) for each in came_back), (commit("b", 0, 9), 1), ("ABORT", 1)))
+    assert "deleted" not in answer.sentences
+    assert {row["deleted_timestamp"] for row in answer.groups.values()} == {None}
+    answer = Answer(log_of(tmp_path / "2", (commit("a", 0, 5), None), (commit("b", 0, None), None)))
+    assert answer.sentences.endswith(f" Group b was deleted at {iso_time(BASE_TIMESTAMP + 1)}.")
+    assert answer.next_command == ""
+    key, value = commit("a", 0, 5)
+    log = [batch(0, [value], key=key), batch(1, [None], key=key, timestamp=BASE_TIMESTAMP + 8 * DAY_MS)]
+    write_segment(tmp_path / "3/__consumer_offsets-7", 0, log)
+    answer = Answer(tmp_path / "3/__consumer_offsets-7")
+    assert answer.sentences.endswith(", 8 days after its last commit: its offsets may have expired.")
+    at = iso_time(BASE_TIMESTAMP + 8 * DAY_MS - 1)
+    assert answer.next_command.endswith(f": kafkalog groups --group a --at {at} '/x y'")
