@@ -969,6 +969,18 @@ FINDING_SUMMARY = row_schema(
     Column("next_step", "string", "what to do about it"),
     Column("places", "string", "the first partitions or files with such findings, each with what is lost there"),
 )
+DIAGNOSIS = row_schema(
+    "diagnosis",
+    Column("rank", "int", "1 for the most urgent, and so on"),
+    Column("severity", "string", "warning, error or fatal"),
+    Column("question", "string", "the command that shows more about it"),
+    Column("subject", "string", "the partition, node, group or file"),
+    Column("sentence", "string", "what is wrong"),
+    Column("evidence_path", "string", "the file or directory that shows it"),
+    Column("evidence_offset", "int", "the record offset there"),
+    Column("command", "string", "what to run next"),
+    Column("code", "string", "stable code of the diagnosis"),
+)
 TIMELINE_EVENT = row_schema(
     "timeline_event",
     Column("timestamp", "timestamp", "when; for damage, the timestamp of the batch at or before it"),

@@ -297,6 +297,13 @@ COMMANDS = (
         "Read",
     ),
     CommandEntry(
+        "doctor",
+        "kafkalog_cli.commands.doctor",
+        "What is wrong, the most urgent first, each with its evidence and the next command.",
+        "Diagnose",
+        reads_bundles=True,
+    ),
+    CommandEntry(
         "txns",
         "kafkalog_cli.commands.txns",
         "Open transactions, the records that wait behind them, and the transactions that ended.",

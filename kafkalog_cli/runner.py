@@ -94,6 +94,7 @@ class Run:
         self._progress = Progress()
         self._last_words: list[str] = []
         self._row_count = 0
+        self._has_text = False
         self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
@@ -121,6 +122,11 @@ class Run:
             self.summary.count(schema.type, number)
 
     @property
+    def is_terminal(self) -> bool:
+        """Whether the rows go to a terminal."""
+        return self._output.is_terminal
+
+    @property
     def raw_format(self) -> str | None:
         """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
         if self._tables is not None:
@@ -134,6 +140,13 @@ class Run:
         self._make_room()
         self._renderer.write_raw(lines)
         self.summary.count(schema.type, row_count)
+
+    def write_text(self, lines: str) -> None:
+        """Write lines for people among the rows, in place of the summary's paragraph."""
+        self._make_room()
+        self._renderer.flush()
+        self._output.write_text(lines)
+        self._has_text = True
 
     def finding(self, finding: Finding) -> None:
         """Write one finding as a row, count it, and add its conditions."""
@@ -261,7 +274,7 @@ class Run:
             return
         if self._shows_summary and self.format_name in ("table", "text"):
             return
-        if self.summary.is_usage_error:
+        if self.summary.is_usage_error or (self._has_text and error is None):
             return  # the message of the error was printed
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())

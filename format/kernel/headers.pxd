@@ -7,7 +7,7 @@ from format.kernel.tables cimport B_POSITION, B_SIZE, B_MAGIC, B_BASE_OFFSET, B_
 from format.kernel.tables cimport B_CRC, B_EPOCH, B_BASE_TIMESTAMP, B_MAX_TIMESTAMP, B_PRODUCER_ID, B_PRODUCER_EPOCH
 from format.kernel.tables cimport B_BASE_SEQUENCE
 from format.kernel.tables cimport H_COUNT, H_FIRST_OFFSET, H_LAST_OFFSET, H_FIRST_TIMESTAMP, H_MAX_TIMESTAMP, H_MAGICS
-from format.kernel.tables cimport H_LEAST_OFFSET, H_CODEC_COUNTS, H_CODEC_BYTES
+from format.kernel.tables cimport H_LEAST_OFFSET, H_CODEC_COUNTS, H_CODEC_BYTES, H_IN_TRANSACTIONS, H_GAPS
 from format.kernel.tables cimport T_MAGICS, T_COUNT, T_SIZE, T_LEAST_OFFSET, T_GREATEST_OFFSET, T_LEAST_DELTA
 from format.kernel.tables cimport T_GREATEST_DELTA, T_MAX_TIMESTAMP, T_LOWEST_EPOCH, T_HIGHEST_EPOCH, T_RISES
 from format.kernel.tables cimport T_FOLLOWS, T_RIGHT_CRCS

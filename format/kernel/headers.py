@@ -139,6 +139,8 @@ def _sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sum
             timestamp = read_i64(source, at + BASE_TIMESTAMP_AT)
             if attributes & DELETE_HORIZON_BIT:
                 timestamp = -1
+            if attributes & (CONTROL_BIT | TRANSACTIONAL_BIT):
+                sums[H_IN_TRANSACTIONS] += 1
         elif magic < 2:
             if length < (MIN_V1 if magic == 1 else MIN_V0):
                 return -1
@@ -160,8 +162,11 @@ def _sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sum
             sums[H_FIRST_OFFSET] = base_offset
             sums[H_FIRST_TIMESTAMP] = timestamp
             sums[H_MAX_TIMESTAMP] = max_timestamp
-        elif max_timestamp > sums[H_MAX_TIMESTAMP]:
-            sums[H_MAX_TIMESTAMP] = max_timestamp
+        else:
+            if max_timestamp > sums[H_MAX_TIMESTAMP]:
+                sums[H_MAX_TIMESTAMP] = max_timestamp
+            if base_offset != sums[H_LAST_OFFSET] + 1:
+                sums[H_GAPS] += 1
         sums[H_COUNT] += 1
         sums[H_LAST_OFFSET] = base_offset + delta
         sums[H_MAGICS] |= 1 << magic

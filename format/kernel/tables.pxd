@@ -60,6 +60,8 @@ cdef enum:
     H_LEAST_OFFSET = 6
     H_CODEC_COUNTS = 7
     H_CODEC_BYTES = 15
+    H_IN_TRANSACTIONS = 23
+    H_GAPS = 24
 
     T_MAGICS = 0
     T_COUNT = 1

@@ -77,6 +77,8 @@ HEADER_SUMS = (
     *(f"codec_counts_{codec}" for codec in range(1, 8)),
     "codec_bytes",  # the bytes of batches of codec 0; codecs 1 to 7 follow
     *(f"codec_bytes_{codec}" for codec in range(1, 8)),
+    "in_transactions",  # batches that begin, continue or end a transaction
+    "gaps",  # places where a batch does not begin at the offset after the batch before it
 )
 #: Columns of the sums over a table of batches. Without a batch, least and greatest are undefined.
 TABLE_SUMS = (
@@ -180,6 +182,8 @@ H_MAGICS = HEADER_SUMS.index("magics")
 H_LEAST_OFFSET = HEADER_SUMS.index("least_offset")
 H_CODEC_COUNTS = HEADER_SUMS.index("codec_counts")
 H_CODEC_BYTES = HEADER_SUMS.index("codec_bytes")
+H_IN_TRANSACTIONS = HEADER_SUMS.index("in_transactions")
+H_GAPS = HEADER_SUMS.index("gaps")
 
 T_MAGICS = TABLE_SUMS.index("magics")
 T_COUNT = TABLE_SUMS.index("record_count")

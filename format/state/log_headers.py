@@ -17,6 +17,8 @@ from format.kernel.tables import (
     H_COUNT,
     H_FIRST_OFFSET,
     H_FIRST_TIMESTAMP,
+    H_GAPS,
+    H_IN_TRANSACTIONS,
     H_LAST_OFFSET,
     H_MAGICS,
     H_MAX_TIMESTAMP,
@@ -50,7 +52,9 @@ class LogTotals(msgspec.Struct):
 
     ``first_timestamp`` is the first batch's base timestamp (None where a delete horizon took its place or the format
     has none), ``codec_counts`` the batches of each codec number 0-7, and ``codec_bytes``
-    their bytes. ``is_whole`` is False once something was not read.
+    their bytes. ``in_transactions`` counts the batches that are part of a transaction, or end one, and ``gaps`` the
+    places where a batch does not begin at the offset after the batch before it. ``is_whole`` is False once something
+    was not read.
     """
 
     batch_count: int = 0
@@ -61,6 +65,8 @@ class LogTotals(msgspec.Struct):
     magics: set[int] = msgspec.field(default_factory=set)
     codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
     codec_bytes: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    in_transactions: int = 0
+    gaps: int = 0
     is_whole: bool = True
     _has_first: bool = False
 
@@ -76,7 +82,9 @@ class LogTotals(msgspec.Struct):
         self.magics.update(magic for magic in range(3) if sums.magics >> magic & 1)
         self.codec_counts = _added(self.codec_counts, sums.codec_counts)
         self.codec_bytes = _added(self.codec_bytes, sums.codec_bytes)
+        self.in_transactions += sums.in_transactions
         if len(sound):
+            self.gaps += int((sound.base_offset[1:] != sound.last_offset[:-1] + 1).sum())
             started = None if sound.has_delete_horizon_at(0) else _timestamp(sound.value("base_timestamp", 0))
             last_offset, latest = sound.last_offset_of(len(sound) - 1), _timestamp(sound.sums.max_timestamp)
             self._extend(sound.value("base_offset", 0), started, last_offset, latest)
@@ -89,6 +97,8 @@ class LogTotals(msgspec.Struct):
         self.magics |= later.magics
         self.codec_counts = _added(self.codec_counts, later.codec_counts)
         self.codec_bytes = _added(self.codec_bytes, later.codec_bytes)
+        self.in_transactions += later.in_transactions
+        self.gaps += later.gaps
         if later._has_first:
             self._extend(later.first_offset, later.first_timestamp, later.last_offset, later.max_timestamp)
 
@@ -96,6 +106,8 @@ class LogTotals(msgspec.Struct):
         self, first_offset: int | None, first_timestamp: int | None, last_offset: int | None, latest: int | None
     ) -> None:
         """Add the offsets and times of batches that follow."""
+        if self.last_offset is not None and first_offset is not None and first_offset != self.last_offset + 1:
+            self.gaps += 1
         if not self._has_first:
             self._has_first = True
             self.first_offset, self.first_timestamp = first_offset, first_timestamp
@@ -117,6 +129,8 @@ class LogTotals(msgspec.Struct):
             magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
             codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
             codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
+            in_transactions=sums[H_IN_TRANSACTIONS],
+            gaps=sums[H_GAPS],
             _has_first=True,
         )
 

@@ -6,7 +6,7 @@ Each partition is a unit of the scan, compared by one process.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -265,13 +265,17 @@ def diff(
     limits: Limits = DEFAULT_LIMITS,
     jobs: int = 1,
     advance: Advance = no_progress,
+    takes: Callable[[Replicas], bool] | None = None,
 ) -> Iterator[PartitionResult | Finding | Matching]:
     """First the matched replicas, then findings about directories, and the result of each partition.
 
-    ``context`` has the metadata that names the replicas of each partition. Raises InputError for paths that hold no
+    ``context`` has the metadata that names the replicas of each partition. Only the partitions are compared for which
+    ``takes`` is true. Raises InputError for paths that hold no
     partition, or single partitions that are not one, and WorkerDied.
     """
     matching = matched(targets, limits)
+    if takes is not None:
+        matching.groups = [group for group in matching.groups if takes(group)]
     context = context or read_context(targets, ContextTerms(limits=limits))
     for group in matching.groups:
         if group.topic == layout.CLUSTER_METADATA_TOPIC:

@@ -109,11 +109,15 @@ class PartitionListing(msgspec.Struct, frozen=True):
 
 
 class ListedPartition(msgspec.Struct, frozen=True):
-    """The listings of a partition and of its segments, leftovers included, by base offset, and the findings."""
+    """The listings of a partition and of its segments, leftovers included, by base offset, and the findings.
+
+    ``totals`` are those of the live logs.
+    """
 
     listing: PartitionListing
     segments: tuple[SegmentListing, ...] = ()
     findings: list[Finding] = msgspec.field(default_factory=list)
+    totals: LogTotals = msgspec.field(default_factory=LogTotals)
 
 
 class KnownLog(msgspec.Struct, frozen=True):
@@ -347,7 +351,7 @@ def list_partition(
         codecs=totals.codecs_text if is_read else None,
         notes=joined_notes(notes),
     )
-    return ListedPartition(listing, tuple(live.listings), found)
+    return ListedPartition(listing, tuple(live.listings), found, totals)
 
 
 class _LiveSegments(msgspec.Struct):

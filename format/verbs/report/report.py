@@ -46,6 +46,8 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
+from format.verbs.doctor.diagnose import diagnose
+from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
@@ -128,6 +130,7 @@ class _Answers(msgspec.Struct):
     terms: ReportTerms
     context: ClusterContext
     survey: Survey
+    evidence: Evidence
     damaged: frozenset[Path] = frozenset()
     _logs: list[ConfiguredLog] = msgspec.field(default_factory=list)
 
@@ -195,6 +198,7 @@ class _Answers(msgspec.Struct):
                 report.differing.update(each.path for each in item.replicas)
                 report.table(DIVERGENCE).add(item.row())
                 report.table(REPLICA).extend(item.replica_rows())
+            self.evidence.differences = results
             differing = [each for each in results if each.kind != "identical"]
             report.sentences += map(diff_sentence, differing[:_MOST_SENTENCES])
             if results:
@@ -207,7 +211,7 @@ class _Answers(msgspec.Struct):
         terms = TransactionTerms(self.terms.now_ms, limits=limits)
         with self._answering("transactional ids"):
             deque(result.read(replace(terms, topics=frozenset((TRANSACTION_STATE_TOPIC,)))), maxlen=0)
-        opened = open_transactions(result, terms)
+        self.evidence.opened = opened = open_transactions(result, terms)
         aborted = deque(ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED)
         for row in (*(open_row(each, terms) for each in opened), *aborted):
             report.table(TRANSACTION).add(row)
@@ -247,8 +251,11 @@ class _Answers(msgspec.Struct):
             report.sentences.append(found.sentences())
             lag = GROUP.names.index("total_lag")
             report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
+            self.evidence.groups = list(rows_by_name(GROUP.names, found.group_rows()))
+            offset_rows = list(found.offset_rows())
+            self.evidence.group_offsets = list(rows_by_name(GROUP_OFFSET.names, offset_rows))
             lag, outside = map(GROUP_OFFSET.names.index, ("lag", "out_of_range"))
-            rows = sorted(found.offset_rows(), key=lambda row: (row[outside] is None, -(row[lag] or 0)))
+            rows = sorted(offset_rows, key=lambda row: (row[outside] is None, -(row[lag] or 0)))
             report.table(GROUP_OFFSET).extend(map(without_metadata, rows))
 
     def retention(self) -> None:
@@ -260,6 +267,7 @@ class _Answers(msgspec.Struct):
         judged = Retention(self.context, terms)
         with self._answering("retention"):
             deque(judged.of_logs(self._configured_logs(judged.takes)), maxlen=0)
+            self.evidence.held = list(held_by_future(self.evidence, self._configured_logs(judged.takes)))
         self.report.table(RETENTION_TOTAL).extend(judged.total_rows())
         self.report.note(judged.not_checked())
         if judged.totals:
@@ -279,7 +287,8 @@ class _Answers(msgspec.Struct):
         judged = Compaction(self.context, terms)
         with self._answering("compaction"):
             found = judged.of_logs(self._configured_logs(judged.takes))
-            self.report.table(CLEANER).extend(each.row() for each in found if isinstance(each, LogCompaction))
+            self.evidence.cleaners = [each for each in found if isinstance(each, LogCompaction)]
+            self.report.table(CLEANER).extend(each.row() for each in self.evidence.cleaners)
         self.report.note(judged.not_checked())
         if judged.logs:
             waits = judged.waits()
@@ -318,12 +327,14 @@ class ReportRun:
     _context: ClusterContext | None = None
     _metadata: MetadataReading | None = None
     _survey: Survey = field(init=False)
+    _evidence: Evidence = field(init=False)
 
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
             target.require_partitions("a report is about whole logs")
         self._survey = Survey(self.terms.limits, Transactions(tuple(self.targets)))
+        self._evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, reads_records=True)
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
@@ -379,6 +390,7 @@ class ReportRun:
 
     def _taken(self, found: Finding) -> Finding:
         self.kept.add(found)
+        self._evidence.take(found)
         self._survey.find(found)
         return found
 
@@ -389,9 +401,12 @@ class ReportRun:
         survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
-        answers = _Answers(report, self.targets, terms, context, survey, damaged)
+        evidence = self._evidence
+        evidence.context = context
+        answers = _Answers(report, self.targets, terms, context, survey, evidence, damaged)
         log_dirs = [_log_dir_row(log_dir, terms) for target in self.targets for log_dir in target.log_dirs]
         partitions = list(self._partitions(context))
+        evidence.partitions = [each.listing for each in partitions]
         answers.boot()
         answers.replicas(partitions)
         report.later_findings = [each for each in report.later_findings if not self.kept.has(each)]
@@ -402,6 +417,7 @@ class ReportRun:
         answers.retention()
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
+        report.diagnoses, report.not_known = diagnose(evidence), list(evidence.not_known())
         report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

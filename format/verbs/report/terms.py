@@ -14,6 +14,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ContextTerms
+from format.verbs.doctor.diagnosis import Diagnosis
 
 ItemT = TypeVar("ItemT")
 
@@ -80,8 +81,10 @@ class Report(msgspec.Struct):
         default_factory=dict
     )  # of all findings, including those that no table keeps
     sentences: list[str] = msgspec.field(default_factory=list)
+    diagnoses: list[Diagnosis] = msgspec.field(default_factory=list)  # the most urgent first
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
     not_checked: list[str] = msgspec.field(default_factory=list)
+    not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
     is_incomplete: bool = False  # one of the scans could not read everything
     differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ

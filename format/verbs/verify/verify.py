@@ -252,7 +252,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
     """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage.
 
     ``elsewhere`` has, by log directory, what the other log directories of its node hold. ``kept_start`` is for callers
-    that simulate a broker's start, too, and only in their process.
+    that simulate a broker's start, too, and only in their process. ``only_headers``: see LogWalk.
     """
 
     level: Level = Level.FULL
@@ -261,10 +261,11 @@ class VerifyScan(msgspec.Struct, frozen=True):
     compacted_topics: frozenset[str] = frozenset()
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
     kept_start: dict[tuple[Any, ...], Any] | None = None
+    only_headers: bool = False
 
     @property
     def walk(self) -> LogWalk:
-        return LogWalk(self.level, self.limits, self.partition_counts)
+        return LogWalk(self.level, self.limits, self.partition_counts, self.only_headers)
 
     def place(self, unit: Unit) -> Path | None:
         """The partition directory or the file of a unit; None for a log directory's own files."""

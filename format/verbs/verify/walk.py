@@ -100,11 +100,13 @@ class LogWalk(msgspec.Struct, frozen=True):
 
     With ``partition_counts``, the partition of each record with a key is compared with the one that the default
     partitioner picks in a topic of that many partitions: a number for all topics, or one for each by its name.
+    ``only_headers`` leaves out CRCs and records at any level: batch headers and control batches are read.
     """
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     partition_counts: PartitionCounts = None
+    only_headers: bool = False
 
     def partition_count_of(self, location: Location) -> int | None:
         """The number of partitions against which the keys of a log are checked; None where they are not."""
@@ -116,7 +118,7 @@ class LogWalk(msgspec.Struct, frozen=True):
     @property
     def needs(self) -> Needs:
         """What the level reads. Headers alone have no cost: they are read too fast for several processes to pay."""
-        if self.level < Level.CRC:
+        if self.level < Level.CRC or self.only_headers:
             return Needs(Depth.HEADERS, limits=self.limits)
         only_crc = self.level is Level.CRC
         return Needs(
@@ -143,11 +145,11 @@ def _walked(
         chunk.table,
         _header_findings(source, chunk, sound, log, latest_timestamp_ms),
         (),
-        _markers(source, chunk, walk.limits),
+        _markers(source, chunk, walk),
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log),
     )
-    if walk.level >= Level.RECORDS:
+    if walk.level >= Level.RECORDS and not walk.only_headers:
         walked.record_findings = _record_findings(chunk, log.location, walk, record_check, walked)
     return walked
 
@@ -225,14 +227,14 @@ def _first_keyless_offset(table: RecordTable) -> int | None:
     return int(table.offset[rows[0]]) if len(rows) else None
 
 
-def _markers(source: FileSource, chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
+def _markers(source: FileSource, chunk: BatchChunk, walk: LogWalk) -> dict[int, ControlRecord]:
     """The first control record of each sound control batch, by its row among the sound batches.
 
-    A bundle that has only the headers of a log has its control batches whole: they are read from the source.
+    Where only headers are read, as from a bundle that has the control batches whole, they are read from the source.
     """
     is_sound = chunk.table.crc_valid != 0
-    if source.headers_only is None:
-        return {} if chunk.buffer is None else first_control_records(chunk, is_sound, limits)
+    if source.headers_only is None and not walk.only_headers:
+        return {} if chunk.buffer is None else first_control_records(chunk, is_sound, walk.limits)
     sound_row = np.cumsum(is_sound) - 1
-    found = read_control_records(chunk, source, limits)
+    found = read_control_records(chunk, source, walk.limits)
     return {int(sound_row[row]): marker for row, marker in found.items() if is_sound[row]}

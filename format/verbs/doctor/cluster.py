@@ -1,0 +1,135 @@
+"""What several nodes, and the metadata, say of the replicas of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from format.state.cluster_context import named_nodes
+from format.verbs.doctor.draft import Draft, command
+from format.verbs.doctor.evidence import Evidence
+from format.wording import counted
+
+if TYPE_CHECKING:
+    from format.verbs.diff.diff import PartitionResult, ReplicaResult
+
+
+def diverged(evidence: Evidence) -> Iterator[Draft]:
+    """Partitions whose replicas diverge, or lack committed records."""
+    for result in evidence.differences:
+        if result.is_metadata_log or result.kind not in ("diverged", "behind"):
+            continue
+        paths = [each.path for each in result.replicas]
+        draft = Draft("replicas-diverge", result.name, "", paths[result.best], result.offset, command("diff", *paths),
+                      weight=max(each.lost_committed.count for each in result.replicas),
+                      many_command=command("diff", *(str(each.path) for each in evidence.targets)))  # fmt: skip
+        behind = [each for each in result.replicas if each.lost_committed.count]
+        if result.kind == "diverged":
+            yield _with(draft, _election(evidence, result))
+        elif behind and not evidence.is_live:
+            yield _with(draft, _election(evidence, result), "replica-behind")
+
+
+def _with(draft: Draft, sentence: str, code: str = "replicas-diverge") -> Draft:
+    from format.verbs.doctor.templates import TEMPLATES
+
+    return Draft(code, draft.subject, sentence, draft.path, draft.offset, draft.command, TEMPLATES[code].severity,
+                 draft.weight, draft.node, draft.many_command)  # fmt: skip
+
+
+def _election(evidence: Evidence, result: PartitionResult) -> str:
+    """Who should lead, and what each other replica, elected, loses."""
+    best = result.replicas[result.best]
+    best_name, assignment = _name(best), result.assignment
+    kind = "diverge" if result.kind == "diverged" else "are not equally long"
+    at = "" if result.offset is None else f" from offset {result.offset:,} on"
+    among = "" if result.is_whole else " of the replicas here"
+    words = f"Its replicas {kind}{at}. "
+    if assignment.is_leader(best.node_id):
+        words += f"Keep {best_name} as the leader{among}: it loses {_loss(best)}"
+    else:
+        words += f"Elect {best_name}{among}: it loses {_loss(best)}"
+    for each in result.replicas:
+        if each is not best and each.can_be_elected:
+            words += f"; {_name(each)} loses {_loss(each)}"
+    words += "."
+    leader = assignment.leader
+    if leader is not None and leader != best.node_id:
+        words += f" By {assignment.source}, node {leader} leads."
+    elif assignment.state is not None and leader is None:
+        words += f" By {assignment.source}: no leader, {assignment.last_members}."
+    missing = result.missing_node_ids
+    if missing:
+        words += f" Not here: {named_nodes(missing)}."
+    elif missing is None:
+        words += " Whether there are other replicas is not known."
+    return words
+
+
+def _name(replica: ReplicaResult) -> str:
+    return replica.path if replica.node_id is None else f"node {replica.node_id}"
+
+
+def _loss(replica: ReplicaResult) -> str:
+    lost, committed = replica.lost, replica.lost_committed
+    if not lost.count:
+        return "nothing that the others have"
+    if committed.count:
+        return f"{committed.count:,} committed ({committed.first:,}-{committed.last:,})"
+    return f"{counted(lost.count, 'offset')} ({lost.first:,}-{lost.last:,}), none known as committed"
+
+
+def no_leaders(evidence: Evidence) -> Iterator[Draft]:
+    """Partitions without a leader while a broker with a replica runs, by the newest metadata."""
+    image = evidence.context.image
+    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
+        return
+    active = _active(evidence)
+    for (topic_id, number), state in image.partitions.items():
+        complete = {*state.isr, *(state.eligible_leader_replicas or ())}
+        running = [each for each in state.replicas if each in active]
+        if state.leader >= 0 or not running or complete & active:
+            continue
+        name = f"{image.names.get(topic_id, topic_id)}-{number}"
+        words = f"No leader: {named_nodes(sorted(complete))}, which {'has' if len(complete) == 1 else 'have'} all "
+        words += f"committed records, {'is' if len(complete) == 1 else 'are'} down; {named_nodes(running)} "
+        words += (
+            f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records ({evidence.context.source_words})."
+        )
+        yield _of_metadata(evidence, "no-leader", name, words)
+
+
+def out_of_sync(evidence: Evidence) -> Iterator[Draft]:
+    """Partitions with a replica that is out of sync although its broker runs, by the newest metadata."""
+    image = evidence.context.image
+    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
+        return
+    active = _active(evidence)
+    for (topic_id, number), state in image.partitions.items():
+        lagging = [each for each in state.replicas if each in active and each not in state.isr]
+        if state.leader < 0 or not lagging or set(lagging) <= set(state.adding_replicas):
+            continue
+        name = f"{image.names.get(topic_id, topic_id)}-{number}"
+        words = f"{named_nodes(lagging).capitalize()} {'is' if len(lagging) == 1 else 'are'} out of sync: the ISR is "
+        words += f"{named_nodes(state.isr)} ({evidence.context.source_words})."
+        yield _of_metadata(evidence, "replicas-out-of-sync", name, words)
+
+
+def _active(evidence: Evidence) -> set[int]:
+    """The brokers that run by the metadata: neither fenced nor shutting down."""
+    image = evidence.context.image
+    brokers = {} if image is None else image.brokers
+    return {
+        node_id
+        for node_id, broker in brokers.items()
+        if not broker.get("fenced") and not broker.get("inControlledShutdown")
+    }
+
+
+def _of_metadata(evidence: Evidence, code: str, name: str, words: str) -> Draft:
+    source = evidence.context.source
+    path = None if source is None else str(source.partition.path)
+    offset = None if evidence.context.state is None else evidence.context.state.last_offset
+    follow = None if path is None else command("metadata", path, "--topic", name.rpartition("-")[0])
+    many = None if path is None else command("metadata", path)
+    return Draft(code, name, words, path, offset, follow, many_command=many)

@@ -1,0 +1,385 @@
+"""Makes the ranked diagnoses from the results of other verbs: one sentence each, true as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from format import layout
+from format.findings import Finding, Severity
+from format.io.session import path_of
+from format.state.cluster_context import named_nodes
+from format.timestamps import iso_time
+from format.verbs.doctor.cluster import diverged, no_leaders, out_of_sync
+from format.verbs.doctor.diagnosis import Diagnosis
+from format.verbs.doctor.disk import full_disks, leftovers
+from format.verbs.doctor.draft import Draft, command, ranges, subject_of
+from format.verbs.doctor.evidence import Evidence, place_of
+from format.verbs.doctor.templates import TEMPLATES, URGENCY
+from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
+from format.wording import counted, listed
+
+if TYPE_CHECKING:
+    from format.verbs.compaction.compaction import LogCompaction
+
+#: More diagnoses of one kind and node than these become one, which names the first of them.
+_MOST_ALIKE = 3
+_MOST_PLACES = 3
+_MOST_RANGES = 2
+#: How much later than a commit the newest record must be for a group to count as stopped, and how large its lag.
+_STOPPED_MS = 10 * 60 * 1000
+_STOPPED_LAG = 1_000
+
+#: The template for each code of a finding; those of other codes are file-damaged or suspicious.
+_TEMPLATE_OF = {
+    "boot-refused": "start-refused",
+    "boot-unserved": "not-served",
+    "replica-stray": "directory-stray",
+    "replica-missing": "replica-missing",
+    "metadata-incomplete": "metadata-damaged",
+    "topic-id-conflict": "directory-foreign",
+    "checkpoint-mismatch": "records-lost",
+    "tail-torn": "tail-torn",
+    "tail-zeros": "tail-torn",
+    **dict.fromkeys(("segment-missing", "segment-overlap"), "segments-lost"),
+    **dict.fromkeys(
+        ("offset-index-mismatch", "time-index-mismatch", "transaction-index-mismatch", "index-invalid",
+         "index-missing", "index-orphan", "snapshot-invalid", "snapshot-mismatch"), "index-wrong",
+    ),
+    **dict.fromkeys(("sequence-gap", "sequence-duplicate", "producer-epoch-decreasing"), "sequences-wrong"),
+}  # fmt: skip
+#: What is said elsewhere, or is said to be not known.
+_LEFT_OUT = frozenset(("transaction-hanging", "log-head-remote", "nothing-to-read", "file-changed", "file-unreadable"))
+
+
+def diagnose(evidence: Evidence) -> list[Diagnosis]:
+    """The diagnoses, the most urgent first; none where nothing is wrong."""
+    drafts: list[Draft] = []
+    for find in _FINDERS:
+        drafts += find(evidence)
+    drafts = _folded(_explained(drafts))
+    drafts.sort(key=lambda each: (each.severity < Severity.ERROR, URGENCY[each.code], -each.weight, each.subject))
+    return [
+        Diagnosis(
+            rank, each.severity, TEMPLATES[each.code].question, each.subject, each.sentence, each.path, each.offset,
+            each.command, each.code,
+        )
+        for rank, each in enumerate(drafts, 1)
+    ]  # fmt: skip
+
+
+def _explained(drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts without those that another one about the same directory explains."""
+    lost = {each.path for each in drafts if each.code == "directory-stray"}
+    hanging = {each.subject for each in drafts if each.code == "transaction-hangs"}
+    return [
+        each
+        for each in drafts
+        if not (each.code in ("records-lost", "directory-foreign", "leftovers") and each.path in lost)
+        and not (each.code == "cleaner-behind" and each.subject in hanging)
+    ]
+
+
+def _folded(drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts, with many of one kind on one node as one."""
+    groups: dict[tuple[str, str], list[Draft]] = {}
+    for each in drafts:
+        groups.setdefault((each.code, each.node), []).append(each)
+    found: list[Draft] = []
+    for (code, node), alike in groups.items():
+        if len(alike) <= _MOST_ALIKE:
+            found += alike
+            continue
+        alike.sort(key=lambda each: (-each.severity, -each.weight))
+        first = alike[0]
+        names = [each.subject.removesuffix(f" on {node}") for each in alike[:_MOST_PLACES]]
+        more = f" and {len(alike) - len(names):,} more"
+        words = f"{len(alike):,} {TEMPLATES[code].many}: {', '.join(names)}{more}. The first: {first.sentence}"
+        on = f" on {node}" if node else ""
+        found.append(
+            msgspec.structs.replace(first, subject=f"{counted(len(alike), 'place')}{on}", sentence=words,
+                                    command=first.many_command or first.command)
+        )  # fmt: skip
+    return found
+
+
+def _of_findings(evidence: Evidence) -> Iterator[Draft]:
+    """Diagnoses from findings, those of one kind in one partition together."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for each in evidence.findings:
+        code = _code_of(each)
+        if code is not None:
+            groups.setdefault((code, place_of(each)), []).append(each)
+    for (code, place), alike in groups.items():
+        alike.sort(key=lambda each: (-each.severity, each.location.path, each.location.position or 0))
+        yield _of_alike(evidence, code, place, alike)
+
+
+def _code_of(found: Finding) -> str | None:
+    if found.code in _LEFT_OUT or found.is_incomplete or _is_mended_by_broker(found):
+        return None
+    code = _TEMPLATE_OF.get(found.code)
+    if code == "tail-torn" and found.severity >= Severity.ERROR:
+        return "records-damaged"
+    if code is not None:
+        return code
+    if found.location.path.endswith(layout.LOG_SUFFIX):
+        return "records-damaged" if found.severity >= Severity.ERROR else "suspicious"
+    return "file-damaged" if found.severity >= Severity.ERROR else "suspicious"
+
+
+def _is_mended_by_broker(found: Finding) -> bool:
+    """Whether a broker mends it when it starts, with no loss."""
+    if found.code == "index-missing":
+        return layout.OFFSET_INDEX_SUFFIX in found.message
+    return found.severity < Severity.ERROR and found.next_step.startswith(("Nothing.", "Nothing;"))
+
+
+def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding]) -> Draft:
+    first, count = alike[0], len(alike)
+    where = first.location
+    subject = subject_of(evidence, place, where.topic, where.partition)
+    words = _capital(first.message.rstrip("."))
+    lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
+    weight = sum(last - begin + 1 for begin, last in lost)
+    if code == "records-damaged":
+        what = counted(count, "place") + (" is" if count == 1 else " are")
+        offsets = lost or [
+            (each.location.offset, each.location.offset) for each in alike if each.location.offset is not None
+        ]
+        at = f", {ranges(offsets, _MOST_RANGES)}" if offsets else ""
+        codes = listed(list(dict.fromkeys(each.code for each in alike)))
+        words = f"{what} damaged{at} ({codes})"
+    elif count > 1:
+        words += f"; and {counted(count - 1, 'finding')} more of this kind there"
+    follow = command("verify", place)
+    if code in ("records-damaged", "records-lost", "segments-lost") and lost:
+        covered, follow = _replica_words(
+            evidence, place, min(first for first, _ in lost), max(last for _, last in lost)
+        )
+        words += covered
+    elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
+        follow = command("boot", _log_dir_of(place))
+    return Draft(
+        code, subject, f"{words}.", where.path, where.offset, follow, severity=first.severity, weight=weight or count,
+        node=evidence.node_of(place), many_command=command("verify", _log_dir_of(place)),
+    )  # fmt: skip
+
+
+def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tuple[str, str]:
+    """Which other replica has the offsets, in words, and the next command."""
+    others = list(evidence.others(place))
+    having = [
+        each
+        for each in others
+        if each.path not in evidence.damaged
+        and (each.log_start_offset or 0) <= first
+        and (each.log_end_offset or 0) > last
+    ]
+    if having:
+        names = listed([evidence.node_of(each.path) or each.path for each in having])
+        has, them = ("has", "them") if len(having) == 1 else ("have", "them")
+        sound = "intact" if evidence.reads_records else "by their headers"
+        words = f". {_capital(names)} {has} {them} {sound}: let this replica fetch anew from the leader"
+        return words, command("diff", place, *(each.path for each in having))
+    words = ". No other replica here has them" if others else ""
+    missing = _missing_nodes(evidence, place)
+    if missing:
+        words += f"; {named_nodes(missing)}, not here, may have them"
+    return words, command("salvage", place, "--output", f"{place}.salvaged")
+
+
+def _missing_nodes(evidence: Evidence, place: str) -> tuple[int, ...]:
+    """The nodes that have a replica of a partition by the metadata, and are not at the targets."""
+    own = next((each for each in evidence.partitions if each.path == place), None)
+    image = evidence.context.image
+    if own is None or image is None or own.topic is None or own.partition is None:
+        return ()
+    state = image.partition_of(own.topic, own.partition)
+    return () if state is None else tuple(each for each in state.replicas if each not in evidence.node_ids)
+
+
+def _log_dir_of(place: str) -> str:
+    from format.node.partition import parse_partition_dir
+
+    folder, _, name = place.rpartition("/")
+    if parse_partition_dir(name) is not None:
+        return folder
+    return folder if "." in name else place
+
+
+def _transactions(evidence: Evidence) -> Iterator[Draft]:
+    """Transactions that hang, and those that were open for long where it is not known whether they hang."""
+    terms = TransactionTerms(evidence.now_ms, limits=evidence.limits, bootstrap_server=evidence.bootstrap_server)
+    for each in evidence.opened:
+        known, path = each.transaction, str(each.found.partition.path)
+        last = known.last_timestamp if known.last_timestamp >= 0 else known.start_timestamp
+        is_old = evidence.newest_timestamp - last > MAX_TRANSACTION_TIMEOUT_MS
+        if not each.is_hanging and (each.is_hanging is False or not is_old):
+            continue
+        who = f"Producer {known.producer_id}"
+        who = who if each.transactional_id is None else f"{each.transactional_id} (producer {known.producer_id})"
+        since = f", since {iso_time(known.start_timestamp)}" if known.start_timestamp >= 0 else ""
+        records, _ = each.found.waiting(known)
+        words = f"{who} has a transaction open from offset {known.first_offset:,} on{since}"
+        if each.is_hanging:
+            words += ", and no coordinator will end it"
+        words += f". Consumers with read_committed wait for {counted(records, 'record')}"
+        if not each.is_hanging:
+            words += ". Whether it hangs is not known without every partition of __transaction_state"
+        code = "transaction-hangs" if each.is_hanging else "transaction-open"
+        subject = subject_of(evidence, path, each.topic, each.partition)
+        follow = each.abort_command(terms) if each.is_hanging else command("txns", "--open", path)
+        yield Draft(code, subject, f"{words}.", path, known.first_offset, follow, weight=records,
+                    node=evidence.node_of(path), many_command=command("txns", "--open", _log_dir_of(path)))  # fmt: skip
+
+
+def _groups(evidence: Evidence) -> Iterator[Draft]:
+    """Committed offsets out of range, and groups that stopped to commit."""
+    members = {each["group"]: each["member_count"] for each in evidence.groups}
+    for row in evidence.group_offsets:
+        is_past_end = row["out_of_range"] == "past_log_end"
+        if row["out_of_range"] is None or row["offset"] is None:
+            continue
+        if is_past_end and evidence.is_live:
+            continue  # the commit may be newer than what was read of the log
+        if not is_past_end and not members.get(row["group"]):
+            continue
+        place = f"{row['topic']}-{row['partition']}"
+        bound = f"past its log end {row['log_end_offset']:,}" if is_past_end else "before its log start"
+        at_hand = "" if _is_leader_here(evidence, row["topic"], row["partition"]) else " at the paths"
+        words = f"Group {row['group']} has committed offset {row['offset']:,} of {place}, {bound}{at_hand}: its "
+        words += "consumers continue where auto.offset.reset says."
+        yield Draft("group-out-of-range", f"group {row['group']}", words, row["path"], row["record_offset"],
+                    command("groups", *_paths(evidence), "--group", row["group"]))  # fmt: skip
+    for row in evidence.groups:
+        lag, last = row["total_lag"] or 0, row["last_commit_timestamp"]
+        if lag < _STOPPED_LAG or last is None or evidence.newest_timestamp - last < _STOPPED_MS:
+            continue
+        words = f"Group {row['group']} is {counted(lag, 'record')} behind, and committed last at {iso_time(last)}, "
+        words += f"while the newest record is of {iso_time(evidence.newest_timestamp)}."
+        yield Draft("group-stopped", f"group {row['group']}", words, None, None,
+                    command("groups", *_paths(evidence), "--group", row["group"]), weight=lag)  # fmt: skip
+
+
+def _is_leader_here(evidence: Evidence, topic: str, partition: int) -> bool:
+    image = evidence.context.image
+    state = None if image is None else image.partition_of(topic, partition)
+    return state is not None and state.leader in evidence.node_ids
+
+
+def _retention(evidence: Evidence) -> Iterator[Draft]:
+    """Segments that a future timestamp keeps, the first of each partition."""
+    seen: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.held:
+        seen.setdefault(str(row["path"]).rpartition("/")[0], []).append(row)
+    for place, rows in seen.items():
+        late = [each for each in rows if each["retained_by"] == "future_timestamp"]
+        if not late:
+            continue
+        row = late[0]
+        at, offset = row["largest_timestamp"], row["largest_timestamp_offset"]
+        until = "for ever" if row["deletable_at"] is None else f"until {iso_time(row['deletable_at'])}"
+        which = "A record" if offset is None else f"The record at offset {offset:,}"
+        held = [each for each in rows if each["retained_by"] in ("future_timestamp", "preceding_segment")]
+        size = sum(each["size_bytes"] for each in held)
+        words = f"{which} has the timestamp {iso_time(at)}: retention by time keeps its segment {until}"
+        words += f", {counted(size, 'byte')} in {counted(len(held), 'segment')}."
+        subject = subject_of(evidence, place, row["topic"], row["partition"])
+        follow = command("retention", place)
+        if offset is not None:
+            follow = command("producers", "--record", f"{row['topic']}-{row['partition']}:{offset}", place)
+        yield Draft("retention-held", subject, words, str(row["path"]), offset,
+                    follow, weight=size, node=evidence.node_of(place))  # fmt: skip
+
+
+def _cleaners(evidence: Evidence) -> Iterator[Draft]:
+    """Logs that stop the cleaner, and those that wait for it."""
+    from format.verbs.compaction.compaction import DAMAGED_BATCH
+
+    for each in evidence.cleaners:
+        partition, path, found = each.partition, str(each.partition.path), each.range
+        subject = subject_of(evidence, path, partition.topic, partition.number)
+        draft = Draft("cleaner-stopped", subject, "", path, found.first_dirty_offset, command("compaction", path),
+                      weight=found.dirty_bytes, node=evidence.node_of(path))  # fmt: skip
+        if each.blocked_by == DAMAGED_BATCH:
+            words = "A batch that the cleaner cannot read stops it"
+            words += f" from offset {found.first_dirty_offset:,} on: the log is cleaned no more, and grows."
+            yield msgspec.structs.replace(draft, sentence=words)
+        elif each.blocked_by is None and _waits_long(evidence, each):
+            total = found.dirty_bytes + found.clean_bytes
+            words = f"The cleaner is behind: {found.dirty_bytes:,} of {counted(total, 'byte')} are dirty, from offset "
+            words += f"{found.first_dirty_offset:,} on, and nothing in the log blocks it: see whether its thread died."
+            yield msgspec.structs.replace(draft, code="cleaner-behind", sentence=words, severity=Severity.WARNING)
+
+
+def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
+    """Whether the last segment that the cleaner could clean was closed long before the newest record of the log.
+
+    Both the timestamps and the times of the files must say so: producers may write old timestamps, and copying files
+    may set their times anew.
+    """
+    from format.scan.selected_logs import log_of_segment
+    from format.verbs.retention import modified_ms, read_segment_times
+
+    partition, found = each.partition, each.range
+    listing = next((one for one in evidence.partitions if one.path == str(partition.path)), None)
+    dirty = [one for one in partition.segments[:-1] if found.first_dirty_offset <= one.base_offset]
+    dirty = [one for one in dirty if one.base_offset < found.first_uncleanable_offset]
+    log = log_of_segment(partition, dirty[-1]) if len(dirty) > 1 else None
+    newest = partition.segments[-1].log
+    if log is None or newest is None or listing is None or listing.max_timestamp is None:
+        return False
+    if modified_ms(newest) - modified_ms(log.path) < _STOPPED_MS:
+        return False
+    times, _ = read_segment_times(log, evidence.limits, by_headers=False, with_offset=False)
+    return 0 <= times.largest_timestamp < listing.max_timestamp - _STOPPED_MS
+
+
+def _strays(evidence: Evidence) -> Iterator[Draft]:
+    """Directories that, by the metadata at hand, are not of this node, topic or cluster."""
+    told = {place_of(each) for each in evidence.findings if each.code in ("replica-stray", "topic-id-conflict")}
+    for each in evidence.partitions:
+        notes = [note for note in (each.notes or "").split("; ") if note.startswith("stray: ")]
+        if not notes or each.path in told:
+            continue
+        subject = subject_of(evidence, each.path, each.topic, each.partition)
+        words = f"The directory does not belong here: {notes[0].removeprefix('stray: ')} "
+        words += f"({evidence.context.source_words}). A broker renames it to -stray and does not serve it."
+        log_dir = _log_dir_of(each.path)
+        yield Draft("directory-stray", subject, words, each.path, None, command("boot", log_dir),
+                    weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
+    seen: dict[str, str] = {}
+    for log_dir_ in evidence.log_dirs:
+        path = str(log_dir_.path)
+        if evidence.context.is_at_another_cluster(path_of(path)):
+            seen[path] = "its cluster.id is not that of the metadata log at the paths"
+    for path, why in seen.items():
+        file = f"{path}/{layout.META_PROPERTIES}"
+        words = f"The log directory is of another cluster: {why}."
+        yield Draft("directory-foreign", path, words, file, None, command("dump", file))
+
+
+def _paths(evidence: Evidence) -> list[str]:
+    return [str(each.path) for each in evidence.targets]
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+_FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
+    _of_findings,
+    diverged,
+    no_leaders,
+    out_of_sync,
+    _transactions,
+    _groups,
+    _retention,
+    _cleaners,
+    _strays,
+    full_disks,
+    leftovers,
+)

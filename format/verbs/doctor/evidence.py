@@ -1,0 +1,179 @@
+"""What the diagnoses are made of: the results of other verbs, as objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from format.columns import SEGMENT_RETENTION
+from format.findings import Finding, Severity
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.log_dir import LogDir, directory_around
+from format.node.partition import parse_partition_dir
+from format.node.target import Target
+from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
+from format.verbs.ls.partition_listing import PartitionListing
+from format.wording import counted
+
+if TYPE_CHECKING:
+    from format.verbs.compaction.compaction import LogCompaction
+    from format.verbs.diff.diff import PartitionResult
+    from format.verbs.retention import ConfiguredLog
+    from format.verbs.txns.txns import OpenTransaction
+
+#: The most findings that are kept; a log with more is in the first ones already.
+_MOST_FINDINGS = 100_000
+
+
+class Evidence(msgspec.Struct, dict=True):
+    """The results of one look at some targets.
+
+    ``partitions`` are those that ls lists. ``findings`` are those from warnings up. ``group_offsets`` and ``groups``
+    have rows of columns.GROUP_OFFSET and GROUP by name, ``held`` those of columns.SEGMENT_RETENTION of segments that a
+    future timestamp keeps. ``bootstrap_server`` is written into commands.
+    """
+
+    targets: Sequence[Target]
+    now_ms: int
+    limits: Limits = DEFAULT_LIMITS
+    context: ClusterContext = msgspec.field(default_factory=lambda: ClusterContext(ContextTerms()))
+    reads_records: bool = False
+    partitions: list[PartitionListing] = msgspec.field(default_factory=list)
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    differences: list[PartitionResult] = msgspec.field(default_factory=list)
+    opened: list[OpenTransaction] = msgspec.field(default_factory=list)
+    groups: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    group_offsets: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    held: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    cleaners: list[LogCompaction] = msgspec.field(default_factory=list)
+    unread: dict[str, int] = msgspec.field(default_factory=dict)  # findings about what was not read, by code
+    bootstrap_server: str = "localhost:9092"
+
+    def take(self, found: Finding) -> None:
+        """Add a finding, unless it is a mere fact or another finding is its cause."""
+        if found.is_incomplete:
+            self.unread[found.code] = self.unread.get(found.code, 0) + 1
+        if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
+            self.findings.append(found)
+
+    @cached_property
+    def log_dirs(self) -> list[LogDir]:
+        """The log directories at the targets."""
+        return [log_dir for target in self.targets for log_dir in target.log_dirs]
+
+    @cached_property
+    def node_names(self) -> dict[str, str]:
+        """By log directory, its node in words; empty for a single node, whose name says nothing."""
+        paths = {str(each.path) for each in self.log_dirs} | {str(directory_of(each)) for each in self.partitions}
+        ids = {path: self.context.node_id_at(Path(path)) for path in sorted(paths)}
+        if len(set(ids.values())) < 2 and (len(paths) < 2 or None not in ids.values()):
+            return {}
+        counts = Counter(ids.values())
+        return {
+            path: path if each is None else f"node {each}" + (f" ({path})" if counts[each] > 1 else "")
+            for path, each in ids.items()
+        }
+
+    def node_of(self, path: str) -> str:
+        """The node, in words, of a path in or of a log directory; empty for a single node."""
+        place = path
+        while place and place not in self.node_names:
+            place = place.rpartition("/")[0]
+        return self.node_names.get(place, "")
+
+    @cached_property
+    def is_live(self) -> bool:
+        """Whether a broker may run on one of the log directories: two of its files are never of one moment."""
+        return any(each.broker_lock.may_be_held for each in self.log_dirs)
+
+    @cached_property
+    def newest_timestamp(self) -> int:
+        """The newest time of a record that is not in the future; -1 for none."""
+        times = [each.max_timestamp for each in self.partitions if each.max_timestamp is not None]
+        return max((each for each in times if each <= self.now_ms), default=-1)
+
+    def others(self, path: str) -> Iterator[PartitionListing]:
+        """The other replicas of the partition at a path, those of one topic id."""
+        own = self._by_path.get(path)
+        if own is None or own.topic is None or own.mark is not None:
+            return
+        for each in self._by_key.get((own.topic, own.partition), ()):
+            if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
+                yield each
+
+    @cached_property
+    def _by_path(self) -> dict[str, PartitionListing]:
+        return {each.path: each for each in self.partitions}
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[str | None, int | None], list[PartitionListing]]:
+        found: dict[tuple[str | None, int | None], list[PartitionListing]] = {}
+        for each in self.partitions:
+            if each.mark is None:
+                found.setdefault((each.topic, each.partition), []).append(each)
+        return found
+
+    @cached_property
+    def node_ids(self) -> set[int]:
+        """The nodes that are here."""
+        paths = {each.path for each in self.log_dirs} | {directory_of(each) for each in self.partitions}
+        return {node_id for node_id in map(self.context.node_id_at, paths) if node_id is not None}
+
+    def not_known(self) -> Iterator[str]:
+        """What is relevant and was not at hand, in few words."""
+        image = self.context.image
+        if image is None:
+            yield "leaders, other replicas and configs (no metadata log is here: --metadata PATH)"
+        else:
+            assigned = {each for state in image.partitions.values() for each in state.replicas}
+            missing = sorted((assigned | set(image.brokers)) - self.node_ids)
+            if missing:
+                yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
+        if self.is_live:
+            yield "what the running broker has not written yet"
+        for code, count in sorted(self.unread.items()):
+            yield f"what was not read ({counted(count, 'finding')} {code})"
+
+    @cached_property
+    def damaged(self) -> set[str]:
+        """The partition directories with findings that are errors."""
+        return {place_of(each) for each in self.findings if each.severity >= Severity.ERROR}
+
+
+def directory_of(listing: PartitionListing) -> Path:
+    """The log directory of a partition."""
+    from format.io.session import path_of
+
+    return directory_around(path_of(listing.path))
+
+
+def place_of(found: Finding) -> str:
+    """The partition directory that a finding is about, or the path of any other file."""
+    path = found.location.path
+    if parse_partition_dir(path.rpartition("/")[2]) is not None:
+        return path
+    folder = path.rpartition("/")[0]
+    return folder if parse_partition_dir(folder.rpartition("/")[2]) is not None else path
+
+
+def held_by_future(evidence: Evidence, logs: Iterable[ConfiguredLog]) -> Iterator[dict[str, Any]]:
+    """Rows of columns.SEGMENT_RETENTION of some logs that have timestamps in the future."""
+    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.now_ms}
+    own = [each for each in logs if str(each.partition.path) in late]
+    if not own:
+        return
+    from format.verbs.retention import Retention, RetentionTerms
+
+    judged = Retention(evidence.context, RetentionTerms(evidence.now_ms, evidence.limits))
+    rows = (item for item in judged.of_logs(own) if not isinstance(item, Finding))
+    yield from rows_by_name(SEGMENT_RETENTION.names, rows)
+
+
+def rows_by_name(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """Rows as objects."""
+    return (dict(zip(names, row, strict=True)) for row in rows)

@@ -1,0 +1,83 @@
+"""The templates of diagnoses, the most urgent first: what loses data or stops a service comes before the rest."""
+
+from __future__ import annotations
+
+import msgspec
+
+from format.findings import Severity
+
+_E, _W = Severity.ERROR, Severity.WARNING
+
+
+class Template(msgspec.Struct, frozen=True):
+    """One kind of sentence. ``many`` follows a count where several of a kind are said together."""
+
+    code: str
+    severity: Severity
+    question: str
+    many: str
+    condition: str
+
+
+_TEMPLATES = (
+    Template("start-refused", _E, "boot", "reasons to refuse the start",
+             "A broker would refuse to start on the log directory: boot has a refusal."),
+    Template("metadata-damaged", _E, "metadata", "metadata logs are damaged",
+             "Part of the metadata log is lost or damaged."),
+    Template("disk-full", _E, "ls", "file systems are full",
+             "A running broker's file system, or one of which the log directory is a tenth, has less than 2 % free."),
+    Template("records-lost", _E, "verify", "partitions have lost offsets",
+             "By a checkpoint or a snapshot the log went further than it does: it lost its end, its beginning or all."),
+    Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",
+             "Batches cannot be read, or contradict the format; records themselves only with --deep."),
+    Template("segments-lost", _E, "verify", "partitions lack segments",
+             "Offsets are missing between segments, or two segments hold the same ones, and compaction is no reason."),
+    Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
+             "Replicas at the paths have different records at the same offsets, or each has records that others lack."),
+    Template("no-leader", _E, "metadata", "partitions have no leader",
+             "The newest metadata has no leader for the partition, while brokers with a replica of it run."),
+    Template("not-served", _E, "boot", "partitions would not be served",
+             "A broker would start, and not serve a log directory or a partition."),
+    Template("replica-missing", _E, "boot", "replicas are missing",
+             "The metadata assigns the replica to this log directory, and it is not there."),
+    Template("directory-stray", _E, "boot", "directories do not belong here",
+             "By the metadata the directory is of no topic, of another topic, or not of this node."),
+    Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
+             "Cluster ids or topic ids of the directories contradict each other."),
+    Template("transaction-hangs", _E, "txns", "transactions hang",
+             "A transaction is open, was silent longer than transaction.max.timeout.ms, and no coordinator has it."),
+    Template("cleaner-stopped", _E, "compaction", "logs stop the cleaner",
+             "The log is compacted, and the cleaner cannot read a batch of what it has to clean next."),
+    Template("index-wrong", _E, "verify", "partitions have wrong indexes",
+             "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
+    Template("file-damaged", _E, "verify", "files are damaged",
+             "Another file beside the logs cannot be decoded, or contradicts them."),
+    Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
+             "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
+    Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
+             "In the newest metadata a replica is not in the ISR, although its broker runs."),
+    Template("tail-torn", _W, "boot", "partitions end in a torn write",
+             "The last segment ends inside a batch, or in zeros: what a broker cuts off when it starts."),
+    Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
+             "A group committed an offset past the log end, or, if it has members, before the log start."),
+    Template("transaction-open", _W, "txns", "transactions are open for long",
+             "A transaction is open and silent since 15 minutes before the newest record, and whether it hangs is not "
+             "known."),
+    Template("retention-held", _W, "retention", "segments are held by future timestamps",
+             "A record's timestamp in the future keeps a segment and those after it from retention by time."),
+    Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
+             "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and the segments that it "
+             "could clean were closed 10 minutes before the newest record."),
+    Template("group-stopped", _W, "groups", "groups stopped to commit",
+             "A group with a lag of 1,000 records or more last committed 10 minutes before the newest record."),
+    Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
+             "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
+    Template("leftovers", _W, "ls", "directories hold leftovers",
+             "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
+    Template("suspicious", _W, "verify", "findings are suspicious",
+             "Another finding of verify that is a warning and reports something that can be mended."),
+)  # fmt: skip
+
+TEMPLATES: dict[str, Template] = {each.code: each for each in _TEMPLATES}
+#: The place of each code in the order of urgency.
+URGENCY: dict[str, int] = {each.code: number for number, each in enumerate(_TEMPLATES)}

@@ -1,0 +1,151 @@
+"""kafkalog doctor: what is wrong, the most urgent first, each with its evidence and the next command."""
+
+from __future__ import annotations
+
+import time
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from format.wording import counted
+from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.reading import ConfigSources, Paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.text import printable
+from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from format.verbs.doctor.diagnosis import Diagnosis
+    from format.verbs.doctor.doctor import DoctorRun
+    from format.verbs.report.report import ReportRun
+    from format.verbs.report.terms import Report
+
+EXAMPLES = (
+    ("kafkalog doctor /var/kafka", "what is wrong with a node"),
+    ("kafkalog doctor node-1 node-2 node-3", "several nodes as one cluster: who leads, what differs, whom to elect"),
+    ("kafkalog doctor --deep /mnt/copy", "also read every record, as verify does"),
+    ("kafkalog doctor --format jsonl /var/kafka | jq -r .command", "the next commands, for a script"),
+)
+
+
+class Depth(msgspec.Struct, frozen=True):
+    """How much is read."""
+
+    deep: Annotated[bool, typer.Option("--deep", help="Read and check every record and index, as verify does.")] = False
+
+
+def doctor(
+    paths: Paths,
+    depth: Depth,
+    sources: ConfigSources,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
+) -> None:
+    """Say what is wrong, the most urgent first, each with its evidence and the next command.
+
+    Without --deep, batch headers, side files, checkpoints, metadata and internal topics are read, but not the records
+    of other topics. Several paths are one cluster. On a healthy node one line says what was looked at. The exit status
+    is that of verify, and of diff where replicas differ.
+    """
+    from msgspec.structs import replace
+
+    from format.columns import DIAGNOSIS
+    from format.node.target import targets_at
+    from format.verbs.report.terms import ReportTerms
+    from kafkalog_cli.exit_codes import Condition
+    from kafkalog_cli.options.reading import bundles_of
+
+    with Run("doctor", output, judging, paths=paths, main_schema=DIAGNOSIS) as run:
+        targets = targets_at(map(work.session.path, paths))
+        bundles = bundles_of(work.session, paths)
+        terms = ReportTerms(
+            time.time_ns() // 1_000_000,
+            guards.limits,
+            jobs=work.process_count,
+            bundles=bundles,
+            context=sources.terms({}, guards.limits),
+        )
+        making: DoctorRun | ReportRun
+        if depth.deep or bundles:
+            from format.verbs.report.report import ReportRun
+            from format.verbs.verify.verify import bytes_to_verify
+
+            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
+            making = ReportRun(targets, replace(terms, advance=progress.advance))
+        else:
+            from format.scan.selected_logs import selected_bytes
+            from format.scan.selection import EVERYTHING
+            from format.verbs.doctor.doctor import DoctorRun
+
+            progress = run.progress(lambda: selected_bytes(targets, EVERYTHING))
+            making = DoctorRun(targets, replace(terms, advance=progress.advance))
+        for found in making.findings():
+            run.judge(found)
+        made = making.finish()
+        for found in made.later_findings:
+            run.judge(found)
+        if any(each.severity >= judging.fail_on for each in made.diagnoses):
+            run.condition(Condition.DAMAGE)
+        if made.differing:
+            run.condition(Condition.DIFFERENCE_FOUND)
+        if made.is_incomplete:
+            run.condition(Condition.INCOMPLETE)
+        for name, count in made.counts.items():
+            run.count(name, count)
+        for words in made.not_known:
+            run.not_checked(words)
+        if run.format_name not in ("table", "text"):
+            run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
+            return
+        width = get_terminal_size().columns if run.is_terminal else None
+        for each in made.diagnoses:
+            run.write_text("".join(f"{printable(line)}\n" for line in _lines(each, width)))
+        run.count("diagnosis", len(made.diagnoses))
+        run.write_text("".join(f"{printable(line)}\n" for line in _closing(made, width, is_deep=depth.deep)))
+
+
+_INDENT = " " * 11
+
+
+def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
+    """A diagnosis as lines: rank, severity and sentence, the evidence, and the next command, which is never cut."""
+    head = f"{diagnosis.rank:<3}{diagnosis.severity.label:<8}"
+    yield from _folded(f"{diagnosis.subject}: {diagnosis.sentence}", head, width)
+    if diagnosis.evidence_path is not None:
+        offset = diagnosis.evidence_offset
+        yield f"{_INDENT}{diagnosis.evidence_path}{'' if offset is None else f' at offset {offset:,}'}"
+    if diagnosis.command is not None:
+        yield f"{_INDENT}next: {diagnosis.command}"
+    yield ""
+
+
+def _closing(made: Report, width: int | None, *, is_deep: bool) -> Iterator[str]:
+    """What was looked at, and what is not known."""
+    counts = made.counts
+    places = f"{counted(counts['log_dirs'], 'log directory')}, " if counts["log_dirs"] else ""
+    places += counted(counts["partitions"], "partition")
+    read = "records and all files beside them" if is_deep else "headers, checkpoints, metadata"
+    more = "" if is_deep else " (--deep reads records and indexes)"
+    found = "" if made.diagnoses else "nothing wrong found in "
+    yield from _folded(f"doctor: {found}{places}: {read}{more}.", "", width)
+    if made.not_known:
+        yield from _folded(f"Not known: {'; '.join(made.not_known)}.", "", width)
+
+
+def _folded(text: str, head: str, width: int | None) -> Iterator[str]:
+    """Lines that fit, the first after ``head``, cut between words; one line without a width."""
+    if width is None:
+        yield f"{head}{text}"
+        return
+    indent = " " * len(head)
+    yield from wrap(
+        text, max(width, 40), initial_indent=head, subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
