@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from format.wording import counted
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -128,13 +127,8 @@ def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
 
 def _closing(made: Report, width: int | None, *, is_deep: bool) -> Iterator[str]:
     """What was looked at, and what is not known."""
-    counts = made.counts
-    places = f"{counted(counts['log_dirs'], 'log directory')}, " if counts["log_dirs"] else ""
-    places += counted(counts["partitions"], "partition")
-    read = "records and all files beside them" if is_deep else "headers, checkpoints, metadata"
     more = "" if is_deep else " (--deep reads records and indexes)"
-    found = "" if made.diagnoses else "nothing wrong found in "
-    yield from _folded(f"doctor: {found}{places}: {read}{more}.", "", width)
+    yield from _folded(f"doctor: {made.looked_at()}{more}.", "", width)
     if made.not_known:
         yield from _folded(f"Not known: {'; '.join(made.not_known)}.", "", width)
 

@@ -14,7 +14,7 @@ import msgspec.structs
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from format.columns import Column
+from format.columns import DIAGNOSIS, Column
 from format.timestamps import iso_time
 from format.verbs.report.terms import Report, ReportTable
 from format.version import VERSION
@@ -114,6 +114,8 @@ def document_parts(report: Report) -> Iterator[str]:
         "counts": report.counts,
         "findings": report.severities,
         "sentences": report.sentences,
+        "diagnoses": [dict(zip(DIAGNOSIS.names, each.row(), strict=True)) for each in report.diagnoses],
+        "not_known": report.not_known,
     }
     yield f'{json_value(before)[:-1]},"tables":{{'
     for number, (name, table) in enumerate(sorted(report.tables.items())):
@@ -349,7 +351,12 @@ def page_parts(report: Report) -> Iterator[str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
+    environment.filters.update(
+        bytes=human_size,
+        time=iso_time,
+        number=lambda each: f"{each:,}",
+        capitalized=lambda words: f"{words[:1].upper()}{words[1:]}",
+    )
     library, script = chart_library(), _resource("page.js")
     parts = environment.get_template("page.html.j2").generate(
         scripts=[(Markup(each), _digest(each)) for each in (library, script)],

@@ -15,6 +15,7 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ContextTerms
 from format.verbs.doctor.diagnosis import Diagnosis
+from format.wording import counted
 
 ItemT = TypeVar("ItemT")
 
@@ -72,7 +73,7 @@ class ReportTable(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """The content of a page: the sentences first, then tables by the type of their rows."""
+    """The content of a page: the diagnoses first, then tables by the type of their rows."""
 
     made_at_ms: int
     paths: list[str]
@@ -80,12 +81,13 @@ class Report(msgspec.Struct):
     severities: dict[str, int] = msgspec.field(
         default_factory=dict
     )  # of all findings, including those that no table keeps
-    sentences: list[str] = msgspec.field(default_factory=list)
+    sentences: list[str] = msgspec.field(default_factory=list)  # about what was read; of tables also about damage
     diagnoses: list[Diagnosis] = msgspec.field(default_factory=list)  # the most urgent first
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
     not_checked: list[str] = msgspec.field(default_factory=list)
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
+    is_deep: bool = False  # the records were read
     is_incomplete: bool = False  # one of the scans could not read everything
     differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ
     later_findings: list[Finding] = msgspec.field(default_factory=list)  # of answers; verify does not have them
@@ -93,6 +95,14 @@ class Report(msgspec.Struct):
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""
         return self.tables.setdefault(schema.type, ReportTable(schema, most))
+
+    def looked_at(self) -> str:
+        """What was looked at for the diagnoses, and whether nothing is wrong there."""
+        counts = self.counts
+        places = f"{counted(counts['log_dirs'], 'log directory')}, " if counts["log_dirs"] else ""
+        read = "records and all files beside them" if self.is_deep else "headers, checkpoints, metadata"
+        found = "" if self.diagnoses else "nothing wrong found in "
+        return f"{found}{places}{counted(counts['partitions'], 'partition')}: {read}"
 
     def note(self, words: Iterable[str]) -> None:
         """Add notes on what was not checked, each once."""
