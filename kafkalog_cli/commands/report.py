@@ -61,9 +61,9 @@ def report(
 ) -> None:
     """Make one page with the results of all checks and diagnoses, to read and to share.
 
-    The logs are read once, as verify reads them. The page loads nothing, and has names, but no keys and no values.
-    It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify,
-    and of diff where replicas are compared.
+    The page begins with the diagnoses of kafkalog doctor --deep. The logs are read once, as verify reads them.
+    The page loads nothing, and has names, but no keys and no values. It needs Jinja2 and vl-convert:
+    pip install 'kafkalog[report]'. The exit status is that of kafkalog doctor --deep.
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
@@ -107,6 +107,8 @@ def report(
             output.discard()
         for found in made.later_findings:
             run.judge(found)
+        if any(each.severity >= judging.fail_on for each in made.diagnoses):
+            run.condition(Condition.DAMAGE)
         if made.differing:
             run.condition(Condition.DIFFERENCE_FOUND)
         if made.is_incomplete:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from markupsafe import Markup
@@ -15,6 +15,7 @@ from markupsafe import Markup
 from format.timestamps import iso_time
 from format.user_cache import note_use, remove_unused, user_cache
 from format.version import VERSION
+from format.wording import are, counted
 from kafkalog_cli.render.table import human_size
 from kafkalog_cli.render.text import escape_text
 
@@ -27,6 +28,7 @@ _MUCH_LONGER = 4
 OTHERS = "others"
 
 Values = list[dict[str, Any]]
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -73,21 +75,18 @@ def _quantile(times: Sequence[int], by_time: dict[int, int], rest: float) -> int
     return times[-1]
 
 
-def largest(sums: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
-    """The names with the largest sums; where there are more, the last is for all others."""
-    names = sorted(sums, key=lambda name: (-sums[name], name))
+def largest(sizes: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
+    """The names with the largest sizes; where there are more, the last is for all others."""
+    names = sorted(sizes, key=lambda name: (-sizes[name], name))
     return names if len(names) <= most else [*names[: most - 1], OTHERS]
 
 
 def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, list[str], int]:
     """Stacked bytes by bin and topic; the topics; and the bytes outside the span."""
-    sums: dict[str, int] = {}
     cells: dict[tuple[int, str], list[int]] = {}
     outside = 0
     rows = list(rows)
-    for row in rows:
-        sums[row["topic"]] = sums.get(row["topic"], 0) + row["size_bytes"]
-    names = largest(sums)
+    names = largest(sums((row["topic"], row["size_bytes"]) for row in rows))
     for row in rows:
         if not span.holds(row["timestamp"]):
             outside += row["size_bytes"]
@@ -215,19 +214,47 @@ _CONFIG = {
                "columnPadding": 14, "labelLimit": 240},
     "view": {"stroke": None},
 }  # fmt: skip
-_HOLDER = Markup(
-    '<div class="chart" data-mode="{}" role="img" aria-label="{}"><script type="application/json">{}</script></div>'
-)
 
 
-def chart(spec: dict[str, Any], label: str) -> Markup:
-    """An element with a Vega-Lite specification; ``label`` describes the chart."""
-    return _HOLDER.format("vega-lite", label, script_json({"config": _CONFIG, **spec}))
+class Chart(msgspec.Struct, frozen=True):
+    """A chart: the sentence that says what it shows to somebody who does not see it, and its specification."""
+
+    sentence: str
+    mode: str
+    spec: dict[str, Any]
+
+    @property
+    def data(self) -> Markup:
+        """The specification as JSON for the page's script."""
+        return script_json(self.spec)
 
 
-def vega_chart(spec: dict[str, Any], label: str) -> Markup:
-    """The same for a Vega specification."""
-    return _HOLDER.format("vega", label, script_json({"config": {"background": None}, **spec}))
+def chart(spec: dict[str, Any], sentence: str) -> Chart:
+    """A chart by a Vega-Lite specification."""
+    return Chart(sentence, "vega-lite", {"config": _CONFIG, **spec})
+
+
+def shares(sizes: Mapping[str, int], words: Callable[[int], str] = human_size, most: int = 3) -> str:
+    """The largest of some sizes with their names, and the number and the sum of the others."""
+    order = sorted(sizes, key=lambda name: (-sizes[name], name))
+    found = [f"{shown(name)} {words(sizes[name])}" for name in order[:most]]
+    rest = sum(sizes[name] for name in order[most:])
+    return ", ".join(found) + (f", {len(order) - most:,} more with {words(rest)}" if order[most:] else "")
+
+
+def sums(pairs: Iterable[tuple[KeyT, int]]) -> dict[KeyT, int]:
+    """The sums of values by their keys."""
+    found: dict[KeyT, int] = {}
+    for key, value in pairs:
+        found[key] = found.get(key, 0) + value
+    return found
+
+
+def span_words(span_ms: int) -> str:
+    """A duration, such as 3.5 h; a negative one, which lies in the future, as ``in 3.5 h``."""
+    steps = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+    unit, name = next((each for each in steps if abs(span_ms) >= each[0]), (1, "ms"))
+    return f"{'in ' if span_ms < 0 else ''}{abs(span_ms) / unit:.{0 if unit == 1 else 1}f} {name}"
 
 
 Rows = list[dict[str, Any]]
@@ -241,7 +268,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "un
 _MOST_BARS = 20
 #: The columns of REPORT_PARTITION that ``skew`` reads.
 SKEW_COLUMNS = ("topic", "partition", "mark", "record_count")
-_SKEW_TITLE = "records of a partition by the mean of its topic: 1 is even"
+_SKEW_TITLE = "records of a partition / mean of its topic"
 _MOST_LOGS = 12
 _KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
 
@@ -277,11 +304,11 @@ def _byte_axis(title: str, values: Values) -> dict[str, Any]:
 _TIP = {"field": "tip", "type": "nominal"}
 
 
-def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
-    """The chart of bytes by time and topic, with places of damage; and a sentence about bytes that it leaves out."""
+def bytes_by_time(rows: Rows, places: Rows) -> Chart | None:
+    """The chart of bytes by time and topic, with places of damage."""
     span = span_of(rows)
     if span is None:
-        return None, ""
+        return None
     values, names, outside = stacked_times(rows, span)
     marks = [
         {"start": row["timestamp"], "series": row["severity"],
@@ -309,8 +336,24 @@ def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
             *_damage_rules(marks, "start", "temporal"),
         ],
     }
-    words = f"{human_size(outside)} with timestamps outside this range are left out." if outside else ""
-    return chart(spec, "bytes by time and topic"), words
+    bars = sums((value["start"], value["high"] - value["low"]) for value in values)
+    fullest = max(bars, key=lambda start: (bars[start], -start))
+    return chart(
+        spec,
+        f"Bytes of batches by the time of their newest record: {human_size(sum(bars.values()))} from "
+        f"{iso_time(span.start)} to {iso_time(span.end)}. By topic: "
+        f"{shares(sums((row['topic'], row['size_bytes']) for row in rows if span.holds(row['timestamp'])))}. "
+        f"The most in {span_words(span.width)}: {human_size(bars[fullest])} from {iso_time(fullest)} on."
+        + _damage_words([mark["tip"] for mark in marks])
+        + (f" {human_size(outside)} with timestamps outside this range are left out." if outside else ""),
+    )
+
+
+def _damage_words(tips: Sequence[str]) -> str:
+    """A sentence about the places of damage that are marked in a chart; empty for none."""
+    more = f"; and {len(tips) - 3:,} more" if len(tips) > 3 else ""
+    marked = f"{counted(len(tips), 'place')} of damage {are(len(tips))} marked"
+    return f" {marked}: {'; '.join(tips[:3])}{more}." if tips else ""
 
 
 def _damage_rules(marks: Values, field: str, kind: str) -> list[dict[str, Any]]:
@@ -332,7 +375,7 @@ def _damage_rules(marks: Values, field: str, kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def bytes_by_offset(rows: Rows, places: Rows) -> list[tuple[str, Markup]]:
+def bytes_by_offset(rows: Rows, places: Rows) -> list[Chart]:
     """Charts of bytes by offset with places of damage: of damaged partitions, then of large ones."""
     paths: dict[str, Rows] = {}
     damaged: dict[str, Rows] = {}
@@ -341,10 +384,10 @@ def bytes_by_offset(rows: Rows, places: Rows) -> list[tuple[str, Markup]]:
     for row in places:
         damaged.setdefault(row["path"], []).append(row)
     order = sorted(paths, key=lambda path: (path not in damaged, -sum(row["size_bytes"] for row in paths[path])))
-    return [(path, _offsets(paths[path], damaged.get(path, []))) for path in order[:_MOST_LOGS]]
+    return [_offsets(path, paths[path], damaged.get(path, [])) for path in order[:_MOST_LOGS]]
 
 
-def _offsets(rows: Rows, places: Rows) -> Markup:
+def _offsets(path: str, rows: Rows, places: Rows) -> Chart:
     values = [
         {"start": row["first_offset"], "end": row["last_offset"] + 1, "low": 0, "high": row["size_bytes"],
          "tip": f"offsets {row['first_offset']:,} to {row['last_offset']:,}: {human_size(row['size_bytes'])}"}
@@ -381,7 +424,15 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
             *_damage_rules(marks, "start", "quantitative"),
         ],
     }
-    return chart(spec, "bytes by offset")
+    fullest = max(rows, key=lambda row: row["size_bytes"])
+    width = fullest["last_offset"] - fullest["first_offset"] + 1
+    return chart(
+        spec,
+        f"{escape_text(path)}: bytes of batches by offset, {human_size(sum(row['size_bytes'] for row in rows))} "
+        f"from offset {rows[0]['first_offset']:,} on, in ranges of {counted(width, 'offset')}. "
+        f"The most in one: {human_size(fullest['size_bytes'])} from offset {fullest['first_offset']:,} on."
+        + _damage_words([mark["tip"] for mark in marks]),
+    )
 
 
 def _offset_range(rows: Rows, places: Rows) -> tuple[int, int]:
@@ -413,7 +464,7 @@ def _offset_words(row: dict[str, Any]) -> str:
     return f"at offset {row['first_offset']:,}"
 
 
-def batch_sizes(rows: Rows) -> Markup | None:
+def batch_sizes(rows: Rows) -> Chart | None:
     """Bytes by the size of batches and by codec."""
     if not rows:
         return None
@@ -432,14 +483,22 @@ def batch_sizes(rows: Rows) -> Markup | None:
         "mark": {"type": "bar"},
         "encoding": {
             "x": {"field": "name", "type": "nominal", "sort": order,
-                  "axis": {"title": "size of a batch, from", "labelAngle": 0}},
+                  "axis": {"title": "bytes of a batch, from", "labelAngle": 0}},
             "y": {"field": "low", **_byte_axis("bytes", values)},
             "y2": {"field": "high"},
             "color": _colour([each for each in CODECS if any(row["codec"] == each for row in rows)], _SERIES),
             "description": _TIP,
         },
     }  # fmt: skip
-    return chart(spec, "bytes by the size of batches and by codec")
+    by_size = sums((row["least_bytes"], row["size_bytes"]) for row in rows)
+    most = max(sizes, key=lambda size: by_size[size])
+    return chart(
+        spec,
+        f"Bytes by the size of a batch and by codec: {human_size(sum(by_size.values()))} in "
+        f"{counted(sum(row['batch_count'] for row in rows), 'batch')}. "
+        f"By codec: {shares(sums((row['codec'], row['size_bytes']) for row in rows))}. "
+        f"Batches of {human_size(most)} to {human_size(2 * most)} have the most: {human_size(by_size[most])}.",
+    )
 
 
 def _size_words(row: dict[str, Any]) -> str:
@@ -447,7 +506,7 @@ def _size_words(row: dict[str, Any]) -> str:
     return f"{sizes}: {row['batch_count']:,} batches, {human_size(row['size_bytes'])}, {row['record_count']:,} records"
 
 
-def topics(rows: Rows) -> Markup | None:
+def topics(rows: Rows) -> Chart | None:
     """The largest topics by the codecs of their bytes."""
     cells = []
     codecs: set[str] = set()
@@ -457,7 +516,17 @@ def topics(rows: Rows) -> Markup | None:
         for codec, size in sizes[topic].items():
             codecs.add(codec)
             cells.append((topic, codec, size, f"{shown(topic)}: {human_size(size)} {codec}"))
-    return None if not cells else _horizontal(cells, [each for each in CODECS if each in codecs], "bytes of batches")
+    if not cells:
+        return None
+    which = _bars_words(sum(1 for each in sizes.values() if each), "topic")
+    by_topic = shares(sums((topic, size) for topic, _, size, _ in cells))
+    by_codec = shares(sums((codec, size) for _, codec, size, _ in cells))
+    words = f"Bytes of batches by topic and codec, of {which}: {by_topic}. By codec: {by_codec}."
+    return _horizontal(cells, [each for each in CODECS if each in codecs], "bytes of batches", words)
+
+
+def _bars_words(count: int, noun: str) -> str:
+    return counted(count, noun) if count <= _MOST_BARS else f"the first {_MOST_BARS} of {counted(count, noun)}"
 
 
 def _codec_sizes(text: str | None) -> dict[str, int]:
@@ -466,7 +535,7 @@ def _codec_sizes(text: str | None) -> dict[str, int]:
     return {codec: int(size) for codec, _, size in pairs if size}
 
 
-def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title: str) -> Markup:
+def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title: str, sentence: str) -> Chart:
     """Bars from the left, one for each name, in the given order."""
     order = list(dict.fromkeys(shown(cell[0]) for cell in cells))
     values = stacked(cells)
@@ -486,37 +555,34 @@ def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title
             "description": _TIP,
         },
     }
-    return chart(spec, title)
+    return chart(spec, sentence)
 
 
-def lag(rows: Rows) -> Markup | None:
+def lag(rows: Rows) -> Chart | None:
     """The groups with the largest lag, by topic."""
-    groups: dict[str, int] = {}
-    topics: dict[str, int] = {}
-    cells: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if (row["lag"] or 0) > 0:
-            groups[row["group"]] = groups.get(row["group"], 0) + row["lag"]
-            topics[row["topic"]] = topics.get(row["topic"], 0) + row["lag"]
-            cells[row["group"], row["topic"]] = cells.get((row["group"], row["topic"]), 0) + row["lag"]
-    if not groups:
+    cells = sums(((row["group"], row["topic"]), row["lag"]) for row in rows if (row["lag"] or 0) > 0)
+    if not cells:
         return None
+    groups = sums((group, behind) for (group, _), behind in cells.items())
+    topics = sums((topic, behind) for (_, topic), behind in cells.items())
     names = largest(topics)
     order = sorted(groups, key=lambda name: (-groups[name], name))[:_MOST_BARS]
-    found: dict[tuple[str, str], int] = {}
-    for (group, topic), behind in cells.items():
-        key = group, topic if topic in names else OTHERS
-        found[key] = found.get(key, 0) + behind
+    found = sums(((group, topic if topic in names else OTHERS), behind) for (group, topic), behind in cells.items())
     bars = [
         (group, shown(name), behind, f"{shown(group)} on {shown(name)}: {behind:,} records behind")
         for group in order
         for name in names
         if (behind := found.get((group, name), 0))
     ]
-    return _horizontal(bars, [shown(name) for name in names], "records behind")
+    by_group = shares(sums((group, behind) for group, _, behind, _ in bars), "{:,}".format)
+    by_topic = shares(sums((topic, behind) for _, topic, behind, _ in bars), "{:,}".format)
+    words = (
+        f"Records behind by group and topic, of {_bars_words(len(groups), 'group')}: {by_group}. By topic: {by_topic}."
+    )
+    return _horizontal(bars, [shown(name) for name in names], "records behind", words)
 
 
-def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
+def skew(partitions: Rows, topic_rows: Rows) -> Chart | None:
     """The records of each partition, divided by the mean of its topic, for the most uneven topics."""
     uneven = sorted((row for row in topic_rows if row["skew"]), key=lambda row: -row["skew"])[:_MOST_BARS]
     if not uneven:
@@ -551,10 +617,18 @@ def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
             {"mark": {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3]}, "encoding": {"x": {"datum": 1}}},
         ],
     }  # fmt: skip
-    return chart(spec, "records of each partition by the mean of its topic")
+    furthest: dict[str, dict[str, Any]] = {}
+    for value in values:
+        furthest[value["name"]] = max(furthest.get(value["name"], value), value, key=lambda each: each["times"])
+    tips = [each["tip"] for each in sorted(furthest.values(), key=lambda each: -each["times"])]
+    return chart(
+        spec,
+        f"Records of each partition, divided by the mean of its topic (1 is even), of {counted(len(tips), 'topic')}. "
+        f"The fullest partitions: {'; '.join(tips[:3])}.",
+    )
 
 
-def timeline(events: Rows, rows: Rows) -> Markup | None:
+def timeline(events: Rows, rows: Rows) -> Chart | None:
     """Events by kind and time."""
     span = span_of(rows)
     if span is None or not events:
@@ -563,7 +637,7 @@ def timeline(events: Rows, rows: Rows) -> Markup | None:
     for event in events:
         if span.holds(event["timestamp"]):
             cells.setdefault((span.bin_of(event["timestamp"]), event["kind"]), []).append(event)
-    values = []
+    values: Values = []
     for (start, kind), found in cells.items():
         first = found[0]
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
@@ -586,4 +660,13 @@ def timeline(events: Rows, rows: Rows) -> Markup | None:
             "description": _TIP,
         },
     }  # fmt: skip
-    return chart(spec, "events by kind and time") if values else None
+    if not values:
+        return None
+    counts = sums((value["name"], value["count"]) for value in values)
+    left_out = len(events) - sum(counts.values())
+    words = f" {counted(left_out, 'event')} outside this range {are(left_out)} left out." if left_out else ""
+    return chart(
+        spec,
+        f"Events by kind and time, from {iso_time(span.start)} to {iso_time(span.end)}: "
+        f"{shares(counts, '{:,}'.format, len(_KINDS))}.{words}",
+    )

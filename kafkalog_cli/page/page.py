@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import PurePath
 from pkgutil import get_data
 from typing import Any
 
-import msgspec
+import msgspec.structs
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from format.columns import RowSchema
+from format.columns import DIAGNOSIS, Column
 from format.timestamps import iso_time
 from format.verbs.report.terms import Report, ReportTable
 from format.version import VERSION
+from format.wording import counted
 from kafkalog_cli.page import charts
-from kafkalog_cli.page.charts import FONT, WIDTH, Values, chart_library, script_json, shown, vega_chart
+from kafkalog_cli.page.charts import FONT, WIDTH, Chart, Values, chart_library, shares, shown, span_words
 from kafkalog_cli.render.table import human_size
 from kafkalog_cli.render.text import escape_text, json_string, json_value
 
@@ -29,17 +31,21 @@ STATES = ("sound", "empty", "marked", "differs", "warning", "error", "fatal")
 MAP_COLUMNS = ("path", "topic", "partition", "state", "notes", "record_count", "log_size_bytes")
 
 
-def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
+def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Chart | None:
     """A rectangle for each partition of a log directory: its area by the size of its logs, its colour by state.
 
     Indexes are left out: those of the active segment are as large as they can become, and mostly empty.
     """
     values: Values = [{"id": "all", "parent": None}]
+    sizes: dict[str, int] = {}
+    states: dict[str, list[str]] = {}
     for number, row in enumerate(partitions):
         name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
         words = row["state"] if not row["notes"] else f"{row['state']}; {shown(row['notes'])}"
         if row["record_count"] is not None:
             words = f"{row['record_count']:,} records, {words}"
+        sizes[PurePath(row["path"]).name] = row["log_size_bytes"] or 0
+        states.setdefault(row["state"], []).append(name)
         values.append(
             {"id": str(number), "parent": "all", "size": max(row["log_size_bytes"] or 0, 1), "name": name,
              "fill": f"var(--{row['state']})", "ink": f"var(--on-{row['state']})",
@@ -82,7 +88,20 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
              }}},
         ],
     }  # fmt: skip
-    return vega_chart(spec, f"partitions of {shown(log_dir)} by size and state")
+    counts = ", ".join(_state_words(state, states[state]) for state in STATES if state in states)
+    words = (
+        f"{counted(len(sizes), 'partition')} by the bytes of their logs, {human_size(sum(sizes.values()))}: {counts}"
+    )
+    largest = "" if len(sizes) == 1 else f" The largest: {shares(sizes)}."
+    return Chart(f"{shown(log_dir)}: {words}.{largest}", "vega", {"config": {"background": None}, **spec})
+
+
+def _state_words(state: str, names: list[str]) -> str:
+    """How many partitions are in a state, with the first names where the state is none that all is well in."""
+    if state in ("sound", "empty"):
+        return f"{len(names):,} {state}"
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return f"{len(names):,} {state} ({', '.join(names[:3])}{more})"
 
 
 def document_parts(report: Report) -> Iterator[str]:
@@ -95,6 +114,8 @@ def document_parts(report: Report) -> Iterator[str]:
         "counts": report.counts,
         "findings": report.severities,
         "sentences": report.sentences,
+        "diagnoses": [dict(zip(DIAGNOSIS.names, each.row(), strict=True)) for each in report.diagnoses],
+        "not_known": report.not_known,
     }
     yield f'{json_value(before)[:-1]},"tables":{{'
     for number, (name, table) in enumerate(sorted(report.tables.items())):
@@ -111,8 +132,9 @@ def _table_rows(table: ReportTable) -> Iterator[str]:
         yield f"{',' if number else ''}{{{values}}}"
 
 
-#: How the page's script shows a value: as it is, with separators, as a size, as a time, as a duration, as yes or no.
+#: How a value is shown: as it is, with separators, as a size, as a time, as a duration, as yes or no.
 _KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "bytes": "text", "headers": "text"}
+_NUMBERS = ("int", "bytes", "span")
 
 #: The columns of ranges of offsets.
 _RANGES = ("lost_offsets", "damaged")
@@ -184,71 +206,106 @@ TABLES = (
 )  # fmt: skip
 
 
+class Heading(msgspec.Struct, frozen=True):
+    """The heading of a column: its name in words, what it means, and the class of its cells' alignment."""
+
+    words: str
+    meaning: str
+    css: str
+
+
 class TableView(msgspec.Struct, frozen=True):
     """A table as the template shows it."""
 
     id: str
     heading: str
     none: str
-    row_count: int
-    total: int
     columns: tuple[str, ...] = ()
     table: ReportTable | None = None
 
     @property
-    def data(self) -> Markup:
-        """The table as JSON for the page's script. It is made when the template comes to it, as it may be large."""
+    def row_count(self) -> int:
+        return 0 if self.table is None else len(self.table.rows)
+
+    @property
+    def total(self) -> int:
+        return 0 if self.table is None else self.table.total
+
+    @property
+    def headings(self) -> Iterator[Heading]:
+        for column in self._columns():
+            yield Heading(column.name.replace("_", " "), column.meaning, "n" if _kind(column) in _NUMBERS else "")
+
+    @property
+    def rows(self) -> Markup:
+        """The rows as HTML, made when the template comes to it. In HTML, cells need no end tags."""
         if self.table is None:
             return Markup("")
-        schema = self.table.schema
-        numbers = [schema.names.index(name) for name in self.columns]
-        columns = [_column(schema, number) for number in numbers]
-        values = [[row[number] for row in self.table.rows] for number in numbers]
-        for name, column, each in zip(self.columns, columns, values, strict=True):
-            if column["kind"] in ("text", "any"):  # all others are numbers
-                _make_plain(name, each)
-                _number_repeats(column, each)
-        return script_json({"columns": columns, "rows": list(zip(*values, strict=True))})
+        names = self.table.schema.names
+        cells = [
+            _cells(column, [row[names.index(column.name)] for row in self.table.rows]) for column in self._columns()
+        ]
+        return Markup("\n".join([f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True)]))
+
+    def _columns(self) -> list[Column]:
+        named = {} if self.table is None else {each.name: each for each in self.table.schema.columns}
+        return [named[name] for name in self.columns if named]
 
 
 def table_views(report: Report) -> dict[str, TableView]:
     """All tables, by the type of their rows."""
     found = {}
     for each in TABLES:
-        table, none = report.tables.get(each.type), report.missing.get(each.type, each.none)
-        if table is None:
-            found[each.type] = TableView(each.type, each.heading, none, 0, 0)
-        else:
-            found[each.type] = TableView(
-                each.type, each.heading, none, len(table.rows), table.total, each.columns, table
-            )
+        none = report.missing.get(each.type, each.none)
+        found[each.type] = TableView(each.type, each.heading, none, each.columns, report.tables.get(each.type))
     return found
 
 
-def _column(schema: RowSchema, number: int) -> dict[str, Any]:
-    column = schema.columns[number]
+def _kind(column: Column) -> str:
     kind = _KINDS.get(column.type, "any")
     if kind == "int" and column.name.endswith("_bytes"):
-        kind = "bytes"
-    elif kind == "int" and column.name.endswith("_ms"):
-        kind = "span"
-    return {"name": column.name, "kind": kind, "meaning": column.meaning}
+        return "bytes"
+    return "span" if kind == "int" and column.name.endswith("_ms") else kind
 
 
-def _make_plain(name: str, values: list[Any]) -> None:
-    """Make the values of a column plain for the page: unsafe characters as escapes, lists and objects in words.
+def _cells(column: Column, values: Iterable[Any]) -> Iterator[str]:
+    """The cells of a column as HTML. Names, paths and reasons repeat, so the cell of each text is made once."""
+    kind, known = _kind(column), dict[str, str]()
+    for value in values:
+        if value is None:
+            yield '<td class="null n">–' if kind in _NUMBERS else '<td class="null">–'
+        elif isinstance(value, bool):
+            yield f"<td>{('yes' if value else 'no') if kind == 'bool' else json_value(value)}"
+        elif isinstance(value, (int, float)):
+            yield _number_cell(kind, value)
+        else:
+            text = value if isinstance(value, str) else _words_of(column.name, value)
+            if text not in known:
+                known[text] = _text_cell(column.name, escape_text(text))
+            yield known[text]
 
-    Names, paths and reasons repeat, so each text is looked at once.
-    """
-    known: dict[str, str] = {}
-    for row, value in enumerate(values):
-        if value is None or isinstance(value, (bool, int, float)):
-            continue
-        text = value if isinstance(value, str) else _words_of(name, value)
-        plain = known.get(text)
-        if plain is None:
-            plain = known[text] = escape_text(text)
-        values[row] = plain
+
+def _number_cell(kind: str, value: int | float) -> str:
+    """A number, size, time or duration; the page's script sorts by ``data-v`` where the text is no number."""
+    if kind == "time":
+        return f'<td class="t">{iso_time(int(value))}'
+    if kind in ("bytes", "span"):
+        return f'<td class="n" data-v="{value}">{human_size(int(value)) if kind == "bytes" else span_words(int(value))}'
+    words = f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")
+    return f'<td class="n">{words}' if kind == "int" else f"<td>{words}"
+
+
+def _text_cell(name: str, text: str) -> str:
+    if name in ("severity", "state"):
+        word = text if text.isascii() and text.isalpha() else ""
+        return f'<td><span class="tag {word}">{escape(text)}</span>'
+    css = " class=w" if len(text) > 40 else ""
+    if len(text) > 150:
+        css = ' class="w l"'
+    if name == "path":  # it breaks between its parts
+        css = css or " class=t"
+        return f"<td{css}>" + "".join(f"<i>{escape(part)}</i>" for part in re.split("(?<=/)", text) if part)
+    return f"<td{css}>{escape(text)}"
 
 
 def _words_of(name: str, value: Any) -> str:
@@ -276,21 +333,6 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _number_repeats(column: dict[str, Any], values: list[Any]) -> None:
-    """Replace values that repeat by their numbers in the column's ``words``, which the page's script looks up.
-
-    All values but None are replaced, also those that are numbers themselves.
-    """
-    words = dict.fromkeys((type(value), value) for value in values if value is not None)
-    if 2 * len(words) > len(values) or len(values) < 20:
-        return
-    numbers = {word: index for index, word in enumerate(words)}
-    column["words"] = [value for _, value in words]
-    for row, value in enumerate(values):
-        if value is not None:
-            values[row] = numbers[type(value), value]
-
-
 _PACKAGE = "kafkalog_cli.page"
 
 
@@ -309,7 +351,12 @@ def page_parts(report: Report) -> Iterator[str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
+    environment.filters.update(
+        bytes=human_size,
+        time=iso_time,
+        number=lambda each: f"{each:,}",
+        capitalized=lambda words: f"{words[:1].upper()}{words[1:]}",
+    )
     library, script = chart_library(), _resource("page.js")
     parts = environment.get_template("page.html.j2").generate(
         scripts=[(Markup(each), _digest(each)) for each in (library, script)],
@@ -319,7 +366,6 @@ def page_parts(report: Report) -> Iterator[str]:
         report=report,
         tables=table_views(report),
         findings=_objects(report, "finding_summary"),
-        maps=_maps(report),
         states=STATES,
         **_charts(report),
     )
@@ -354,26 +400,35 @@ def _objects(report: Report, name: str, *columns: str) -> list[dict[str, Any]]:
 
 def _charts(report: Report) -> dict[str, Any]:
     by_time, places = _objects(report, "bytes_by_time"), _objects(report, "damaged_place")
-    times, times_words = charts.bytes_by_time(by_time, places)
     usage = _objects(report, "topic_usage")
+    partitions = _objects(report, "report_partition", *charts.SKEW_COLUMNS)
+    drawn = {
+        "times": (charts.bytes_by_time(by_time, places), "damaged_place"),
+        "sizes": (charts.batch_sizes(_objects(report, "batch_sizes")), "batch_sizes"),
+        "topics": (charts.topics(usage), "topic_usage"),
+        "lag": (charts.lag(_objects(report, "group_offset")), "group_offset"),
+        "skew": (charts.skew(partitions, usage), "report_partition"),
+        "timeline": (charts.timeline(_objects(report, "timeline_event"), by_time), "timeline_event"),
+    }
     return {
-        "times": times,
-        "times_words": times_words,
+        **{name: each and _of_first_rows(report, each, table) for name, (each, table) in drawn.items()},
         "offsets": charts.bytes_by_offset(_objects(report, "bytes_by_offset"), places),
-        "sizes": charts.batch_sizes(_objects(report, "batch_sizes")),
-        "topics": charts.topics(usage),
-        "lag": charts.lag(_objects(report, "group_offset")),
-        "skew": charts.skew(_objects(report, "report_partition", *charts.SKEW_COLUMNS), usage),
-        "timeline": charts.timeline(_objects(report, "timeline_event"), by_time),
+        "maps": [_of_first_rows(report, each, "report_partition") for each in _maps(report)],
     }
 
 
-def _maps(report: Report) -> Iterator[tuple[str, Markup]]:
+def _of_first_rows(report: Report, drawn: Chart, name: str) -> Chart:
+    """A chart of a table; where the table has only its first rows, the sentence says so."""
+    table = report.tables.get(name)
+    if table is None or table.total == len(table.rows):
+        return drawn
+    rows = f"{len(table.rows):,} of {counted(table.total, name.replace('_', ' '))}"
+    return msgspec.structs.replace(drawn, sentence=f"{drawn.sentence} Drawn from the first {rows}.")
+
+
+def _maps(report: Report) -> list[Chart]:
     """A map of each log directory; partitions without one share a map of their parent directory."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in _objects(report, "report_partition", *MAP_COLUMNS):
         found.setdefault(str(PurePath(row["path"]).parent), []).append(row)
-    for path, rows in found.items():
-        drawn = map_of(rows, path)
-        if drawn is not None:
-            yield path, drawn
+    return [drawn for path, rows in found.items() if (drawn := map_of(rows, path)) is not None]

@@ -618,7 +618,8 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     missing = result.missing_node_ids or ()
     observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
     own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
-    if result.is_whole and len(own) + len(missing) == len(voters):
+    is_known = result.is_complete and not any(each.damaged for each in result.replicas)
+    if is_known and len(own) + len(missing) == len(voters):
         winners = [names[number] for number, is_able in can_lead(own, len(voters)).items() if is_able]
         if winners:
             yield f"of the {counted(len(voters), 'voter')}, {' or '.join(winners)} can win the election"

@@ -271,15 +271,14 @@ def add_histograms(report: Report, survey: Survey) -> None:
 
 
 def add_findings(report: Report, kept: KeptFindings) -> None:
-    """Add the findings, their counts by code, and the sentences about what was read and what is damaged."""
+    """Add the findings, their counts by code, and the sentence about what was read."""
     report.counts["lost_offsets"] = kept.lost_offsets
     report.severities = kept.severities()
     report.table(FINDING_SUMMARY).extend(kept.summary_rows())
     table = report.table(FINDING)
     table.extend(finding_row(each) for each in kept.shown())
     table.total = kept.total
-    damage = kept.sentence()
-    report.sentences[:0] = [_overview(report), *([] if damage is None else [damage])]
+    report.sentences.insert(0, _overview(report))
 
 
 def _overview(report: Report) -> str:

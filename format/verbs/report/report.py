@@ -43,7 +43,6 @@ from format.rows.record_rows import Row
 from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
 from format.state.metadata_log import MetadataState
 from format.verbs.boot.boot import boot
-from format.verbs.boot.sentence import sentence as boot_sentence
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
 from format.verbs.doctor.diagnose import diagnose
@@ -71,7 +70,6 @@ from format.verbs.txns.txns import (
     ended_rows,
     open_row,
     open_transactions,
-    sentences,
 )
 from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
 from format.wording import counted
@@ -81,7 +79,6 @@ _MOST_CHANGES = 1_000
 _SHOWN_BYTES = 64
 _MOST_SHOWN_PLACES = 200
 _MOST_ABORTED = 500
-_MOST_SENTENCES = 5
 
 
 class MetadataReading(msgspec.Struct):
@@ -165,7 +162,6 @@ class _Answers(msgspec.Struct):
         for name, paths in nodes.items():
             with self._answering(f"the start of {name}"):
                 result = boot(paths, terms)
-                self.report.sentences.append(f"Start of {name}: {boot_sentence(result, terms)}")
                 self.report.table(BOOT_STEP).extend_by(Step.row, result.steps)
                 self.report.note(result.not_checked)
 
@@ -177,8 +173,6 @@ class _Answers(msgspec.Struct):
             report.note(["differences between replicas: no partition has two replicas here"])
             return
         from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff  # few reports need these
-        from format.verbs.diff.diff import overview as diff_overview
-        from format.verbs.diff.diff import sentence as diff_sentence
 
         results: list[PartitionResult] = []
         missing = MissingReplicas()
@@ -199,10 +193,6 @@ class _Answers(msgspec.Struct):
                 report.table(DIVERGENCE).add(item.row())
                 report.table(REPLICA).extend(item.replica_rows())
             self.evidence.differences = results
-            differing = [each for each in results if each.kind != "identical"]
-            report.sentences += map(diff_sentence, differing[:_MOST_SENTENCES])
-            if results:
-                report.sentences.append(diff_overview([each.kind for each in results]))
             report.note(missing.not_checked())
 
     def transactions(self) -> None:
@@ -216,10 +206,7 @@ class _Answers(msgspec.Struct):
         for row in (*(open_row(each, terms) for each in opened), *aborted):
             report.table(TRANSACTION).add(row)
             self.survey.timeline.transaction(dict(zip(TRANSACTION.names, row, strict=True)))
-        totals = report.table(TRANSACTION_TOTAL)
-        totals.extend(self._transaction_totals(opened))
-        if totals.total:
-            report.sentences += sentences(result, opened, terms)
+        report.table(TRANSACTION_TOTAL).extend(self._transaction_totals(opened))
         if not result.ids.partitions:
             report.note(["transactional ids, timeouts and hanging transactions: no __transaction_state is here"])
 
@@ -248,7 +235,6 @@ class _Answers(msgspec.Struct):
                     report.note([f"groups: {words}"])
                     report.missing[GROUP.type] = f"Not checked: {words}."
                 return
-            report.sentences.append(found.sentences())
             lag = GROUP.names.index("total_lag")
             report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
             self.evidence.groups = list(rows_by_name(GROUP.names, found.group_rows()))
@@ -270,9 +256,6 @@ class _Answers(msgspec.Struct):
             self.evidence.held = list(held_by_future(self.evidence, self._configured_logs(judged.takes)))
         self.report.table(RETENTION_TOTAL).extend(judged.total_rows())
         self.report.note(judged.not_checked())
-        if judged.totals:
-            words = judged.sentence()
-            self.report.sentences.append(f"Retention: {words[:1].lower()}{words[1:]}")
 
     def compaction(self) -> None:
         """Add the cleaner's checkpoints and what it waits for; no records are read."""
@@ -291,9 +274,6 @@ class _Answers(msgspec.Struct):
             self.report.table(CLEANER).extend(each.row() for each in self.evidence.cleaners)
         self.report.note(judged.not_checked())
         if judged.logs:
-            waits = judged.waits()
-            words = f"The cleaner is blocked: {waits}." if waits else "Nothing blocks the cleaner."
-            self.report.sentences.append(judged.stuck_words() + words)
             self.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])
 
     def metadata(self, reading: MetadataReading) -> None:
@@ -303,7 +283,6 @@ class _Answers(msgspec.Struct):
             words = "" if reading.error is None else reading.error.message
             report.note([f"topics, configs and changes of the cluster: {words}"])
         else:
-            report.sentences.append(result.sentence())
             report.note(result.not_checked())
             for schema, rows in result.rows():
                 if schema in (IMAGE, TOPIC, ASSIGNMENT, BROKER):
@@ -399,7 +378,7 @@ class ReportRun:
         terms, survey = self.terms, self._survey
         context = self._context or self._read_context()
         survey.transactions.context = context
-        report = Report(terms.now_ms, [str(target.path) for target in self.targets])
+        report = Report(terms.now_ms, [str(target.path) for target in self.targets], is_deep=not terms.bundles)
         damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
         evidence = self._evidence
         evidence.context = context

@@ -20,6 +20,7 @@ from format.columns import (
     BOOT_STEP,
     BROKER,
     CLEANER,
+    DIAGNOSIS,
     DIVERGENCE,
     FINDING,
     GROUP,
@@ -216,6 +217,8 @@ class TableReport:
         add_histograms(report, self._survey)
         self._fill_counts(report, partitions)
         add_findings(report, self.kept)
+        report.missing[DIAGNOSIS.type] = "No diagnoses: kafkalog doctor needs the directories themselves."
+        report.sentences += filter(None, [self.kept.sentence()])
         return report
 
     def _add_runs(self, report: Report) -> None:

@@ -72,7 +72,7 @@ class ReportTable(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """The content of a page: the sentences first, then tables by the type of their rows."""
+    """The content of a page: the diagnoses first, then tables by the type of their rows."""
 
     made_at_ms: int
     paths: list[str]
@@ -80,13 +80,14 @@ class Report(msgspec.Struct):
     severities: dict[str, int] = msgspec.field(
         default_factory=dict
     )  # of all findings, including those that no table keeps
-    sentences: list[str] = msgspec.field(default_factory=list)
+    sentences: list[str] = msgspec.field(default_factory=list)  # about what was read; of tables also about damage
     diagnoses: list[Diagnosis] = msgspec.field(default_factory=list)  # the most urgent first
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
     not_checked: list[str] = msgspec.field(default_factory=list)
     looked_at: str = ""  # for the diagnoses
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
+    is_deep: bool = False  # the records were read
     is_incomplete: bool = False  # one of the scans could not read everything
     differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ
     later_findings: list[Finding] = msgspec.field(default_factory=list)  # of answers; verify does not have them

@@ -1,41 +1,13 @@
 "use strict";
 (() => {
   const FIRST = 40, MORE = 500;
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const grouped = (value) => value.toLocaleString("en-US");
-  const size = (value) => {
-    let unit = 0, rest = value;
-    while (Math.abs(rest) >= 1024 && unit < units.length - 1) { rest /= 1024; unit += 1; }
-    return unit ? `${rest.toFixed(1)} ${units[unit]}` : `${rest} B`;
-  };
-  const time = (value) => {
-    const moment = new Date(value);
-    return value < 0 || Number.isNaN(moment.getTime()) || value > 253402300799999 ? String(value) : moment.toISOString();
-  };
-  const span = (value) => {
-    const sign = value < 0 ? "in " : "", ms = Math.abs(value);
-    const steps = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
-    const step = steps.find((each) => ms >= each[1]);
-    return sign + (step ? `${(ms / step[1]).toFixed(1)} ${step[0]}` : `${ms} ms`);
-  };
-  const shows = {
-    int: grouped, bytes: size, time, span, bool: (value) => (value ? "yes" : "no"), text: String,
-    any: (value) => (typeof value === "number" ? grouped(value) : String(value)),
-  };
-  const tags = new Set(["severity", "state"]);
-  const numeric = new Set(["int", "bytes", "span"]);
+  const compare = new Intl.Collator("en", { numeric: true }).compare;
 
   class Table {
     constructor(section) {
-      const data = JSON.parse(section.querySelector('script[type="application/json"]').textContent);
-      this.columns = data.columns;
-      this.rows = data.rows;
-      this.columns.forEach((column, number) => {
-        if (column.words) {
-          for (const row of this.rows) if (row[number] !== null) row[number] = column.words[row[number]];
-        }
-      });
       this.body = section.querySelector("tbody");
+      this.rows = [...this.body.rows];
       this.input = section.querySelector("input");
       this.count = section.querySelector(".count");
       this.more = section.querySelector(".more");
@@ -43,6 +15,7 @@
       this.order = this.rows;
       this.sorted = null;
       this.head(section.querySelector("thead"));
+      section.querySelector(".tools").hidden = false;
       let waiting = 0;
       this.input.addEventListener("input", () => {
         clearTimeout(waiting);
@@ -53,100 +26,58 @@
     }
 
     head(thead) {
-      const line = document.createElement("tr");
-      this.columns.forEach((column, number) => {
-        const cell = document.createElement("th"), button = document.createElement("button");
-        cell.scope = "col";
-        if (numeric.has(column.kind)) cell.className = "n";
+      const cells = [...thead.rows[0].cells];
+      this.place = ["topic", "partition"].map((name) => cells.findIndex((cell) => cell.textContent === name));
+      cells.forEach((cell, number) => {
+        const button = document.createElement("button");
         button.type = "button";
-        button.textContent = column.name.replaceAll("_", " ");
-        cell.dataset.name = button.textContent;  // for print: a heading with a button is not repeated on each page
-        button.dataset.tip = column.meaning;
+        button.textContent = cell.textContent;
+        cell.dataset.name = cell.textContent;  // for print: a heading with a button is not repeated on each page
+        button.dataset.tip = cell.title;
+        cell.removeAttribute("title");
         button.addEventListener("click", () => this.sort(number, cell));
-        cell.append(button);
-        line.append(cell);
+        cell.replaceChildren(button);
       });
-      thead.append(line);
     }
 
     sort(number, cell) {
-      const falls = this.sorted === number ? cell.ariaSort === "ascending" : numeric.has(this.columns[number].kind);
+      const falls = this.sorted === number ? cell.ariaSort === "ascending" : cell.classList.contains("n");
       for (const each of cell.parentNode.children) each.removeAttribute("aria-sort");
       cell.setAttribute("aria-sort", falls ? "descending" : "ascending");
       this.sorted = number;
       const sign = falls ? -1 : 1;
-      const compare = new Intl.Collator("en", { numeric: true }).compare;
-      this.order = [...this.rows].sort((one, other) => {
-        const a = one[number], b = other[number];
+      const key = (row) => {
+        const { classList, dataset, textContent } = row.cells[number];
+        if (classList.contains("null")) return null;
+        const text = dataset.v ?? textContent;
+        return /^-?[\d,]+(\.\d+)?$/.test(text) ? Number(text.replaceAll(",", "")) : text;
+      };
+      this.order = this.rows.map((row) => [key(row), row]).sort(([a], [b]) => {
         if (a === null || b === null) return (a === null) - (b === null);
         return sign * (typeof a === "number" && typeof b === "number" ? a - b : compare(String(a), String(b)));
-      });
+      }).map(([, row]) => row);
       this.draw();
     }
 
     chosen() {
       const words = this.input.value.toLowerCase().split(/\s+/).filter(Boolean);
       if (!words.length) return this.order;
-      this.texts ??= new Map();
-      return this.order.filter((row) => {
-        let text = this.texts.get(row);
-        if (text === undefined) {
-          text = this.line(row).toLowerCase();
-          this.texts.set(row, text);
-        }
-        return words.every((word) => text.includes(word));
-      });
+      this.texts ??= new Map(this.rows.map((row) => [row, this.line(row).toLowerCase()]));
+      return this.order.filter((row) => words.every((word) => this.texts.get(row).includes(word)));
     }
 
     line(row) {
-      const parts = row.map((value, number) => (value === null ? "" : shows[this.columns[number].kind](value)));
-      const names = this.columns.map((column) => column.name);
-      const topic = row[names.indexOf("topic")], partition = row[names.indexOf("partition")];
-      if (topic != null && partition != null) parts.push(`${topic}-${partition} `);
+      const parts = [...row.cells].map((cell) => cell.textContent);
+      const [topic, partition] = this.place.map((number) => parts[number]);
+      if (topic !== undefined && partition !== undefined) parts.push(`${topic}-${partition.replaceAll(",", "")} `);
       return parts.join("\n");
     }
 
     draw() {
       const rows = this.chosen(), shown = rows.slice(0, this.limit);
-      const all = document.createDocumentFragment();
-      for (const row of shown) all.append(this.row(row));
-      this.body.replaceChildren(all);
+      this.body.replaceChildren(...shown);
       this.count.textContent = `${grouped(shown.length)} of ${grouped(rows.length)} rows`;
       this.more.hidden = shown.length === rows.length;
-    }
-
-    row(row) {
-      const line = document.createElement("tr");
-      row.forEach((value, number) => {
-        const column = this.columns[number], cell = document.createElement("td");
-        if (value === null) {
-          cell.className = numeric.has(column.kind) ? "null n" : "null";
-          cell.textContent = "–";
-        } else if (tags.has(column.name)) {
-          const tag = document.createElement("span");
-          tag.className = `tag ${/^[a-z]+$/.test(value) ? value : ""}`;
-          tag.textContent = value;
-          cell.append(tag);
-        } else {
-          const text = shows[column.kind](value);
-          if (column.name === "path") cell.append(...this.parts(text));
-          else cell.textContent = text;
-          if (numeric.has(column.kind)) cell.className = "n";
-          else if (column.kind === "time" || (column.name === "path" && text.length <= 40)) cell.className = "t";
-          else if (text.length > 40) cell.className = text.length > 150 ? "w l" : "w";
-        }
-        line.append(cell);
-      });
-      return line;
-    }
-
-    parts(path) {
-      return path.split(/(?<=\/)/).map((part) => {
-        const span = document.createElement("span");
-        span.className = "part";
-        span.textContent = part;
-        return span;
-      });
     }
 
     filter(words) {

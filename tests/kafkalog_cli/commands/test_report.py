@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,38 @@ def test_page_and_document(
     assert mild.stderr == ""
     file.check(2)
     assert "whole logs" in file.stderr
+
+
+def test_the_page_opens_with_the_diagnoses_of_doctor(
+    run_kafkalog: Callable[..., Run],
+    run_kafkalog_many: Callable[..., list[Run]],
+    data_dir: Path,
+    tmp_path: Path,
+) -> None:
+    sound = data_dir / "kafka-4.3-single" / "node-1"
+    damaged = damaged_node(sound, tmp_path)
+    for node, code in ((damaged, 1), (sound, 0)):
+        doctor, text, document = run_kafkalog_many(
+            [
+                ("doctor", "--deep", node, "--format", "jsonl"),
+                ("doctor", "--deep", node, "--format", "text"),
+                ("report", node, "--format", "json"),
+            ]
+        )
+        rows = doctor.check(code).rows("diagnosis")
+        assert json.loads(document.check(code).stdout)["diagnoses"] == [
+            {name: value for name, value in row.items() if name != "type"} for row in rows
+        ]
+        assert len(rows) == 2 * code
+        page = run_kafkalog("report", node).check(code).stdout
+        first = page[page.index('<section id="diagnoses">') : page.index('<section id="findings">')]
+        words = [unescape(" ".join(re.sub("<[^>]*>", " ", each).split())) for each in first.split("<article")]
+        for row, said in zip(rows, words[1:], strict=True):
+            evidence = f"Evidence {row['evidence_path']} at offset {row['evidence_offset']:,} Next {row['command']}"
+            assert f"{row['rank']} {row['severity']} {row['subject']} {row['sentence']} {evidence}" in said
+        *_, closing = text.stdout.rstrip().partition("doctor: ")
+        assert closing.splitlines()[0].lower() in words[-1].lower()
+        assert closing.startswith("nothing wrong found in ") == (not rows)
 
 
 def test_a_missing_library_is_named(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:

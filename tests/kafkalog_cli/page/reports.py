@@ -8,7 +8,9 @@ from typing import Any
 
 from format import columns
 from format.columns import RowSchema
+from format.findings import Severity
 from format.node.target import Target
+from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTerms
 from kafkalog_cli.page.page import TABLES
@@ -54,7 +56,11 @@ def damaged_node(source: Path, folder: Path) -> Path:
 def hostile_report() -> Report:
     """A report with a row of each attack in each table and chart."""
     report = Report(NOW_MS, list(ATTACKS), sentences=list(ATTACKS), not_checked=list(ATTACKS))
-    report.counts = dict.fromkeys(("partitions", "segments", "records", "bytes", "lost_offsets"), 2**62)
+    report.diagnoses = [
+        Diagnosis(rank, Severity.FATAL, "verify", attack, attack, attack, rank, attack, "file-damaged")
+        for rank, attack in enumerate(ATTACKS, 1)
+    ]
+    report.counts = dict.fromkeys(("log_dirs", "partitions", "segments", "records", "bytes", "lost_offsets"), 2**62)
     report.severities = {"fatal": len(ATTACKS), "error": 0, "warning": 0, "info": 0}
     schemas = {schema.type: schema for schema in columns.SCHEMAS}
     for name in (*(table.type for table in TABLES), *_CHARTS):

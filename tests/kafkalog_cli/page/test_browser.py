@@ -62,6 +62,23 @@ def test_nothing_is_requested_and_nothing_fails(opened: Browser, page: Path) -> 
     assert opened.run("return performance.getEntriesByType('resource').length") == 0
 
 
+def test_without_scripts_the_tables_are_read(opened: Browser, page: Path, facts: Report) -> None:
+    opened.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        opened.driver.get(page.as_uri())
+        root = opened.driver.execute_cdp_cmd("DOM.getDocument", {"depth": -1})["root"]
+        rows = opened.driver.execute_cdp_cmd(
+            "DOM.querySelectorAll", {"nodeId": root["nodeId"], "selector": "#t-timeline_event tbody tr"}
+        )["nodeIds"]
+        assert len(rows) == len(facts.tables["timeline_event"].rows) > 40
+        tools = opened.driver.execute_cdp_cmd(
+            "DOM.querySelectorAll", {"nodeId": root["nodeId"], "selector": ".tools:not([hidden])"}
+        )["nodeIds"]
+        assert not tools, "what does nothing without a script is not shown"
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
 def test_filter_and_more(opened: Browser) -> None:
     whole = opened.rows("timeline_event")
     assert 0 < len(whole) <= 40
@@ -179,7 +196,7 @@ def test_a_narrow_screen_scrolls_its_charts(browser: Browser, page: Path) -> Non
 def test_a_path_breaks_between_its_parts(opened: Browser) -> None:
     opened.run("document.querySelector('#t-finding td:nth-child(9)').style.maxWidth = '180px'")
     script = """
-    const parts = [...document.querySelectorAll("#t-finding tr:first-child td:nth-child(9) .part")];
+    const parts = [...document.querySelectorAll("#t-finding tr:first-child td:nth-child(9) i")];
     return parts.map(each => [each.textContent, each.getClientRects().length]);
     """
     parts = dict(opened.run(script))
@@ -196,7 +213,7 @@ def test_a_short_path_is_on_one_line(
     path.write_text(page_of(report_of(Path("node-1"))))
     browser.open(path)
     script = """
-    const lines = cell => new Set([...cell.querySelectorAll(".part")].map(part => part.getBoundingClientRect().top));
+    const lines = cell => new Set([...cell.querySelectorAll("i")].map(part => part.getBoundingClientRect().top));
     return [...document.querySelectorAll("#t-report_partition td:last-child")].map(cell => lines(cell).size);
     """
     assert set(browser.run(script)) == {1}

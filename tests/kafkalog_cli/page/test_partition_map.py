@@ -21,10 +21,21 @@ def test_preallocated_indexes_take_no_room() -> None:
         row("new", "sound", size_bytes=20 * 2**20 + 70, log_size_bytes=70),
         row("old", "sound", size_bytes=3 * 2**20, log_size_bytes=3 * 2**20 - 9),
     ]
-    drawn = str(map_of(rows, "/k"))
-    sizes = [int(each) for each in re.findall(r'"size":(\d+)', drawn)]
+    drawn = map_of(rows, "/k")
+    assert drawn is not None
+    sizes = [int(each) for each in re.findall(r'"size":(\d+)', drawn.data)]
     assert sizes == [70, 3 * 2**20 - 9]
-    assert f"new-0: {human_size(70)}, 3 records, sound" in drawn
+    assert f"new-0: {human_size(70)}, 3 records, sound" in drawn.data
+
+
+def test_the_sentence_names_the_states() -> None:
+    rows = [row(f"t{number}", "error", log_size_bytes=10) for number in range(5)]
+    drawn = map_of([row("big", "sound", log_size_bytes=1000), row("new", "empty", log_size_bytes=0), *rows], "/k")
+    assert drawn is not None
+    assert drawn.sentence == (
+        "/k: 7 partitions by the bytes of their logs, 1.0 KiB: 1 sound, 1 empty, 5 error (t0-0, t1-0, t2-0 and 2 more)."
+        " The largest: big-0 1000 B, t0-0 10 B, t1-0 10 B, 4 more with 30 B."
+    )
 
 
 def test_each_state_has_its_colours() -> None:

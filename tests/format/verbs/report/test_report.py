@@ -237,9 +237,6 @@ def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path)
     assert orders["state"] == "fatal"
     first = [(row["topic"], row["state"] == "sound") for row in _rows(report, "report_partition")][:3]
     assert first == [("orders", False), ("payments", False), ("__cluster_metadata", True)]
-    damage = f"Damage: fatal batch-crc-mismatch in orders-0 (offsets {places_of(found)} lost); "
-    assert report.sentences[1].startswith(damage)
-    assert "tail-torn in payments-0" in report.sentences[1]
     summary = {row["code"]: row["places"] for row in _rows(report, "finding_summary")}
     assert summary["batch-crc-mismatch"] == f"orders-0 (offsets {places_of(found)} lost)"
     assert orders["first_timestamp"] <= place["timestamp"] <= orders["max_timestamp"]
@@ -322,7 +319,6 @@ def test_places_have_their_node_where_there_are_several(data_dir: Path, tmp_path
             "orders-0 of node 1",
             "orders-0 of node 2",
         ]
-        assert "orders-0 of node 2" in report.sentences[1]
     alone = {row["code"]: row["places"] for row in _rows(report_of(second), "finding_summary")}
     assert "of node" not in alone["batch-crc-mismatch"]
 
