@@ -114,6 +114,11 @@ class Evidence(msgspec.Struct, dict=True):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
 
+    def log_start(self, topic: str, partition: int) -> int | None:
+        """The least log start offset of the replicas of a partition."""
+        own = self._by_key.get((topic, partition), ())
+        return min((each.log_start_offset for each in own if each.log_start_offset is not None), default=None)
+
     @cached_property
     def _by_path(self) -> dict[str, PartitionListing]:
         return {each.path: each for each in self.partitions}

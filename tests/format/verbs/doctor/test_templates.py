@@ -148,6 +148,19 @@ def batch_time(offset: int) -> int:
     return BASE_TIMESTAMP + offset
 
 
+@pytest.mark.parametrize(("commits_per_hour", "expected"), [(7_201, ["group-commits"]), (7_199, [])])
+def test_group_commits(commits_per_hour: int, expected: list[str]) -> None:
+    made = evidence()
+    made.groups = [
+        {
+            "group": "poller", "total_lag": 0, "last_commit_timestamp": 1, "committed_partitions": 2,
+            "member_count": 0, "commits_per_hour": commits_per_hour, "size_bytes": 10 * 2**20, "commit_count": 9,
+            "coordinator_partition": 7,
+        }
+    ]  # fmt: skip
+    assert [each.code for each in diagnose(made)] == expected
+
+
 @pytest.mark.parametrize("blocked_by", ["damaged_batch", "dirty_ratio"])
 def test_cleaner_stopped(blocked_by: str) -> None:
     from format.verbs.compaction.compaction import Cleanable
