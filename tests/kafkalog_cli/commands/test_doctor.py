@@ -17,7 +17,7 @@ from tests.format.verbs.doctor.looking import node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import data
 
-HINT = "headers, checkpoints, metadata (--deep reads records and indexes)."
+WHOLE = "records and all files beside them."
 
 
 class Printed:
@@ -36,7 +36,7 @@ class Printed:
 def test_a_healthy_node_is_one_line(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = Printed(capfd, data_dir / "kafka-4.3-single" / "node-1")
     assert (run.code, run.err) == (0, "")
-    assert run.out == f"doctor: nothing wrong found in 1 node, 24 partitions: {HINT}\n"
+    assert run.out == f"doctor: nothing wrong found in 1 node, 24 partitions: {WHOLE}\n"
     run = Printed(capfd, "--format", "jsonl", data_dir / "kafka-4.3-single" / "node-1")
     assert [each["type"] for each in run.rows] == ["summary"]
     assert run.rows[0]["complete"] is True
@@ -49,10 +49,10 @@ def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]
     head, rest = run.out.split("\n\n")
     lines = head.splitlines()
     assert lines[0].startswith("1  error   ledger-0: Its replicas diverge from offset 1,250 on. Elect node 2")
-    assert "node 1 loses 500 committed (1,250-1,749)" in lines[0]
+    assert "node 1 loses 500 committed offsets (1,250-1,749)" in lines[0]
     assert lines[1] == f"           {nodes[1] / 'ledger-0'} at offset 1,250"
     assert lines[2] == f"           next: kafkalog diff {nodes[0] / 'ledger-0'} {nodes[1] / 'ledger-0'}"
-    assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {HINT}"
+    assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {WHOLE}"
     assert rest.splitlines()[1].startswith("Not known: ")
 
 
