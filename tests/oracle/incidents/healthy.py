@@ -137,20 +137,26 @@ def _three(lab: Lab, version: str, target: Path) -> None:
         cluster.stop()
         keep(cluster, target / "stopped")
         cluster.start()
+        _in_sync(cluster)
         cluster.kill(2)
         cluster.do({"do": "send", "topic": "orders", "partition": 0, "count": 500, "producer": {"acks": "1"}})
         cluster.start(2)
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            told = cluster.do({"do": "describe", "topic": "orders"}, {"do": "describe", "topic": "payments"})
-            if all(each["isr"] == [1, 2, 3] for topic in told for each in topic["partitions"]):
-                break
-            time.sleep(1)
+        _in_sync(cluster)
         cluster.do(
             {"do": "send", "topic": "orders", "partition": 0, "count": 50}, *_CAUGHT_UP, {"do": "sleep", "ms": 6000}
         )
         cluster.stop()
         keep(cluster, target / "killed-and-restarted")
+
+
+def _in_sync(cluster: Running) -> None:
+    """Wait until all replicas of the shop are."""
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        told = cluster.do({"do": "describe", "topic": "orders"}, {"do": "describe", "topic": "payments"})
+        if all(each["isr"] == [1, 2, 3] for topic in told for each in topic["partitions"]):
+            break
+        time.sleep(1)
 
 
 def _disks(lab: Lab, version: str, target: Path) -> None:
