@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -601,9 +602,12 @@ class Duplicates(Incident):
         return ["producers", "--duplicates", NODE]
 
     def facts(self, truth: Truth) -> list[Fact]:
+        runs = [1]  # records that are twice, one after the other
+        for (earlier, _), (later, _) in itertools.pairwise(truth["duplicates"]):
+            runs = [*runs[:-1], runs[-1] + 1] if later == earlier + 1 else [*runs, 1]
         return [
             fact("invoices-0"),
-            fact("records or batches twice", number(truth["count"])),
+            fact("how many twice", number(truth["count"]), ".*".join(number(each) for each in runs)),
             fact("where", number(truth["duplicates"][0][1]), number(truth["duplicates"][0][0])),
         ]
 

@@ -358,7 +358,7 @@ class Behind(Incident):
             fact("orders-0"),
             fact("node 3 lacks 640", r"node[- ]3\b[^.]{0,100}" + number(640)),
             fact("from", number(truth["first"])),
-            fact("elect", r"(elect|keep) node [12]\b"),
+            fact("elect", r"(elect|keep) node [12]\b|node 1 is the leader"),
         ]
 
     def false(self, truth: Truth) -> list[str]:
