@@ -157,7 +157,8 @@ class TableRenderer:
         if schema is not self._schema:
             self._draw()
             self._begin(schema)
-        deciding = [(name, schema.names.index(name)) for name in self._essential.deciding]
+        names = self._essential.deciding if self._chosen is None else ()
+        deciding = [(name, schema.names.index(name)) for name in names]
         for row in rows:
             if self._place is not None:
                 partition = row[self._place[0]], row[self._place[1]]
@@ -280,15 +281,17 @@ class TableRenderer:
         known = self._widths or [0] * len(self._shown)
         widths = self._fitted([max(pair) for pair in zip(known, (full[at] for at in self._shown), strict=True)], least)
         has_header |= widths != self._widths
-        lines = (
-            self._vertical(columns, rows)
-            if self._is_too_wide(least, self._shown) and len(self._shown) > 1
-            else self._aligned(columns, widths, rows, has_header=has_header)
-        )
+        is_vertical = self._is_too_wide(least, self._shown) and len(self._shown) > 1
+        if is_vertical:
+            lines = self._vertical(columns, rows)
+        else:
+            lines = self._aligned(columns, widths, rows, has_header=has_header)
         text = "".join(f"{line.rstrip()}\n" for line in lines)
         if self._heading is not None and not self._widths:
             text = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{text}"
         self._widths = widths
+        if is_vertical:
+            self._shown = []  # each block is chosen for itself, and stands apart
         if has_header:
             self._put(text)
         else:
