@@ -146,7 +146,8 @@ class TableRenderer:
         if schema is not self._schema:
             self._draw()
             self._begin(schema)
-        deciding = [(name, schema.names.index(name)) for name in self._essential.deciding]
+        names = self._essential.deciding if self._chosen is None else ()
+        deciding = [(name, schema.names.index(name)) for name in names]
         for row in rows:
             if self._place is not None:
                 partition = row[self._place[0]], row[self._place[1]]
@@ -276,7 +277,11 @@ class TableRenderer:
             self._choose_heading(partitions, len(rows))
         least = full
         if self._width is not None:
-            least = [_least(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
+            whole = set(self._essential.first_to_go) - set(_NAMES) if self._chosen is None else ()
+            least = [
+                full[at] if column.name in whole else _least(column, cells)
+                for at, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=True))
+            ]
         named = {columns[at].name for at in self._shown}
         if has_header or not self._needed <= named or self._is_too_wide(least, self._shown):
             self._shown, has_header = self._chosen_columns(columns, full, least), True
@@ -284,15 +289,17 @@ class TableRenderer:
         known = self._widths or [0] * len(self._shown)
         widths = self._fitted([max(pair) for pair in zip(known, (full[at] for at in self._shown), strict=True)], least)
         has_header |= widths != self._widths
-        lines = (
-            self._vertical(columns, rows)
-            if self._is_too_wide(least, self._shown) and len(self._shown) > 1
-            else self._aligned(columns, widths, rows, has_header=has_header)
-        )
+        is_vertical = self._is_too_wide(least, self._shown) and len(self._shown) > 1
+        if is_vertical:
+            lines = self._vertical(columns, rows)
+        else:
+            lines = self._aligned(columns, widths, rows, has_header=has_header)
         text = "".join(f"{line.rstrip()}\n" for line in lines)
         if self._heading is not None and not self._widths:
             text = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{text}"
         self._widths = widths
+        if is_vertical:
+            self._shown = []  # each block is chosen for itself, and stands apart
         if has_header:
             self._put(text)
         else:
@@ -320,7 +327,8 @@ class TableRenderer:
         """The columns of a table: without deciding ones that say nothing, and on a terminal as many as fit.
 
         A table is too wide if it does not fit with cut names and folded words. Then columns in ``first_to_go`` are
-        dropped, and then from the end. Columns that are not essential are shown if they fit as they are.
+        dropped, which are never folded, and then from the end. Columns that are not essential are shown if they fit as
+        they are.
         """
         wanted = list(range(self._essential_count))
         if self._chosen is not None:

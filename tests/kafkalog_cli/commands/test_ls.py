@@ -243,8 +243,7 @@ def test_partitions_with_notes_come_first_where_people_read(kafkalog: Kafkalog, 
         return [line.split()[0] for line in lines[1:]]
 
     by_name = sorted(topics())
-    assert topics()[:2] == ["__cluster_metadata", "users"], "snapshots are a note, too"
-    assert sorted(topics()[2:]) == topics()[2:]
+    assert topics() == ["users", *(each for each in by_name if each != "users")]
     assert topics("--reverse") == by_name[::-1]
     listed = kafkalog("ls", "--format", "jsonl", node).check(0)
     assert [row["topic"] for row in listed.rows("partition")] == by_name
@@ -252,3 +251,15 @@ def test_partitions_with_notes_come_first_where_people_read(kafkalog: Kafkalog, 
     head, *rows = shown.split("\n\n")[1].splitlines()
     assert head.split() == ["topic", "partition", "log_size_bytes", "log_end_offset", "notes"]
     assert [row.split()[0] for row in rows if "index-missing" in row] == ["users"]
+
+
+def test_what_a_broker_will_delete_is_shown_on_a_narrow_terminal(data_dir: Path, tmp_path: Path) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node")
+    assert "leftover_bytes" not in on_a_terminal(80, "ls", "--by", "topic", node)[1]
+    log = node / "users-0" / "00000000000000000000.log"
+    shutil.copy(log, f"{log}.deleted")
+    head, *rows = on_a_terminal(80, "ls", "--by", "topic", node)[1].splitlines()
+    assert "leftover_bytes" in head
+    assert head.split()[:3] == ["name", "allocated_bytes", "percent"]
+    end = head.index("leftover_bytes") + len("leftover_bytes")
+    assert [row.split()[0] for row in rows if row[end - 3 : end] == "KiB"] == ["users"]
