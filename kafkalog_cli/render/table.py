@@ -222,9 +222,9 @@ class TableRenderer:
 
     def _wrapped(self, line: str) -> list[str]:
         """A line in as many lines as the terminal needs; a line with options stays whole, as it may be copied."""
-        if self._fold_width is None or " --" in line:
+        if self._width is None or " --" in line:
             return [line]
-        return textwrap.wrap(line, self._fold_width, break_long_words=False, break_on_hyphens=False) or [""]
+        return textwrap.wrap(line, self._width, break_long_words=False, break_on_hyphens=False) or [""]
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
@@ -269,7 +269,11 @@ class TableRenderer:
             self._choose_heading(partitions, len(rows))
         least = full
         if self._width is not None:
-            least = [_least(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
+            whole = set(self._essential.first_to_go) - set(_NAMES) if self._chosen is None else ()
+            least = [
+                full[at] if column.name in whole else _least(column, cells)
+                for at, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=True))
+            ]
         named = {columns[at].name for at in self._shown}
         if has_header or not self._needed <= named or self._is_too_wide(least, self._shown):
             self._shown, has_header = self._chosen_columns(columns, full, least), True
@@ -313,7 +317,8 @@ class TableRenderer:
         """The columns of a table: without deciding ones that say nothing, and on a terminal as many as fit.
 
         A table is too wide if it does not fit with cut names and folded words. Then columns in ``first_to_go`` are
-        dropped, and then from the end. Columns that are not essential are shown if they fit as they are.
+        dropped, which are never folded, and then from the end. Columns that are not essential are shown if they fit as
+        they are.
         """
         wanted = list(range(self._essential_count))
         if self._chosen is not None:
