@@ -51,6 +51,9 @@ _SILENT = (
 )
 
 
+_MOST_REPEATED_LINES = 6
+
+
 class Run:
     """The context in which the body of every command runs.
 
@@ -99,7 +102,7 @@ class Run:
         self._last_words: list[str] = []
         self._has_text = False
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
-        self._conclusions: list[tuple[str, int]] = []  # each with the number of lines on the terminal before it
+        self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
         self._tables: TableWriter | None = None if open_tables is None else open_tables(command, paths)
         if shows_summary or main_schema is FINDING:
@@ -262,8 +265,9 @@ class Run:
         words = "\n".join(filter(None, sentences))
         if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
             self._make_room()
-            self._conclusions.append((words, self._output.line_count))
+            line_count = self._output.line_count
             self._renderer.say(words)
+            self._conclusions.append((words, line_count, self._output.line_count - line_count))
         elif words:
             self.say_now(words)
         self._release()
@@ -369,12 +373,11 @@ class Run:
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Write the first conclusion above long tables again, as a terminal shows the end of its output."""
+        """Write a short conclusion above long tables again, as a terminal shows the end of its output."""
         self._renderer.flush()
         if self._conclusions:
-            words, line_count = self._conclusions[0]
-            lines = get_terminal_size().lines
-            if self._output.line_count - line_count >= lines and words.count("\n") < lines // 2:
+            words, before, own = self._conclusions[0]
+            if self._output.line_count - before >= get_terminal_size().lines and own <= _MOST_REPEATED_LINES:
                 self.conclude(words)
 
     def _count_traffic(self) -> None:

@@ -50,9 +50,9 @@ _TABLE_COLUMNS = {
         deciding=("eligible_leader_replicas", "last_known_elr", "adding_replicas", "removing_replicas"),
     ),
     "broker": ShownColumns(
-        ("node_id", "role", "fenced", "leader", "in_controlled_shutdown", "rack", "endpoints"),
+        ("node_id", "role", "fenced", "leader", "rack", "endpoints"),
         first_to_go=("rack",),
-        deciding=("fenced", "in_controlled_shutdown"),
+        deciding=("fenced",),
     ),
     "config": ("resource_type", "resource_name", "name", "value"),
     "acl": (

@@ -121,12 +121,12 @@ class Trial:
     def run(self) -> None:
         cluster = self.cluster
         told = sentence(self.compared("__cluster_metadata", 1, 2, 3))
-        self.holds(told, "Of the 3 voters, node 2 or node 3 can win." in told)
+        self.holds(told, "of the 3 voters, node 2 or node 3 can win the election" in told)
         quorum = metadata([Target(self.log_dir(node)) for node in (1, 2, 3)], MetadataTerms()).quorum
         assert quorum is not None
         self.holds(quorum.sentence(), quorum.can_lead == {2: True, 3: True, 1: False})
         told = sentence(self.compared("ledger", 1, 2))
-        self.holds(told, "Not here: node 3" in told and "elect node 2 (an unclean election)" in told)
+        self.holds(told, "not here: node 3" in told and "elect node 2 (unclean)" in told)
         told = self.found(2, _OFFSET)
         self.holds(f"find on node 2: {told}", "has no leader" in told and "no consumer reads it" in told)
 

@@ -61,6 +61,8 @@ _NAMED = {
 }
 _OF_ACL = ("permission_type", "principal", "operation", "resource_type", "resource_name", "pattern_type", "host")
 _MOST_VALUES = 5
+#: The most configs of a new topic that are shown with their values.
+_MOST_CONFIGS = 2
 _MOST_CHARACTERS = 60
 
 
@@ -109,7 +111,8 @@ class Subject(msgspec.Struct):
             words += [" ".join(str(self.values[name][0]) for name in _OF_ACL if name in self.values)]
         elif self.kind == "topic":
             words += [f"{counted(self.partition_count, 'partition')}"] if self.partition_count else []
-            words += self.configs
+            is_long = len(self.configs) > _MOST_CONFIGS
+            words += [counted(len(self.configs), "config")] if is_long else self.configs
         else:
             shown = [name for name in _NAMED if _says_something(self.values.get(name, []))]
             shown = shown or [name for name in self.values if not self.steps]

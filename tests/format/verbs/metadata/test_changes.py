@@ -43,6 +43,12 @@ def test_a_topic_is_created_with_its_partitions_and_configs() -> None:
     assert sentence(*CREATED).endswith(": 1 topic created.")
 
 
+def test_many_configs_of_a_new_topic_are_counted() -> None:
+    configs = [(0, "CONFIG_RECORD", f"config {name} of topic orders", None, "1") for name in ("a", "b")]
+    assert lines(*CREATED[:1], *configs) == ["topic orders: created, a=1, b=1"]
+    assert lines(*CREATED, *configs) == ["topic orders: created, 2 partitions, 3 configs"]
+
+
 def test_partitions_and_configs_that_are_added_later_have_their_own_lines() -> None:
     added = (9, "PARTITION_RECORD", "partition orders-2", None, {"leader": 1, "isr": [1]})
     config = (9, "CONFIG_RECORD", "config segment.ms of topic orders", None, "7")
