@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 from pathlib import Path
@@ -178,3 +179,28 @@ def test_verify_says_how_to_heal(tmp_path: Path) -> None:
     assert step.startswith("orders-0: its replica on node 1 is intact there: move leadership to it")
     assert "Run: echo " in step
     assert "Then stop the broker of node 2, run: mv " in step
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [("zeros", "log-framing-broken"), ("cut", "log-truncated"), ("gone", "segment-missing")],
+)
+def test_other_damage_inside_a_log(tmp_path: Path, damage: str, code: str) -> None:
+    without_keys = [
+        dataclasses.replace(each, records={at: (None, value) for at, (_, value) in each.records.items()})
+        for each in plain(12)
+    ]
+    whole = ModelReplica(without_keys, high_watermark=36, segment_starts=(0, 12, 24))
+    targets = write(tmp_path, {1: whole, 2: whole}, {"replicas": (1, 2), "isr": (1, 2), "leader": 1})
+    segment = tmp_path / "node-2" / "orders-0" / f"{12:020d}.log"
+    content = segment.read_bytes()
+    if damage == "gone":
+        segment.unlink()
+    else:
+        half = len(content) // 2
+        segment.write_bytes(
+            content[: half - 5] if damage == "cut" else content[:half] + bytes(50) + content[half + 50 :]
+        )
+    found = verified(targets)
+    assert found.code == code
+    assert found.next_step.startswith("orders-0: its replica on node 1 is intact there, and node 1 leads: let node 2")
