@@ -155,6 +155,40 @@ def test_without_reading_all_there_are_no_commands(tmp_path: Path) -> None:
     assert (found.sentence, found.commands) == ("Its replica on node 1 is intact there.", ())
 
 
+CUT = ModelReplica(plain(10), high_watermark=36)
+INTACT_END = "orders-0: its replica on node 1 is intact there"
+
+
+@pytest.mark.parametrize(
+    ("other", "metadata", "words"),
+    [
+        (WHOLE, {"isr": (1, 2), "leader": 1}, f"{INTACT_END}, and node 1 leads by the metadata of node 2"),
+        (WHOLE, {"isr": (1, 2), "leader": 2}, f"{INTACT_END} (ISR: nodes 1 and 2, by the metadata of node 2"),
+        (WHOLE, {"isr": (2,), "leader": 2}, f"{INTACT_END}, but node 1 may lack committed records (ISR: node 2, by"),
+        (WHOLE, None, f"{INTACT_END}: if node 2 may lead, let node 1 lead before it starts; then node 2 fetches them"),
+        (CUT, {"isr": (1, 2), "leader": 2}, "Nothing, if this is a copy"),
+    ],
+)
+def test_a_lost_end_is_fetched_by_a_follower(
+    tmp_path: Path, other: ModelReplica, metadata: dict[str, Any] | None, words: str
+) -> None:
+    targets = write(tmp_path, {1: other, 2: CUT}, metadata and {"replicas": (1, 2)} | metadata)
+    found = [each for each in verify_all(targets, VerifyTerms()) if each.lost_offsets == (30, 35)]
+    (step,) = [each.next_step for each in found if "node-2" in each.location.path]
+    assert step.startswith(words)
+    assert "mv " not in step
+    heals = metadata is None or (other is WHOLE and len(metadata["isr"]) == 2)
+    assert ("node 2 fetches them by itself" in step) == heals
+
+
+def test_a_wrong_log_start_offset_is_no_lost_end(tmp_path: Path) -> None:
+    targets = write(tmp_path, {1: WHOLE, 2: WHOLE}, {"replicas": (1, 2), "isr": (1, 2), "leader": 1})
+    (tmp_path / "node-2" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 100\n")
+    found = [each for each in verify_all(targets, VerifyTerms()) if each.lost_offsets is not None]
+    assert [each.code for each in found] == ["checkpoint-mismatch"]
+    assert found[0].next_step.startswith("Remove the partition's line from the checkpoint")
+
+
 def verified(targets: list[Target]) -> Finding:
     (found,) = [each for each in verify_all(targets, VerifyTerms()) if each.code in INSIDE_A_LOG]
     return found
