@@ -250,8 +250,6 @@ class ReplicasAtHand:
         """The finding, with the remedy as its next step, where one is known. ``is_end``: the log lost its end."""
         if found.lost_offsets is None or found.location.topic in (None, CLUSTER_METADATA_TOPIC):
             return found  # a voter must not lose its metadata log
-        if found.code == "checkpoint-mismatch" and found.lost_offsets[0] != found.expected:
-            return found  # no lost end: the checkpoint is to be changed
         path = Path(found.location.path)
         try:
             remedy = self.remedy(path.parent if path.suffix == LOG_SUFFIX else path, found.lost_offsets, is_end=is_end)
