@@ -138,12 +138,12 @@ class Remedy(msgspec.Struct, frozen=True):
         state, name, this = self.assignment.state, source.name, _name(self.damaged)
         heal = f"{this} fetches them by itself"
         if state is None:
-            return f": if {this} may lead, let {name} lead before it starts; then {heal}"
+            return f": if {this} may lead, start {name} and wait until it leads before {this} starts; then {heal}"
         leader = self.assignment.leader
         if leader is not None and leader != self.damaged.node_id:
             return f", and node {leader} leads by {self.assignment.source}: {heal}"
         if source.replica.node_id in self.assignment.complete_replicas:
-            return f" ({self._members}): let {name} lead before {this} starts; then {heal}"
+            return f" ({self._members}): start {name} and wait until it leads before {this} starts; then {heal}"
         return f", but {name} may lack committed records ({self._members}): 'kafkalog diff' says which"
 
     @property
@@ -193,6 +193,24 @@ class Remedy(msgspec.Struct, frozen=True):
         which = f"--topic {shlex.quote(topic)} --partition {partition}"
         yield f"kafka-leader-election.sh {server} --election-type preferred {which}"
 
+    @property
+    def election(self) -> str:
+        """The unclean election of an intact replica, for a lost end where a broker may truncate the leader's log.
+
+        Brokers that did not stop cleanly leave the ISR and the ELR when they register again (KIP-966), so that after a
+        crash of all nodes only the last leader can be elected cleanly, whatever its log lost.
+        """
+        state, source = self.assignment.state, self.source
+        if not self.is_end or state is None or source is None or state.leader not in (-1, self.damaged.node_id):
+            return ""
+        if source.replica.node_id not in self.assignment.complete_replicas:
+            return ""
+        topic, partition = self.damaged.partition.key or ("", 0)
+        return (
+            f"kafka-leader-election.sh --bootstrap-server {shlex.quote(self.bootstrap_server)} --election-type unclean "
+            f"--topic {shlex.quote(topic)} --partition {partition}"
+        )
+
     def _removal(self) -> tuple[str, ...]:
         """The command that moves the damaged directory out of its log directory; none for one that is not on a disk."""
         path = self.damaged.path
@@ -209,15 +227,17 @@ class Remedy(msgspec.Struct, frozen=True):
         if not words:
             return ""
         words = f"{self.damaged.partition.name}: {words[0].lower()}{words[1:]}"
+        if self.election:
+            words += " If it does not lead, as after a crash of all nodes, run with only intact replicas up: "
+            return words + self.election
         if self.others and self.source is None and (self.is_deep or not self.intact):
             return f"{words} {_SALVAGE}"
         if not commands:
             return words
+        leader = "" if self.source is None else self.source.name
         moves = [each for each in commands if not each.startswith("mv ")]
-        if self.is_end:
-            return words
         remove = next((f"run: {each}" for each in commands if each.startswith("mv ")), "remove the directory")
-        first = f"Run: {'; '.join(moves)}. Then stop" if moves else "Stop"
+        first = f"Run: {'; '.join(moves)}. When {leader} leads, stop" if moves else "Stop"
         return f"{words} {first} the broker of {_name(self.damaged)}, {remove}, and start it again."
 
 
@@ -259,7 +279,7 @@ class ReplicasAtHand:
         if not step:
             return found
         if is_end and found.severity < Severity.ERROR:
-            step += " Nothing, if these are copies of a running broker's files."
+            step = f"Nothing, if these are copies of a running broker's files; else {step}"
         return msgspec.structs.replace(found, next_step=step)
 
     def remedy(self, damaged: Path, offsets: Range, *, deep: bool = True, is_end: bool = False) -> Remedy | None:
@@ -275,7 +295,7 @@ class ReplicasAtHand:
         others = [each for each in self._replicas if _is_other(each, own)]
         assignment = self._context.assignment_of(own.partition, own.topic_id)
         judged = [OtherReplica(each, self._problem(own, each, offsets)) for each in others]
-        if deep and not is_end and any(not each.problem for each in judged):
+        if deep and any(not each.problem for each in judged):
             results = self._results(own, others, assignment)
             judged = [
                 msgspec.structs.replace(each, lack=_lack(result)) for each, result in zip(judged, results, strict=True)

@@ -156,7 +156,9 @@ def test_without_reading_all_there_are_no_commands(tmp_path: Path) -> None:
 
 
 CUT = ModelReplica(plain(10), high_watermark=36)
-INTACT_END = "orders-0: its replica on node 1 is intact there"
+INTACT_END = (
+    "Nothing, if these are copies of a running broker's files; else orders-0: its replica on node 1 is intact there"
+)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ INTACT_END = "orders-0: its replica on node 1 is intact there"
         (WHOLE, {"isr": (1, 2), "leader": 1}, f"{INTACT_END}, and node 1 leads by the metadata of node 2"),
         (WHOLE, {"isr": (1, 2), "leader": 2}, f"{INTACT_END} (ISR: nodes 1 and 2, by the metadata of node 2"),
         (WHOLE, {"isr": (2,), "leader": 2}, f"{INTACT_END}, but node 1 may lack committed records (ISR: node 2, by"),
-        (WHOLE, None, f"{INTACT_END}: if node 2 may lead, let node 1 lead before it starts; then node 2 fetches them"),
+        (WHOLE, None, f"{INTACT_END}: if node 2 may lead, start node 1 and wait until it leads"),
         (CUT, {"isr": (1, 2), "leader": 2}, "Nothing, if this is a copy"),
     ],
 )
@@ -179,6 +181,9 @@ def test_a_lost_end_is_fetched_by_a_follower(
     assert "mv " not in step
     heals = metadata is None or (other is WHOLE and len(metadata["isr"]) == 2)
     assert ("node 2 fetches them by itself" in step) == heals
+    election = "kafka-leader-election.sh --bootstrap-server localhost:9092 --election-type unclean --topic orders"
+    may_truncate_the_leader = heals and metadata is not None and metadata["leader"] == 2
+    assert step.endswith(f"run with only intact replicas up: {election} --partition 0") == may_truncate_the_leader
 
 
 def test_a_wrong_log_start_offset_is_no_lost_end(tmp_path: Path) -> None:
@@ -211,7 +216,7 @@ def test_verify_says_how_to_heal(tmp_path: Path) -> None:
     step = verified(targets).next_step
     assert step.startswith("orders-0: its replica on node 1 is intact there: move leadership to it")
     assert "Run: echo " in step
-    assert "Then stop the broker of node 2, run: mv " in step
+    assert "When node 1 leads, stop the broker of node 2, run: mv " in step
 
 
 @pytest.mark.parametrize(
