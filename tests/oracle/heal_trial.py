@@ -5,6 +5,8 @@
 1. A byte turns in the log of the leader: a consumer fails there. The commands move leadership to an intact replica and
    have the damaged one fetched anew.
 2. A byte turns in the log of a follower, which no leader notices: the commands have it fetched anew.
+3. A follower that crashed lost the end of its log: it fetches it by itself.
+4. All nodes crashed, and the leader lost the end of its log: another node leads before it starts.
 
 After each, verify finds no damage, all replicas are in sync, and a consumer gets every record. Prints a line for each
 statement, exits with 1 for a wrong one.
@@ -37,7 +39,7 @@ _TOOLS = {
     "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
 }
 _RECORDS = 3000
-_SECONDS = 60
+_SECONDS = 40
 
 
 class Trial:
@@ -107,6 +109,37 @@ class Trial:
         self.turn_a_byte(follower, 1500)
         self.heal(follower)
 
+        time.sleep(10)  # the high watermark is written every five seconds
+        leader = self.assignment.leader
+        assert leader is not None
+        follower = next(node for node in (1, 2, 3) if node != leader)
+        cluster.kill(follower)
+        step = self.cut_the_end(follower)
+        self.holds(f"next step: {step}", f"node {leader} leads" in step and "fetches them by itself" in step)
+        cluster.start(follower)
+        self.look()
+
+        time.sleep(10)
+        cluster.kill()
+        step = self.cut_the_end(leader)
+        self.holds(f"next step: {step}", f"wait until it leads before node {leader} starts" in step)
+        cluster.start(*(node for node in (1, 2, 3) if node != leader))
+        if not self.wait_for(lambda: self.assignment.leader not in (None, leader)):
+            print(f"  no node leads ({self.assignment.last_members})", flush=True)
+            self.run_command(step[step.index("kafka-leader-election.sh") :])
+        moved = self.wait_for(lambda: self.assignment.leader not in (None, leader))
+        self.holds(f"node {self.assignment.leader} leads before node {leader} starts", moved)
+        cluster.start(leader)
+        self.look()
+
+    def cut_the_end(self, node: int) -> str:
+        """Cut a log off inside its last batch; the next step of verify for it."""
+        path = self.log_dir(node) / "orders-0" / f"{0:020d}.log"
+        with path.open("r+b") as log:
+            log.truncate(path.stat().st_size - 50)
+        found = [each for each in verify_all(self.targets, VerifyTerms()) if each.code == "tail-torn"]
+        return found[0].next_step
+
     def produce(self) -> None:
         """Write the records in batches of some hundred."""
         name = (
@@ -135,7 +168,7 @@ class Trial:
         assert found, "verify finds no damage"
         step = found[0].next_step
         self.holds(f"next step: {step}", f"let node {node} fetch anew" in step)
-        for command in re.findall(r"(?:echo|kafka-\S+\.sh) .*?(?=; |\. Then)", step):
+        for command in re.findall(r"(?:echo|kafka-\S+\.sh) .*?(?=; |\. When)", step):
             self.run_command(command)
         moved = self.wait_for(lambda: self.assignment.leader != node)
         self.holds(f"node {self.assignment.leader} leads before the broker of node {node} is stopped", moved)
@@ -143,6 +176,10 @@ class Trial:
         [remove] = re.findall(r"run: (mv .*?), and start", step)
         self.run_command(remove)
         self.cluster.start(node)
+        self.look()
+
+    def look(self) -> None:
+        """Whether all is well again."""
         in_sync = self.wait_for(lambda: len(self.assignment.state.isr if self.assignment.state else ()) == 3)
         self.holds(f"all replicas are in sync: {self.assignment.last_members}", in_sync)
         found = self.damage()

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.io.session import is_on_disk
 from format.io.source import FileSource
-from format.layout import CLUSTER_METADATA_TOPIC
+from format.layout import CLUSTER_METADATA_TOPIC, LOG_SUFFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchRange
 from format.node.log_dir import Kind
@@ -57,6 +57,7 @@ class Remedy(msgspec.Struct, frozen=True):
     """What to do about the damaged offsets of a replica. ``others`` are the replicas at hand, and were read.
 
     ``is_deep``: all logs were read as a whole; else only the damaged offsets were, which ``commands`` need more than.
+    ``is_end``: the log lost its end, which a follower fetches by itself.
     """
 
     damaged: Replica
@@ -64,6 +65,7 @@ class Remedy(msgspec.Struct, frozen=True):
     others: tuple[OtherReplica, ...]
     assignment: Assignment
     is_deep: bool = True
+    is_end: bool = False
     bootstrap_server: str = _ANY_BROKER
 
     @property
@@ -112,6 +114,8 @@ class Remedy(msgspec.Struct, frozen=True):
         """The end of the sentence about intact replicas: what to do, in order."""
         state, name, this = self.assignment.state, source.name, _name(self.damaged)
         it = "it" if len(self.intact) == 1 else name
+        if self.is_end:
+            return self._advice_at_end(source)
         heal = f"let {this} fetch anew"
         if state is None:
             return f": if {this} leads, move leadership to {it}, then {heal} (not known: {self.assignment.unknown})"
@@ -120,15 +124,31 @@ class Remedy(msgspec.Struct, frozen=True):
         node_id = source.replica.node_id
         if state.leader == node_id:
             return f", and {name} leads: {heal}"
-        members = f"{self.assignment.last_members}, by {self.assignment.source}"
         if state.leader < 0:
             if node_id in self.assignment.complete_replicas:
-                return f", and no node leads ({members}): start {name}, wait until it leads, then {heal}"
-            return f", but no node leads, and {name} may lack records ({members}): 'kafkalog diff' says which"
-        leads = f"{this if state.leader == self.damaged.node_id else f'node {state.leader}'} leads"
+                return f", and no node leads ({self._members}): start {name}, wait until it leads, then {heal}"
+            return f", but no node leads, and {name} may lack records ({self._members}): 'kafkalog diff' says which"
+        leads = f"node {state.leader} leads"
         if node_id not in state.isr:
-            return f", but {leads}, and {name} is out of sync ({members}): once in the ISR, move leadership to it"
+            return f", but {leads}, and {name} is out of sync ({self._members}): once in the ISR, move leadership to it"
         return f": move leadership to {it} ({leads}), then {heal}"
+
+    def _advice_at_end(self, source: OtherReplica) -> str:
+        """What to do where the log lost its end: a broker truncates it when it starts, and as a follower fetches."""
+        state, name, this = self.assignment.state, source.name, _name(self.damaged)
+        heal = f"{this} fetches them by itself"
+        if state is None:
+            return f": if {this} may lead, start {name} and wait until it leads before {this} starts; then {heal}"
+        leader = self.assignment.leader
+        if leader is not None and leader != self.damaged.node_id:
+            return f", and node {leader} leads by {self.assignment.source}: {heal}"
+        if source.replica.node_id in self.assignment.complete_replicas:
+            return f" ({self._members}): start {name} and wait until it leads before {this} starts; then {heal}"
+        return f", but {name} may lack committed records ({self._members}): 'kafkalog diff' says which"
+
+    @property
+    def _members(self) -> str:
+        return f"{self.assignment.last_members}, by {self.assignment.source}"
 
     @property
     def _not_looked_at(self) -> str:
@@ -148,7 +168,7 @@ class Remedy(msgspec.Struct, frozen=True):
         The broker of the damaged replica is stopped before the last one, and started after it.
         """
         source, state = self.source, self.assignment.state
-        if source is None or (state is not None and self.damaged.node_id not in state.replicas):
+        if source is None or self.is_end or (state is not None and self.damaged.node_id not in state.replicas):
             return ()
         node_id = source.replica.node_id
         remove = self._removal()
@@ -173,6 +193,24 @@ class Remedy(msgspec.Struct, frozen=True):
         which = f"--topic {shlex.quote(topic)} --partition {partition}"
         yield f"kafka-leader-election.sh {server} --election-type preferred {which}"
 
+    @property
+    def election(self) -> str:
+        """The unclean election of an intact replica, for a lost end where a broker may truncate the leader's log.
+
+        Brokers that did not stop cleanly leave the ISR and the ELR when they register again (KIP-966), so that after a
+        crash of all nodes only the last leader can be elected cleanly, whatever its log lost.
+        """
+        state, source = self.assignment.state, self.source
+        if not self.is_end or state is None or source is None or state.leader not in (-1, self.damaged.node_id):
+            return ""
+        if source.replica.node_id not in self.assignment.complete_replicas:
+            return ""
+        topic, partition = self.damaged.partition.key or ("", 0)
+        return (
+            f"kafka-leader-election.sh --bootstrap-server {shlex.quote(self.bootstrap_server)} --election-type unclean "
+            f"--topic {shlex.quote(topic)} --partition {partition}"
+        )
+
     def _removal(self) -> tuple[str, ...]:
         """The command that moves the damaged directory out of its log directory; none for one that is not on a disk."""
         path = self.damaged.path
@@ -189,13 +227,17 @@ class Remedy(msgspec.Struct, frozen=True):
         if not words:
             return ""
         words = f"{self.damaged.partition.name}: {words[0].lower()}{words[1:]}"
+        if self.election:
+            words += " If it does not lead, as after a crash of all nodes, run with only intact replicas up: "
+            return words + self.election
         if self.others and self.source is None and (self.is_deep or not self.intact):
             return f"{words} {_SALVAGE}"
         if not commands:
             return words
+        leader = "" if self.source is None else self.source.name
         moves = [each for each in commands if not each.startswith("mv ")]
         remove = next((f"run: {each}" for each in commands if each.startswith("mv ")), "remove the directory")
-        first = f"Run: {'; '.join(moves)}. Then stop" if moves else "Stop"
+        first = f"Run: {'; '.join(moves)}. When {leader} leads, stop" if moves else "Stop"
         return f"{words} {first} the broker of {_name(self.damaged)}, {remove}, and start it again."
 
 
@@ -224,20 +266,23 @@ class ReplicasAtHand:
         self._replicas: list[Replica] | None = None
         self._compared: dict[Path, list[ReplicaResult]] = {}
 
-    def advised(self, found: Finding) -> Finding:
-        """The finding, with the remedy as its next step, where it is damage inside a log."""
+    def advised(self, found: Finding, *, is_end: bool = False) -> Finding:
+        """The finding, with the remedy as its next step, where one is known. ``is_end``: the log lost its end."""
         if found.lost_offsets is None or found.location.topic in (None, CLUSTER_METADATA_TOPIC):
             return found  # a voter must not lose its metadata log
-        path = found.location.path
-        directory = path if found.code == "segment-missing" and not path.endswith(".log") else str(Path(path).parent)
+        path = Path(found.location.path)
         try:
-            remedy = self.remedy(Path(directory), found.lost_offsets)
+            remedy = self.remedy(path.parent if path.suffix == LOG_SUFFIX else path, found.lost_offsets, is_end=is_end)
         except KafkaLogError:
             return found  # verifying the other paths reports it
-        step = "" if remedy is None else remedy.next_step
-        return msgspec.structs.replace(found, next_step=step) if step else found
+        step = "" if remedy is None or (is_end and remedy.source is None) else remedy.next_step
+        if not step:
+            return found
+        if is_end and found.severity < Severity.ERROR:
+            step = f"Nothing, if these are copies of a running broker's files; else {step}"
+        return msgspec.structs.replace(found, next_step=step)
 
-    def remedy(self, damaged: Path, offsets: Range, *, deep: bool = True) -> Remedy | None:
+    def remedy(self, damaged: Path, offsets: Range, *, deep: bool = True, is_end: bool = False) -> Remedy | None:
         """What heals the replica in a directory; None where it is not below the targets. Raises KafkaLogError."""
         if self._replicas is None:
             usable = [each for each in self._targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION)]
@@ -255,7 +300,7 @@ class ReplicasAtHand:
             judged = [
                 msgspec.structs.replace(each, lack=_lack(result)) for each, result in zip(judged, results, strict=True)
             ]
-        remedy = Remedy(own, offsets, tuple(judged), assignment, deep)
+        remedy = Remedy(own, offsets, tuple(judged), assignment, deep, is_end)
         return msgspec.structs.replace(remedy, bootstrap_server=self._address(remedy.source))
 
     def _results(self, own: Replica, others: list[Replica], assignment: Assignment) -> list[ReplicaResult]:
@@ -340,7 +385,7 @@ def _lack(result: ReplicaResult) -> str:
 
 def _whose(replicas: list[Replica]) -> str:
     """The subject of a sentence, as ``Its replicas on nodes 1 and 3 are``."""
-    ids = [each.node_id for each in replicas if each.node_id is not None]
+    ids = sorted(each.node_id for each in replicas if each.node_id is not None)
     names = named_nodes(ids) if len(ids) == len(replicas) else listed([_name(each) for each in replicas])
     return f"Its replica{' on' if len(replicas) == 1 else 's on'} {names} {'is' if len(replicas) == 1 else 'are'}"
 

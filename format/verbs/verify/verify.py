@@ -57,6 +57,8 @@ _METADATA = (CLUSTER_METADATA_TOPIC, 0)
 INSIDE_A_LOG = frozenset(
     ("batch-crc-mismatch", "log-framing-broken", "log-truncated", "batch-invalid", "segment-missing")
 )
+#: A lost end of a log, which a broker truncates when it starts.
+AT_THE_END = frozenset(("tail-torn", "tail-zeros", "checkpoint-mismatch"))
 #: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
 #: reads a stray or deleted one.
 _BESIDE = ("future", "stray", "delete")
@@ -453,14 +455,15 @@ def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Lim
     """The findings, with a next step by the other replicas of a damaged one, which are read at the first damage."""
     at_hand: ReplicasAtHand | None = None
     for found in findings:
-        if found.code not in INSIDE_A_LOG:
+        is_end = found.code in AT_THE_END
+        if found.lost_offsets is None or not (is_end or found.code in INSIDE_A_LOG):
             yield found
             continue
         if at_hand is None:
             from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
 
             at_hand = ReplicasAtHand(targets, limits)
-        yield at_hand.advised(found)
+        yield at_hand.advised(found, is_end=is_end)
 
 
 def _findings(

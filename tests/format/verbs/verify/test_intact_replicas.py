@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 from pathlib import Path
@@ -154,6 +155,44 @@ def test_without_reading_all_there_are_no_commands(tmp_path: Path) -> None:
     assert (found.sentence, found.commands) == ("Its replica on node 1 is intact there.", ())
 
 
+CUT = ModelReplica(plain(10), high_watermark=36)
+INTACT_END = (
+    "Nothing, if these are copies of a running broker's files; else orders-0: its replica on node 1 is intact there"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "metadata", "words"),
+    [
+        (WHOLE, {"isr": (1, 2), "leader": 1}, f"{INTACT_END}, and node 1 leads by the metadata of node 2"),
+        (WHOLE, {"isr": (1, 2), "leader": 2}, f"{INTACT_END} (ISR: nodes 1 and 2, by the metadata of node 2"),
+        (WHOLE, {"isr": (2,), "leader": 2}, f"{INTACT_END}, but node 1 may lack committed records (ISR: node 2, by"),
+        (WHOLE, None, f"{INTACT_END}: if node 2 may lead, start node 1 and wait until it leads"),
+        (CUT, {"isr": (1, 2), "leader": 2}, "Nothing, if this is a copy"),
+    ],
+)
+def test_a_lost_end_is_fetched_by_a_follower(
+    tmp_path: Path, other: ModelReplica, metadata: dict[str, Any] | None, words: str
+) -> None:
+    targets = write(tmp_path, {1: other, 2: CUT}, metadata and {"replicas": (1, 2)} | metadata)
+    found = [each for each in verify_all(targets, VerifyTerms()) if each.lost_offsets == (30, 35)]
+    (step,) = [each.next_step for each in found if "node-2" in each.location.path]
+    assert step.startswith(words)
+    assert "mv " not in step
+    heals = metadata is None or (other is WHOLE and len(metadata["isr"]) == 2)
+    assert ("node 2 fetches them by itself" in step) == heals
+    election = "kafka-leader-election.sh --bootstrap-server localhost:9092 --election-type unclean --topic orders"
+    may_truncate_the_leader = heals and metadata is not None and metadata["leader"] == 2
+    assert step.endswith(f"run with only intact replicas up: {election} --partition 0") == may_truncate_the_leader
+
+
+def test_a_wrong_log_start_offset_is_no_lost_end(tmp_path: Path) -> None:
+    targets = write(tmp_path, {1: WHOLE, 2: WHOLE}, {"replicas": (1, 2), "isr": (1, 2), "leader": 1})
+    (tmp_path / "node-2" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 100\n")
+    (found,) = [each for each in verify_all(targets, VerifyTerms()) if each.code == "checkpoint-mismatch"]
+    assert found.next_step.startswith("Remove the partition's line from the checkpoint")
+
+
 def verified(targets: list[Target]) -> Finding:
     (found,) = [each for each in verify_all(targets, VerifyTerms()) if each.code in INSIDE_A_LOG]
     return found
@@ -177,4 +216,29 @@ def test_verify_says_how_to_heal(tmp_path: Path) -> None:
     step = verified(targets).next_step
     assert step.startswith("orders-0: its replica on node 1 is intact there: move leadership to it")
     assert "Run: echo " in step
-    assert "Then stop the broker of node 2, run: mv " in step
+    assert "When node 1 leads, stop the broker of node 2, run: mv " in step
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [("zeros", "log-framing-broken"), ("cut", "log-truncated"), ("gone", "segment-missing")],
+)
+def test_other_damage_inside_a_log(tmp_path: Path, damage: str, code: str) -> None:
+    without_keys = [
+        dataclasses.replace(each, records={at: (None, value) for at, (_, value) in each.records.items()})
+        for each in plain(12)
+    ]
+    whole = ModelReplica(without_keys, high_watermark=36, segment_starts=(0, 12, 24))
+    targets = write(tmp_path, {1: whole, 2: whole}, {"replicas": (1, 2), "isr": (1, 2), "leader": 1})
+    segment = tmp_path / "node-2" / "orders-0" / f"{12:020d}.log"
+    content = segment.read_bytes()
+    if damage == "gone":
+        segment.unlink()
+    else:
+        half = len(content) // 2
+        segment.write_bytes(
+            content[: half - 5] if damage == "cut" else content[:half] + bytes(50) + content[half + 50 :]
+        )
+    found = verified(targets)
+    assert found.code == code
+    assert found.next_step.startswith("orders-0: its replica on node 1 is intact there, and node 1 leads: let node 2")
