@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
-    ("kafkalog dump --records orders-0:170418 /mnt/node-*", "one record, of each replica"),
+    ("kafkalog dump --records orders-0:170418 /var/kafka", "one record"),
     ("kafkalog dump --records --limit 5 orders-0:170418 /var/kafka", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
@@ -62,11 +62,17 @@ class Depth(msgspec.Struct, frozen=True):
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """What is read, and as what."""
+
+    where: PlaceAndPaths
+    as_kind: AsKind = msgspec.field(default_factory=AsKind)
+
+
 def dump(
     depth: Depth,
     rows: Rows,
-    reading: PlaceAndPaths,
-    as_kind: AsKind,
+    reading: Reading,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
@@ -102,19 +108,19 @@ def dump(
         raise typer.BadParameter("with --follow give one of --last, --from-offset and --from-time")
     terms = DumpTerms(
         depth.records,
-        depth.isolation.of(_range(rows, reading.place, depth)),
+        depth.isolation.of(_range(rows, reading.where.place, depth)),
         guards.limits,
         decodes_internal=not depth.raw,
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records, targets = record_schema(depth.extra.names), reading.targets(as_kind.kind)
+    records, targets = record_schema(depth.extra.names), reading.where.targets(reading.as_kind.kind)
     with (
         Run(
             "dump",
             output,
             judging,
-            paths=reading.paths,
+            paths=reading.where.paths,
             main_schema=records if depth.records else None,
             table_columns=_TABLE_COLUMNS,
         ) as run,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -144,6 +146,15 @@ def extract(
         for words in terms.left_out:
             run.not_checked(words)
         say_published(run, publication.target)
+        if to == "parquet" and run.summary.counts["records"]:
+            run.say_at_end(f"to query it: {_duckdb_command(publication.target)}")
+
+
+def _duckdb_command(directory: Path) -> str:
+    """The command that counts the records of each topic in Parquet files, quoted for a shell."""
+    files = f"{directory}/**/*.parquet".replace("'", "''")
+    query = f"SELECT topic, count(*) FROM read_parquet('{files}', hive_partitioning = true) GROUP BY topic"
+    return f"duckdb -c {quote(query)}"
 
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
-    ("kafkalog find orders-0:170418 /mnt/node-*", "one record in each of its replicas, and who can see it"),
+    ("kafkalog find orders-0:170418 /var/kafka", "one record in each of its replicas, and who can see it"),
     ("kafkalog find /var/kafka/orders-0 --offset 170418", "the same in one partition"),
     ("kafkalog find /var/kafka/orders-0 --offset 170418 --explain", "the same, with every step of the search"),
     ("kafkalog find /var/kafka/orders-0 --timestamp 2024-05-01T12:00", "the first record at or after a time"),

@@ -24,7 +24,7 @@ NODE = Path("kafka-4.3-single") / "node-1"
 VERBS = {
     "verify": (NODE / "orders-0",),
     "ls": (NODE / "orders-0",),
-    "find": (NODE / "orders-0", "--offset", "3"),
+    "find": (NODE / "orders-0", "--offset", "3", "--format", "jsonl"),  # people see the record, too, as in dump
     "groups": (NODE / "__consumer_offsets-1",),
 }
 #: What a sound partition on a local disk needs none of, whatever the verb: large libraries, and what is for damage.

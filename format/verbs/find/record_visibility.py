@@ -82,11 +82,8 @@ class RecordVisibility:
         if partition.key is None:
             return None
         end = _NO_END if bounds.high_watermark is None else bounds.high_watermark
-        served = _Served(directory, bounds.log_start_offset, end)
-        if stability.holder is not None:  # unless its end lies behind damage, where read_stability does not look
-            served.view = committed_view(directory, self._limits)
-            served.stable_end = max(stability.last_stable_offset, served.view.last_stable_offset)
-        return served
+        stable_end = _NO_END if stability.holder is None else stability.last_stable_offset
+        return _Served(directory, bounds.log_start_offset, end, stable_end)
 
     def _is_aborted(self, served: _Served, producer_id: int, offset: int) -> bool:
         if served.view is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -379,3 +380,22 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
     )
     assert "The range is empty: t-0 has offsets 0 to 11.\n" in past.check(0).stderr
     assert "The range is empty" not in held.check(0).stderr
+
+
+def test_the_command_for_duckdb_runs_as_it_is_printed(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A name that a shell or SQL would read otherwise is quoted; other formats, and no records, have no command."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    partition = write_segment(tmp_path / "t-0", 0, batches(2)).parent
+    parquet, lines, nothing = run_kafkalog_many(
+        [
+            ("extract", partition, "--output", tmp_path / "it's $HOME"),
+            ("extract", partition, "--output", tmp_path / "lines", "--to", "jsonl"),
+            ("extract", partition, "--output", tmp_path / "nothing", "--from-offset", "99"),
+        ]
+    )
+    (command,) = [line for line in parquet.check(0).stderr.splitlines() if line.startswith("to query it: ")]
+    program, flag, query = shlex.split(command.removeprefix("to query it: "))
+    assert (program, flag) == ("duckdb", "-c")
+    assert duckdb.sql(query).fetchall() == [("t", 6)]
+    assert "duckdb -c" not in lines.check(0).stderr + nothing.check(0).stderr
