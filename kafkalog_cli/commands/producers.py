@@ -53,6 +53,10 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
+#: Longer than a client tries to send a record by default (delivery.timeout.ms, 2 minutes), and a restart takes.
+_WITHIN_MS = 5 * 60_000
+
+
 def _record_place(text: Any) -> Any:
     if not isinstance(text, str):
         return text
@@ -85,7 +89,7 @@ class Asked(msgspec.Struct, frozen=True):
         ),
     ] = False
     within: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--within",
             metavar="DURATION",
@@ -93,7 +97,7 @@ class Asked(msgspec.Struct, frozen=True):
             help="With --duplicates: the most time between both.",
             show_default="5m",
         ),
-    ] = 300_000
+    ] = None
 
 
 def producers(
@@ -119,6 +123,8 @@ def producers(
 
     if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
+    if asked.within is not None and not asked.duplicates:
+        raise typer.BadParameter("--within is for --duplicates")
     with (
         Run(
             "producers",
@@ -140,7 +146,8 @@ def producers(
         )
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         if asked.duplicates:
-            _show_repeats(run, targets, terms, asked.within, work.process_count, advance)
+            within_ms = _WITHIN_MS if asked.within is None else asked.within
+            _show_repeats(run, targets, terms, within_ms, work.process_count, advance)
             return
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
