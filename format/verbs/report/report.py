@@ -335,6 +335,7 @@ class ReportRun:
             target.require_partitions("a report is about whole logs")
         self._survey = Survey(self.terms.limits, Transactions(tuple(self.targets)))
         self._evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, reads_records=True)
+        self._evidence.is_bundled = bool(self.terms.bundles)
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
@@ -418,6 +419,7 @@ class ReportRun:
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
         report.diagnoses, report.not_known = diagnose(evidence), list(evidence.not_known())
+        report.looked_at = evidence.looked_at()
         report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

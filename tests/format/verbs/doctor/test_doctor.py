@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
 
 from format.findings import Severity
+from format.verbs.doctor import doctor
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
@@ -46,7 +48,7 @@ def test_many_of_a_kind_are_one(tmp_path: Path) -> None:
     logs = dict.fromkeys(names, SOUND)
     [found] = diagnoses(node(tmp_path / "node-1", logs, marks=dict.fromkeys(names, 30), is_clean=True))
     assert found.sentence.startswith("40 partitions have lost offsets: orders-0, orders-1, orders-2 and 37 more.")
-    assert found.subject == "40 places"
+    assert found.subject == "node-1"
     assert found.command == f"kafkalog verify {tmp_path / 'node-1'}"
     three = node(
         tmp_path / "node-2", dict.fromkeys(names[:3], SOUND), marks=dict.fromkeys(names[:3], 30), is_clean=True
@@ -67,6 +69,31 @@ def test_records_damaged(tmp_path: Path) -> None:
     [found] = diagnoses(wrong, deep=True)
     assert (found.code, found.evidence_offset) == ("records-damaged", 0)
     assert "offsets 0-2 (batch-crc-mismatch)" in found.sentence
+
+
+def test_small_directories_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytearray(b"".join(batches(4)))
+    content[90] ^= 1
+    wrong = node(tmp_path / "node-1", {"orders-0": {0: [bytes(content)]}})
+    assert looked_at(wrong).looked_at.endswith("headers, checkpoints, metadata (--deep reads records and indexes)")
+    monkeypatch.setattr(doctor, "SMALL_SEGMENTS", 1)
+    made = looked_at(wrong)
+    assert [each.code for each in made.diagnoses] == ["records-damaged"]
+    assert made.looked_at.endswith("records and all files beside them")
+    monkeypatch.setattr(doctor, "SMALL_BYTES", len(content) - 1)
+    assert codes(wrong) == []
+
+
+def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path) -> None:
+    """Its metadata log ends before the offset at which it registered."""
+    made = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    older = shutil.copytree(made, tmp_path / "older")
+    log = older / "__cluster_metadata-0" / "00000000000000000000.log"
+    with log.open("rb") as file:
+        end = struct.unpack(">qi", file.read(12))[1] + 12
+    os.truncate(log, end)  # one batch is left
+    assert "node-older" in codes(made, older)
+    assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
 
 
 def test_the_intact_replica_is_named(tmp_path: Path) -> None:
@@ -114,7 +141,7 @@ def test_replicas_diverge(tmp_path: Path) -> None:
     assert found.code == "replicas-diverge"
     assert found.subject == "orders-0"
     assert f"Elect {tmp_path / 'node-2'}" in found.sentence
-    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed (15-23)" in found.sentence
+    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed offsets (15-23)" in found.sentence
 
 
 def test_replica_behind(tmp_path: Path) -> None:
@@ -123,7 +150,7 @@ def test_replica_behind(tmp_path: Path) -> None:
     ModelReplica(plain(7), 21).write(tmp_path / "node-2")
     [found] = diagnoses(tmp_path / "node-1", tmp_path / "node-2")
     assert found.code == "replica-behind"
-    assert "loses 6 committed (15-20)" in found.sentence
+    assert "lacks 6 committed offsets (15-20). Elect" in found.sentence
     shutil.rmtree(tmp_path / "node-2")
     ModelReplica(plain(7), 15).write(tmp_path / "node-2")
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
@@ -168,13 +195,21 @@ def test_group_out_of_range(tmp_path: Path) -> None:
         assert codes(made) == expected
 
 
-def test_group_stopped(tmp_path: Path) -> None:
-    """A lag alone is no trouble: only one of a group that stopped to commit while records were written."""
-    commits = {0: batches_of((commit("billing", 0, 1), None))}
-    for minutes, expected in ((30, ["group-stopped"]), (5, [])):
-        long = batch(0, [b"x"] * 1200, timestamp=BASE_TIMESTAMP + minutes * 60_000)
+def test_group_behind(tmp_path: Path) -> None:
+    """A lag alone is no trouble: only one of a group that stopped to commit, or has read less than half."""
+    commits = {0: batches_of((commit("billing", 0, 1300), None))}
+    for minutes, expected in ((30, ["group-behind"]), (5, [])):
+        long = batch(0, [b"x"] * 2400, timestamp=BASE_TIMESTAMP + minutes * 60_000)
         made = node(tmp_path / f"{minutes}", {"orders-0": {0: [long]}, "__consumer_offsets-7": commits})
         assert codes(made) == expected
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(1300, ["group-behind"]), (1100, [])])
+def test_group_behind_by_half(tmp_path: Path, lag: int, expected: list[str]) -> None:
+    """At once, where it has read less than half of what the partition holds."""
+    commits = {0: batches_of((commit("billing", 0, 2400 - lag), None))}
+    long = batch(0, [b"x"] * 2400)
+    assert codes(node(tmp_path / "node-1", {"orders-0": {0: [long]}, "__consumer_offsets-7": commits})) == expected
 
 
 def test_retention_held(tmp_path: Path) -> None:
