@@ -38,7 +38,7 @@ from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import Replicas, ReplicaScan
 from format.wording import counted
 
-#: With how many records before it a record is compared, in each partition: about 60 MiB.
+#: With how many records before it a record is compared, in each partition: about 100 MiB.
 REMEMBERED = 1 << 18
 #: So many runs of repeated records are kept of a partition; all of them are counted.
 MOST_RUNS = 10_000

@@ -230,5 +230,5 @@ def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) 
         output.discard()
     for reason, count in written.left_out.items():
         run.not_checked(f"--reset-csv leaves out {count:,} {reason}")
-    for command in reset_commands(written.written, path):
-        run.say_at_end(command)
+    for line in reset_commands(written.written, path):
+        run.say_at_end(line)

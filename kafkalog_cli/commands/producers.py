@@ -48,9 +48,14 @@ _TABLE_COLUMNS = {
             "topic", "partition", "kind", "record_count", "earlier_first_offset", "first_offset",
             "earlier_producer_id", "producer_id", "time_apart_ms", "first_timestamp", "transactional_id", "command",
         ),
+        deciding=("kind", "earlier_producer_id", "producer_id"),
         first_to_go=("command", "transactional_id", "first_timestamp", "time_apart_ms"),
     ),
 }  # fmt: skip
+
+
+#: Longer than a client tries to send a record by default (delivery.timeout.ms, 2 minutes), and a restart takes.
+_WITHIN_MS = 5 * 60_000
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -74,7 +79,7 @@ class Asked(msgspec.Struct, frozen=True):
         ),
     ] = False
     within: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--within",
             metavar="DURATION",
@@ -82,7 +87,7 @@ class Asked(msgspec.Struct, frozen=True):
             help="With --duplicates: the most time between both.",
             show_default="5m",
         ),
-    ] = 300_000
+    ] = None
 
 
 def producers(
@@ -116,6 +121,8 @@ def producers(
 
     if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
+    if asked.within is not None and not asked.duplicates:
+        raise typer.BadParameter("--within is for --duplicates")
     with (
         Run(
             "producers",
@@ -141,7 +148,8 @@ def producers(
         )
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         if asked.duplicates:
-            _show_repeats(run, targets, terms, asked.within, work.process_count, advance)
+            within_ms = _WITHIN_MS if asked.within is None else asked.within
+            _show_repeats(run, targets, terms, within_ms, work.process_count, advance)
             return
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))

@@ -74,6 +74,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield ("dump", path, "--records", "--limit", "500", *CSV)
     yield ("dump", path, "--output", OUT, *JSONL)
     yield from ((verb, path, "--at", LATER, *each) for verb in ("txns", "producers") for each in (*BOTH, CSV))
+    yield ("producers", path, "--duplicates", "--at", LATER, *JSONL)
     yield from (("groups", path, *each) for each in (*BOTH, TABLE, CSV, ("--history", *JSONL)))
     yield from (("grep", *pattern, path, "--count", *TEXT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])

@@ -41,7 +41,7 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--files-with-matches", "e"),
         ("no such text anywhere",),
     ),
-    "producers": ((),),
+    "producers": ((), ("--duplicates",)),
     "txns": (("--at", LATER),),
     "retention": (("--at", LATER), ("--at", LATER, "--totals")),
     "compaction": (("--at", LATER), ("--at", LATER, "--every-log")),

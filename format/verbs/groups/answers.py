@@ -91,8 +91,13 @@ _MOST_COMMANDS = 10
 
 
 def reset_commands(groups: Iterable[str], path: str) -> Iterator[str]:
-    """Kafka's command that sets the offsets of each group to those in the file; it takes the lines of one group."""
+    """A sentence, and Kafka's command that sets the offsets of each group by its lines in the file; empty for none.
+
+    The tool reads the first line as one of a single group before it reads the lines as they are (tools OffsetsUtils).
+    """
     names = sorted(groups)
+    if names:
+        yield "To set them while the group has no members (a stack trace about the file's first line is no error):"
     for name in names[:_MOST_COMMANDS]:
         yield (
             "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --reset-offsets "

@@ -501,7 +501,7 @@ class GroupList:
         - "Of 3 other groups none is behind": so is the lag of these.
         """
         if not self.group_count:
-            return " ".join(("There is no group.", *self._deletion_words()))
+            return " ".join(self._deletion_words()) or "There is no group."
         pending = int(self._pending[self._listed].sum())
         wait = "waits" if pending == 1 else "wait"
         open_commits = f"{counted(pending, 'offset')} {wait} for a transaction that has not ended." if pending else ""

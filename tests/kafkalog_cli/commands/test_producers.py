@@ -54,7 +54,7 @@ def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], d
 
 def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path) -> None:
     write_segment(tmp_path / "node" / "orders-0", 0, [batch(0, timestamp=5), batch(3, timestamp=5), batch(6, [b"z"])])
-    found, none, text, wrong = run_kafkalog_many(
+    found, none, text, wrong, alone = run_kafkalog_many(
         [
             ("producers", "--duplicates", "--format", "jsonl", tmp_path / "node"),
             (
@@ -70,6 +70,7 @@ def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path)
             ),
             ("producers", "--duplicates", tmp_path / "node"),
             ("producers", "--duplicates", "--within", "soon", tmp_path / "node"),
+            ("producers", "--within", "5m", tmp_path / "node"),
         ]
     )
     [row] = found.check(0).rows()
@@ -83,6 +84,7 @@ def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path)
     assert none.check(0).rows() == []
     assert "3 records of orders-0 were written twice, 0 s apart, in equal batches" in text.check(0).stdout + text.stderr
     assert "'soon' is not a duration" in wrong.check(2).stderr
+    assert "--within is for --duplicates" in alone.check(2).stderr
     [shown] = run_kafkalog_many([shlex.split(row["command"])[1:]])
     assert shown.check(0).stdout.count("orders") == 6
 

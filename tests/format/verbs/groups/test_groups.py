@@ -378,7 +378,7 @@ def test_deleted_groups_are_named_with_the_time(tmp_path: Path, count: int, more
     answer = Answer(log_of(tmp_path, *((each, None) for each in records)))
     times = [iso_time(BASE_TIMESTAMP + 2 * number + 1) for number in range(count)]
     said = [f"Group g{number} was deleted at {times[number]}, 1 ms after its last commit." for number in range(count)]
-    assert answer.sentences == f"There is no group. {' '.join(said[::-1][:3])}{more}"
+    assert answer.sentences == f"{' '.join(said[::-1][:3])}{more}"
     assert [row["deleted_timestamp"] for row in answer.groups.values()] == [
         BASE_TIMESTAMP + 2 * number + 1 for number in range(count)
     ]
@@ -391,7 +391,7 @@ def test_a_deletion_is_told_apart_from_what_looks_like_it(tmp_path: Path) -> Non
     assert "deleted" not in answer.sentences
     assert {row["deleted_timestamp"] for row in answer.groups.values()} == {None}
     answer = Answer(log_of(tmp_path / "2", (commit("a", 0, 5), None), (commit("b", 0, None), None)))
-    assert answer.sentences.endswith(f" Group b was deleted at {iso_time(BASE_TIMESTAMP + 1)}.")
+    assert answer.sentences.endswith(f"Group b was deleted at {iso_time(BASE_TIMESTAMP + 1)}.")
     assert answer.next_command == ""
     key, value = commit("a", 0, 5)
     log = [batch(0, [value], key=key), batch(1, [None], key=key, timestamp=BASE_TIMESTAMP + 8 * DAY_MS)]
