@@ -30,6 +30,8 @@ def counted_plainly(number: int, noun: str) -> str:
 
 def plural(noun: str) -> str:
     """The regular plural of an English noun, as ``logs``, ``batches`` or ``log directories``."""
+    if noun.endswith("sis"):
+        return f"{noun[:-2]}es"
     if noun.endswith(("s", "x", "tch", "sh")):
         return f"{noun}es"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":

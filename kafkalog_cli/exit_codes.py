@@ -263,7 +263,7 @@ def _singular(noun: str) -> str:
         return noun[:-3] + "y"
     if noun.endswith(("tches", "sses", "xes")):
         return noun[:-2]
-    return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") else noun
+    return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "sis")) else noun
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Colu
 from format.findings import FINDING_CODES, FindingCode, Severity
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
+from format.verbs.doctor.templates import TEMPLATES
 from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition
 from spark_jobs import schemas
 
@@ -167,6 +168,14 @@ def condition_table() -> str:
     """The conditions that a summary may name, and the exit code of each."""
     rows = [(f"`{each.value}`", int(each.exit_code), "yes" if each.is_complete else "no") for each in Condition]
     return table(("condition", "exit status", "the work was done to its end"), rows)
+
+
+def diagnosis_table() -> str:
+    """The templates of the doctor, the most urgent first, and when each is true."""
+    rows = [
+        (f"`{each.code}`", each.severity.label, f"`{each.question}`", each.condition) for each in TEMPLATES.values()
+    ]
+    return table(("code", "severity", "question", "it is said when"), rows)
 
 
 def limit_table() -> str:

@@ -58,7 +58,6 @@ def doctor(
     from format.columns import DIAGNOSIS
     from format.node.target import targets_at
     from format.verbs.report.terms import ReportTerms
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.options.reading import bundles_of
 
     with Run("doctor", output, judging, paths=paths, main_schema=DIAGNOSIS) as run:
@@ -88,26 +87,34 @@ def doctor(
         for found in making.findings():
             run.judge(found)
         made = making.finish()
-        for found in made.later_findings:
-            run.judge(found)
-        if any(each.severity >= judging.fail_on for each in made.diagnoses):
-            run.condition(Condition.DAMAGE)
-        if made.differing:
-            run.condition(Condition.DIFFERENCE_FOUND)
-        if made.is_incomplete:
-            run.condition(Condition.INCOMPLETE)
+        judge(run, made, judging)
         for name, count in made.counts.items():
             run.count(name, count)
         for words in made.not_known:
             run.not_checked(words)
-        if run.format_name not in ("table", "text"):
+        if run.format_name not in ("table", "text") or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return
         width = get_terminal_size().columns if run.is_terminal else None
         for each in made.diagnoses:
             run.write_text("".join(f"{printable(line)}\n" for line in _lines(each, width)))
         run.count("diagnosis", len(made.diagnoses))
-        run.write_text("".join(f"{printable(line)}\n" for line in _closing(made, width, is_deep=depth.deep)))
+        run.write_text("".join(f"{printable(line)}\n" for line in _closing(made, width)))
+
+
+def judge(run: Run, made: Report, judging: Judging) -> None:
+    """Add the conditions of a report's diagnoses to a run, after those of its findings."""
+    from kafkalog_cli.exit_codes import Condition
+
+    for found in made.later_findings:
+        run.judge(found)
+    for each in made.diagnoses:
+        if each.question == "diff":
+            run.condition(Condition.DIFFERENCE_FOUND)
+        elif each.severity >= judging.fail_on:
+            run.condition(Condition.DAMAGE)
+    if made.is_incomplete:
+        run.condition(Condition.INCOMPLETE)
 
 
 _INDENT = " " * 11
@@ -125,10 +132,10 @@ def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
     yield ""
 
 
-def _closing(made: Report, width: int | None, *, is_deep: bool) -> Iterator[str]:
+def _closing(made: Report, width: int | None) -> Iterator[str]:
     """What was looked at, and what is not known."""
-    more = "" if is_deep else " (--deep reads records and indexes)"
-    yield from _folded(f"doctor: {made.looked_at()}{more}.", "", width)
+    found = "" if made.diagnoses else "nothing wrong found in "
+    yield from _folded(f"doctor: {found}{made.looked_at}.", "", width)
     if made.not_known:
         yield from _folded(f"Not known: {'; '.join(made.not_known)}.", "", width)
 

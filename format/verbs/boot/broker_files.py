@@ -230,7 +230,8 @@ def _words(closed: list[tuple[str, os.stat_result]], owner: int) -> str:
 class PartitionFiles(msgspec.Struct):
     """The names in a partition directory, and the steps of the start on them. Nothing is written to disk.
 
-    ``present`` maps each name to the file that holds its bytes on disk, None for a file that the start makes.
+    ``present`` maps each name to that of the file on disk with its bytes, None for a file that the start makes: names,
+    since paths of many files take long to make, and few are needed.
     ``folders`` are names of what is no regular file, ``dangling`` those of links that lead nowhere,
     ``links`` those of links to files.
     """
@@ -238,16 +239,21 @@ class PartitionFiles(msgspec.Struct):
     path: Path
     topic: str
     partition: int
-    present: dict[str, Path | None]
+    present: dict[str, str | None]
     folders: list[str] = msgspec.field(default_factory=list)
     dangling: list[str] = msgspec.field(default_factory=list)
     links: list[str] = msgspec.field(default_factory=list)
     steps: list[Step] = msgspec.field(default_factory=list)
-    _on_disk: dict[str, Path] = msgspec.field(default_factory=dict)
+    _on_disk: dict[str, None] = msgspec.field(default_factory=dict)  # in order
+
+    def place(self, name: str) -> Path | None:
+        """The file on disk that holds the bytes of a name; None for one that the start makes, or that is not there."""
+        on_disk = self.present.get(name)
+        return None if on_disk is None else self.path / on_disk
 
     def step(self, action: Action, name: str, reason: str, **values: object) -> None:
         """Add a step for a file, under the name that it has on disk; empty for the directory."""
-        path = self._on_disk.get(name) or (self.path / name if name else self.path)
+        path = self.path / name if name else self.path
         self.steps.append(
             Step(action, path, self.topic, self.partition, reason=reason, **values)  # type: ignore[arg-type]
         )
@@ -281,17 +287,16 @@ class PartitionFiles(msgspec.Struct):
 
     def original(self, name: str) -> str:
         """The name on disk of a file that may have been renamed since."""
-        place = self.present.get(name)
-        return name if place is None else place.name
+        return self.present.get(name) or name
 
     def size_bytes(self, name: str) -> int:
         """The size on disk of a file that may have been renamed since."""
-        place = self.present.get(name)
+        place = self.place(name)
         return 0 if place is None else size_of(place)
 
     def delete(self, name: str, reason: str, *, to: str | None = None, **values: object) -> None:
         """Delete a file; ``to`` is the name that it has until it is removed."""
-        place = self.present.pop(name, None) or self._on_disk.get(name)
+        place = self.present.pop(name, None) or (name if name in self._on_disk else None)
         path = self.path / name
         self.steps = [
             step
@@ -303,7 +308,7 @@ class PartitionFiles(msgspec.Struct):
             self.present[to] = place
             values["new_path"] = self.path / to
         if place is not None:
-            self.step(Action.DELETE, place.name, reason, bytes=size_of(place), **values)
+            self.step(Action.DELETE, place, reason, bytes=size_of(self.path / place), **values)
 
     def rename(self, name: str, to: str, reason: str, **values: object) -> None:
         """Rename a file; a file that has the new name is replaced."""
@@ -321,7 +326,7 @@ class PartitionFiles(msgspec.Struct):
         steps = [step for step in self.steps if step.action is not Action.DELETE or step.path not in written]
         if with_kept:
             touched = {step.path for step in steps}
-            kept = [place for place in self._on_disk.values() if place not in touched]
+            kept = [place for place in (self.path / each for each in self._on_disk) if place not in touched]
             steps += [Step(Action.KEEP, place, self.topic, self.partition, reason=_STAYS) for place in kept]
         return steps
 
@@ -352,7 +357,8 @@ def read_partition_files(path: Path, topic: str, partition: int) -> PartitionFil
         with entries_of(path) as entries:
             for entry in sorted((each for each in entries if is_seen(each.name)), key=lambda each: each.name):
                 if is_file(entry):
-                    files.present[entry.name] = files._on_disk[entry.name] = path / entry.name
+                    files.present[entry.name] = entry.name
+                    files._on_disk[entry.name] = None
                     if isinstance(entry, os.DirEntry) and entry.is_symlink():
                         files.links.append(entry.name)
                 else:

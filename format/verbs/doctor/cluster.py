@@ -5,13 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.verbs.doctor.draft import Draft, command
-from format.verbs.doctor.evidence import Evidence
+from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import counted
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
+
+
+def older_nodes(evidence: Evidence) -> Iterator[Draft]:
+    """Nodes whose directories are older than their last start.
+
+    A broker registers after it has read the metadata up to then, so its metadata log reaches that offset.
+    """
+    image = evidence.context.image
+    if image is None:
+        return
+    for each in evidence.partitions:
+        if each.topic != CLUSTER_METADATA_TOPIC or each.mark is not None or each.log_end_offset is None:
+            continue
+        node_id = evidence.context.node_id_at(directory_of(each))
+        broker = image.brokers.get(-1 if node_id is None else node_id)
+        if broker is None or evidence.context.is_at_another_cluster(directory_of(each)):
+            continue
+        registered = broker.get("brokerEpoch", -1)
+        if registered < each.log_end_offset:
+            continue
+        lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
+                   if one.node_id == node_id and _lacks_committed(result, one)]  # fmt: skip
+        words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "
+        words += (
+            f"{each.log_end_offset:,}, and the node registered at {registered:,} ({evidence.context.source_words}). "
+        )
+        words += "An older backup was restored, or its last writes are lost."
+        if lacking:
+            name, first = lacking[0]
+            words += f" It lacks committed records of {counted(len(lacking), 'partition')}, such as {name} "
+            words += f"{first.lost_committed.first:,}-{first.lost_committed.last:,}."
+        yield Draft("node-older", f"node {node_id}", words, each.path, each.log_end_offset,
+                    command("diff", *(str(target.path) for target in evidence.targets)),
+                    weight=len(lacking), node=f"node {node_id}")  # fmt: skip
+
+
+def _lacks_committed(result: PartitionResult, replica: ReplicaResult) -> bool:
+    return bool(replica.lost_committed.count) and not result.is_metadata_log
 
 
 def diverged(evidence: Evidence) -> Iterator[Draft]:
@@ -23,7 +64,8 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         draft = Draft("replicas-diverge", result.name, "", paths[result.best], result.offset, command("diff", *paths),
                       weight=max(each.lost_committed.count for each in result.replicas),
                       many_command=command("diff", *(str(each.path) for each in evidence.targets)))  # fmt: skip
-        behind = [each for each in result.replicas if each.lost_committed.count]
+        behind = [each for each in result.replicas if _lacks_committed(result, each)]
+        draft = replace(draft, node=", ".join(map(_name, behind)))
         if result.kind == "diverged":
             yield _with(draft, _election(evidence, result))
         elif behind and not evidence.is_live:

@@ -12,11 +12,12 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.state.cluster_context import named_nodes
 from format.timestamps import iso_time
-from format.verbs.doctor.cluster import diverged, no_leaders, out_of_sync
+from format.verbs.doctor.cluster import diverged, no_leaders, older_nodes, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, command, ranges, subject_of
 from format.verbs.doctor.evidence import Evidence, place_of
+from format.verbs.doctor.groups import behind, committing_often, out_of_range
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 _MOST_ALIKE = 3
 _MOST_PLACES = 3
 _MOST_RANGES = 2
-#: How much later than a commit the newest record must be for a group to count as stopped, and how large its lag.
-_STOPPED_MS = 10 * 60 * 1000
-_STOPPED_LAG = 1_000
+#: How much older than the newest record a closed segment is that has waited long for the cleaner.
+_LONG_MS = 10 * 60 * 1000
 
 #: The template for each code of a finding; those of other codes are file-damaged or suspicious.
 _TEMPLATE_OF = {
@@ -50,6 +50,8 @@ _TEMPLATE_OF = {
     ),
     **dict.fromkeys(("sequence-gap", "sequence-duplicate", "producer-epoch-decreasing"), "sequences-wrong"),
 }  # fmt: skip
+#: How the codes of damage inside of one batch begin.
+_OF_BATCHES = ("batch-", "record-", "decompression-", "codec-", "control-", "internal-")
 #: What is said elsewhere, or is said to be not known.
 _LEFT_OUT = frozenset(("transaction-hanging", "log-head-remote", "nothing-to-read", "file-changed", "file-unreadable"))
 
@@ -73,13 +75,29 @@ def diagnose(evidence: Evidence) -> list[Diagnosis]:
 def _explained(drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts without those that another one about the same directory explains."""
     lost = {each.path for each in drafts if each.code == "directory-stray"}
+    older = {each.node for each in drafts if each.code == "node-older"}
     hanging = {each.subject for each in drafts if each.code == "transaction-hangs"}
+    stopped = {each.path for each in drafts if each.code == "cleaner-stopped"}
+    damaged = {_directory_of_file(each.path) for each in drafts if each.code == "records-damaged"}
+    drafts = [
+        msgspec.structs.replace(each, sentence=f"{each.sentence} The cleaner stops there, and the log grows.")
+        if each.code == "records-damaged" and _directory_of_file(each.path) in stopped
+        else each
+        for each in drafts
+    ]
     return [
         each
         for each in drafts
-        if not (each.code in ("records-lost", "directory-foreign", "leftovers") and each.path in lost)
+        if not (each.code == "cleaner-stopped" and each.path in damaged)
+        and not (each.code in ("records-lost", "directory-foreign", "leftovers") and each.path in lost)
         and not (each.code == "cleaner-behind" and each.subject in hanging)
+        and not (each.code == "replica-behind" and each.node and set(each.node.split(", ")) <= older)
     ]
+
+
+def _directory_of_file(path: str | None) -> str:
+    """The directory of a log."""
+    return "" if path is None else path.rpartition("/")[0]
 
 
 def _folded(drafts: Sequence[Draft]) -> list[Draft]:
@@ -97,19 +115,20 @@ def _folded(drafts: Sequence[Draft]) -> list[Draft]:
         names = [each.subject.removesuffix(f" on {node}") for each in alike[:_MOST_PLACES]]
         more = f" and {len(alike) - len(names):,} more"
         words = f"{len(alike):,} {TEMPLATES[code].many}: {', '.join(names)}{more}. The first: {first.sentence}"
-        on = f" on {node}" if node else ""
-        found.append(
-            msgspec.structs.replace(first, subject=f"{counted(len(alike), 'place')}{on}", sentence=words,
-                                    command=first.many_command or first.command)
-        )  # fmt: skip
+        subject = node or _log_dir_of(first.path or "").rpartition("/")[2] or counted(len(alike), "place")
+        follow = first.many_command or first.command
+        found.append(msgspec.structs.replace(first, subject=subject, sentence=words, command=follow))
     return found
 
 
 def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
+    rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
     for each in evidence.findings:
         code = _code_of(each)
+        if each.code == "index-missing" and each.location.path in rebuilt:
+            continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
             groups.setdefault((code, place_of(each)), []).append(each)
     for (code, place), alike in groups.items():
@@ -130,10 +149,12 @@ def _code_of(found: Finding) -> str | None:
     return "file-damaged" if found.severity >= Severity.ERROR else "suspicious"
 
 
+def _lacks_offset_index(found: Finding) -> bool:
+    return found.code == "index-missing" and layout.OFFSET_INDEX_SUFFIX in found.message
+
+
 def _is_mended_by_broker(found: Finding) -> bool:
     """Whether a broker mends it when it starts, with no loss."""
-    if found.code == "index-missing":
-        return layout.OFFSET_INDEX_SUFFIX in found.message
     return found.severity < Severity.ERROR and found.next_step.startswith(("Nothing.", "Nothing;"))
 
 
@@ -145,13 +166,16 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
     weight = sum(last - begin + 1 for begin, last in lost)
     if code == "records-damaged":
-        what = counted(count, "place") + (" is" if count == 1 else " are")
+        noun = "batch" if all(each.code.startswith(_OF_BATCHES) for each in alike) else "place"
+        what = counted(count, noun) + (" is" if count == 1 else " are")
         offsets = lost or [
             (each.location.offset, each.location.offset) for each in alike if each.location.offset is not None
         ]
         at = f", {ranges(offsets, _MOST_RANGES)}" if offsets else ""
         codes = listed(list(dict.fromkeys(each.code for each in alike)))
         words = f"{what} damaged{at} ({codes})"
+    elif code == "tail-torn":
+        words += "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
     follow = command("verify", place)
@@ -188,7 +212,7 @@ def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tup
     missing = _missing_nodes(evidence, place)
     if missing:
         words += f"; {named_nodes(missing)}, not here, may have them"
-    return words, command("salvage", place, "--output", f"{place}.salvaged")
+    return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 
 
 def _missing_nodes(evidence: Evidence, place: str) -> tuple[int, ...]:
@@ -234,40 +258,6 @@ def _transactions(evidence: Evidence) -> Iterator[Draft]:
         follow = each.abort_command(terms) if each.is_hanging else command("txns", "--open", path)
         yield Draft(code, subject, f"{words}.", path, known.first_offset, follow, weight=records,
                     node=evidence.node_of(path), many_command=command("txns", "--open", _log_dir_of(path)))  # fmt: skip
-
-
-def _groups(evidence: Evidence) -> Iterator[Draft]:
-    """Committed offsets out of range, and groups that stopped to commit."""
-    members = {each["group"]: each["member_count"] for each in evidence.groups}
-    for row in evidence.group_offsets:
-        is_past_end = row["out_of_range"] == "past_log_end"
-        if row["out_of_range"] is None or row["offset"] is None:
-            continue
-        if is_past_end and evidence.is_live:
-            continue  # the commit may be newer than what was read of the log
-        if not is_past_end and not members.get(row["group"]):
-            continue
-        place = f"{row['topic']}-{row['partition']}"
-        bound = f"past its log end {row['log_end_offset']:,}" if is_past_end else "before its log start"
-        at_hand = "" if _is_leader_here(evidence, row["topic"], row["partition"]) else " at the paths"
-        words = f"Group {row['group']} has committed offset {row['offset']:,} of {place}, {bound}{at_hand}: its "
-        words += "consumers continue where auto.offset.reset says."
-        yield Draft("group-out-of-range", f"group {row['group']}", words, row["path"], row["record_offset"],
-                    command("groups", *_paths(evidence), "--group", row["group"]))  # fmt: skip
-    for row in evidence.groups:
-        lag, last = row["total_lag"] or 0, row["last_commit_timestamp"]
-        if lag < _STOPPED_LAG or last is None or evidence.newest_timestamp - last < _STOPPED_MS:
-            continue
-        words = f"Group {row['group']} is {counted(lag, 'record')} behind, and committed last at {iso_time(last)}, "
-        words += f"while the newest record is of {iso_time(evidence.newest_timestamp)}."
-        yield Draft("group-stopped", f"group {row['group']}", words, None, None,
-                    command("groups", *_paths(evidence), "--group", row["group"]), weight=lag)  # fmt: skip
-
-
-def _is_leader_here(evidence: Evidence, topic: str, partition: int) -> bool:
-    image = evidence.context.image
-    state = None if image is None else image.partition_of(topic, partition)
-    return state is not None and state.leader in evidence.node_ids
 
 
 def _retention(evidence: Evidence) -> Iterator[Draft]:
@@ -332,22 +322,23 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     newest = partition.segments[-1].log
     if log is None or newest is None or listing is None or listing.max_timestamp is None:
         return False
-    if modified_ms(newest) - modified_ms(log.path) < _STOPPED_MS:
+    if modified_ms(newest) - modified_ms(log.path) < _LONG_MS:
         return False
     times, _ = read_segment_times(log, evidence.limits, by_headers=False, with_offset=False)
-    return 0 <= times.largest_timestamp < listing.max_timestamp - _STOPPED_MS
+    return 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
 
 
 def _strays(evidence: Evidence) -> Iterator[Draft]:
     """Directories that, by the metadata at hand, are not of this node, topic or cluster."""
-    told = {place_of(each) for each in evidence.findings if each.code in ("replica-stray", "topic-id-conflict")}
+    told = {place_of(each) for each in evidence.findings if each.code == "replica-stray"}
     for each in evidence.partitions:
         notes = [note for note in (each.notes or "").split("; ") if note.startswith("stray: ")]
         if not notes or each.path in told:
             continue
         subject = subject_of(evidence, each.path, each.topic, each.partition)
-        words = f"The directory does not belong here: {notes[0].removeprefix('stray: ')} "
-        words += f"({evidence.context.source_words}). A broker renames it to -stray and does not serve it."
+        which = "" if each.topic_id is None else f", id {each.topic_id}"
+        words = f"The directory is stray: {notes[0].removeprefix('stray: ')} ({evidence.context.source_words}{which}). "
+        words += "A broker renames it to -stray and does not serve it."
         log_dir = _log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, command("boot", log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
@@ -362,21 +353,20 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         yield Draft("directory-foreign", path, words, file, None, command("dump", file))
 
 
-def _paths(evidence: Evidence) -> list[str]:
-    return [str(each.path) for each in evidence.targets]
-
-
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     _of_findings,
+    older_nodes,
     diverged,
     no_leaders,
     out_of_sync,
     _transactions,
-    _groups,
+    out_of_range,
+    behind,
+    committing_often,
     _retention,
     _cleaners,
     _strays,

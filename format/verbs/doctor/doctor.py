@@ -2,7 +2,7 @@
 
 Each partition is listed as ls lists it. Only where that shows something odd, the other verbs look at it: verify by its
 headers and side files, txns where there are transactions, diff where the ends or the leader epochs of replicas differ.
-Of internal topics the records are read, and of partitions whose replicas differ.
+Of internal topics the records are read, of partitions whose replicas differ, and of all where the logs are small.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from format.verbs.verify.verify import (
 if TYPE_CHECKING:
     from format.verbs.retention import ConfiguredLog
 
+#: What is no larger than this is read whole, as with --deep: it takes no longer than the start of the program.
+SMALL_BYTES, SMALL_SEGMENTS = 32 * 2**20, 200
 _COORDINATOR_TOPICS = (CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
 
 
@@ -71,9 +73,8 @@ class DoctorRun:
     evidence: Evidence = field(init=False)
     _context: ClusterContext = field(init=False)
     _listed: list[_Listed] = field(default_factory=list)
+    _topic_configs: dict[tuple[str | None, Path, bool], TopicConfigs] = field(default_factory=dict)
     _coverage: Coverage = field(default_factory=Coverage)
-    _not_known: list[str] = field(default_factory=list)
-    _is_incomplete: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
@@ -85,15 +86,27 @@ class DoctorRun:
         self._context = read_context(self.targets, self.terms.context)
         self.evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, self._context)
         log_dirs = [log_dir for target in self.targets for log_dir in target.log_dirs]
+        self.evidence.reads_records = self._is_small()
         scan = VerifyScan(
             limits=self.terms.limits,
             compacted_topics=self._context.compacted_topics(),
             elsewhere=replicas_elsewhere(log_dirs, self.terms.limits),
-            only_headers=True,
+            only_headers=not self.evidence.reads_records,
         )
         for target in self.targets:
             yield from map(self._taken, self._of_target(target, scan))
         yield from map(self._taken, verify_nodes(self.targets, VerifyTerms(limits=self.terms.limits)))
+
+    def _is_small(self) -> bool:
+        """Whether all logs are so small that they are read whole."""
+        size_bytes = segments = 0
+        for target in self.targets:
+            for partition in target.partitions():
+                size_bytes += partition.sizes.log_size_bytes
+                segments += partition.segment_count
+                if size_bytes > SMALL_BYTES or segments > SMALL_SEGMENTS:
+                    return False
+        return True
 
     def _taken(self, found: Finding) -> Finding:
         self.evidence.take(found)
@@ -134,9 +147,9 @@ class DoctorRun:
         self._coverage.segments += found.listing.segment_count or 0
         self._coverage.batches += found.totals.batch_count
         self._coverage.bytes += found.listing.log_size_bytes or 0
-        if self._is_odd(each):
+        if self.evidence.reads_records or self._is_odd(each):
             unit = PartitionDirectory(path, checkpoints, listing)
-            if not found.totals.magics <= {2}:  # their offsets are inside of compressed messages
+            if self._needs_records(each):
                 scan = replace(scan, only_headers=False)
             verified = scan.results(unit, SerialDriver(scan.walk))
             yield from (each for each in verified if isinstance(each, Finding))
@@ -159,10 +172,25 @@ class DoctorRun:
             return True
         if offsets.is_clean_shutdown and offsets.recovery_point not in (None, end):
             return True
-        return bool(found.totals.gaps) and found.totals.magics <= {2} and not self._configs(each).is_compacted
+        return self._has_odd_gaps(each)
+
+    def _has_odd_gaps(self, each: _Listed) -> bool:
+        totals = each.found.totals
+        return bool(totals.gaps) and totals.magics <= {2} and not self._configs(each).is_compacted
+
+    def _needs_records(self, each: _Listed) -> bool:
+        """Whether an odd partition is verified with its records.
+
+        Keys show whether a gap is a loss, and the offsets of compressed v0 and v1 messages are inside of them.
+        """
+        return not each.found.totals.magics <= {2} or self._has_odd_gaps(each)
 
     def _configs(self, each: _Listed) -> TopicConfigs:
-        return self._context.configs_of(each.partition, each.checkpoints)
+        """The configs of a topic on one node, looked up once."""
+        key = each.listing.topic, each.partition.path.parent, each.offsets.cleaner_offset is None
+        if key not in self._topic_configs:
+            self._topic_configs[key] = self._context.configs_of(each.partition, each.checkpoints)
+        return self._topic_configs[key]
 
     def finish(self) -> Report:
         """The diagnoses, after the findings were consumed."""
@@ -181,7 +209,7 @@ class DoctorRun:
         report.diagnoses = diagnose(self.evidence)
         report.counts = self._coverage.counts
         report.counts["log_dirs"] = len(self.evidence.log_dirs)
-        report.not_known = list(self.evidence.not_known())
+        report.looked_at, report.not_known = self.evidence.looked_at(), list(self.evidence.not_known())
         return report
 
     def _replicas(self, report: Report) -> None:

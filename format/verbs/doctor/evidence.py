@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from format.verbs.retention import ConfiguredLog
     from format.verbs.txns.txns import OpenTransaction
 
+#: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
+_UNREAD = {
+    "file-unreadable": ("file", " that cannot be read"),
+    "limit-exceeded": ("place", " over a limit of this program"),
+    "log-head-remote": ("log", " whose head is in remote storage"),
+    "nothing-to-read": ("directory", " without a log"),
+    "unsupported": ("place", " that this program does not support"),
+}
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
 
@@ -106,6 +114,11 @@ class Evidence(msgspec.Struct, dict=True):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
 
+    def log_start(self, topic: str, partition: int) -> int | None:
+        """The least log start offset of the replicas of a partition."""
+        own = self._by_key.get((topic, partition), ())
+        return min((each.log_start_offset for each in own if each.log_start_offset is not None), default=None)
+
     @cached_property
     def _by_path(self) -> dict[str, PartitionListing]:
         return {each.path: each for each in self.partitions}
@@ -137,7 +150,20 @@ class Evidence(msgspec.Struct, dict=True):
         if self.is_live:
             yield "what the running broker has not written yet"
         for code, count in sorted(self.unread.items()):
-            yield f"what was not read ({counted(count, 'finding')} {code})"
+            noun, rest = _UNREAD.get(code, ("finding", f" of the kind {code}"))
+            yield f"{counted(count, noun)}{rest}"
+
+    def looked_at(self) -> str:
+        """What was looked at, in words, such as ``3 nodes, 25 partitions (29 replicas): headers, …``."""
+        dirs = self.log_dirs
+        ids = {self.context.node_id_at(each.path) for each in dirs}
+        places = counted(len(dirs), "log directory") if None in ids or not ids else counted(len(ids), "node")
+        keys = {(each.topic, each.partition) for each in self.partitions}
+        replicas = f" ({len(self.partitions):,} replicas)" if len(self.partitions) > len(keys) else ""
+        read = "records and all files beside them" if self.reads_records else "headers, checkpoints, metadata"
+        more = "" if self.reads_records else " (--deep reads records and indexes)"
+        where = f"{places}, " if dirs else ""
+        return f"{where}{counted(len(keys), 'partition')}{replicas}: {read}{more}"
 
     @cached_property
     def damaged(self) -> set[str]:

@@ -32,6 +32,8 @@ _TEMPLATES = (
              "Batches cannot be read, or contradict the format; records themselves only with --deep."),
     Template("segments-lost", _E, "verify", "partitions lack segments",
              "Offsets are missing between segments, or two segments hold the same ones, and compaction is no reason."),
+    Template("node-older", _E, "diff", "nodes have an older state",
+             "The node's metadata log ends before the offset at which it registered last, by newer metadata here."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
              "Replicas at the paths have different records at the same offsets, or each has records that others lack."),
     Template("no-leader", _E, "metadata", "partitions have no leader",
@@ -68,8 +70,11 @@ _TEMPLATES = (
     Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
              "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and the segments that it "
              "could clean were closed 10 minutes before the newest record."),
-    Template("group-stopped", _W, "groups", "groups stopped to commit",
-             "A group with a lag of 1,000 records or more last committed 10 minutes before the newest record."),
+    Template("group-behind", _W, "groups", "groups are behind",
+             "No broker runs, a group lags by 1,000 records or more, and it committed last 10 minutes before the "
+             "newest record, or has read less than half of what a partition holds."),
+    Template("group-commits", _W, "groups", "groups commit very often",
+             "A group commits each partition more than once a second, in 8 MiB of records or more."),
     Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
              "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
     Template("leftovers", _W, "ls", "directories hold leftovers",

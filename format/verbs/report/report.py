@@ -378,7 +378,7 @@ class ReportRun:
         terms, survey = self.terms, self._survey
         context = self._context or self._read_context()
         survey.transactions.context = context
-        report = Report(terms.now_ms, [str(target.path) for target in self.targets], is_deep=not terms.bundles)
+        report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
         evidence = self._evidence
         evidence.context = context
@@ -397,6 +397,7 @@ class ReportRun:
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
         report.diagnoses, report.not_known = diagnose(evidence), list(evidence.not_known())
+        report.looked_at = evidence.looked_at()
         report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

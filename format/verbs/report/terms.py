@@ -15,7 +15,6 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ContextTerms
 from format.verbs.doctor.diagnosis import Diagnosis
-from format.wording import counted
 
 ItemT = TypeVar("ItemT")
 
@@ -85,9 +84,9 @@ class Report(msgspec.Struct):
     diagnoses: list[Diagnosis] = msgspec.field(default_factory=list)  # the most urgent first
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
     not_checked: list[str] = msgspec.field(default_factory=list)
+    looked_at: str = ""  # for the diagnoses
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
-    is_deep: bool = False  # the records were read
     is_incomplete: bool = False  # one of the scans could not read everything
     differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ
     later_findings: list[Finding] = msgspec.field(default_factory=list)  # of answers; verify does not have them
@@ -95,14 +94,6 @@ class Report(msgspec.Struct):
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""
         return self.tables.setdefault(schema.type, ReportTable(schema, most))
-
-    def looked_at(self) -> str:
-        """What was looked at for the diagnoses, and whether nothing is wrong there."""
-        counts = self.counts
-        places = f"{counted(counts['log_dirs'], 'log directory')}, " if counts["log_dirs"] else ""
-        read = "records and all files beside them" if self.is_deep else "headers, checkpoints, metadata"
-        found = "" if self.diagnoses else "nothing wrong found in "
-        return f"{found}{places}{counted(counts['partitions'], 'partition')}: {read}"
 
     def note(self, words: Iterable[str]) -> None:
         """Add notes on what was not checked, each once."""

@@ -51,6 +51,7 @@ RUNS = {
     "compaction": (),
     "retention": (),
     "diff": ("{copy}",),
+    "doctor": ("--deep",),
     "report": ("--format", "json", "--output", "{}"),
     "bundle": ("--no-report", "--output", "{}.tar.zst"),
 }

@@ -98,9 +98,9 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
             continue
         base_offset = offset_of_name(files, name)
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
-        index = read_index(files.present.get(index_name), base_offset)
+        index = read_index(files.place(index_name), base_offset)
         files.present.setdefault(index_name, None)  # the broker opens it, which creates the file
-        place = files.present[name]
+        place = files.place(name)
         first = base_offset if first is None else min(first, base_offset)
         if place is not None:
             with opened(place) as source:
@@ -181,7 +181,7 @@ class _LogLoad:
         if most_bytes is None or active.recovered is not None:
             return
         for suffix, entry in ((OFFSET_INDEX_SUFFIX, OFFSET_INDEX_ENTRY), (TIME_INDEX_SUFFIX, TIME_INDEX_ENTRY)):
-            place = self._files.present.get(file_name(active.base_offset, suffix))
+            place = self._files.place(file_name(active.base_offset, suffix))
             most = most_bytes - most_bytes % entry.size_bytes
             size_bytes = 0 if place is None else size_of(place) // entry.size_bytes * entry.size_bytes
             if place is not None and size_bytes > most:
@@ -211,15 +211,15 @@ class _LogLoad:
             reason = "the broker opens a log by the name that its offset gives, and so makes this empty one"
             files.step(Action.CREATE, name, reason, offset=base_offset, kafka_class="LogSegment.open")
             files.create(name)
-        place = files.present[name]
+        place = files.place(name)
         size_bytes = files.size_bytes(name)
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
-        index_place = files.present.get(index_name)
+        index_place = files.place(index_name)
         segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
         txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
         if txn_name in files.folders:
             files.check_opens(txn_name, "TransactionIndex")
-        txn_place = files.present.get(txn_name)
+        txn_place = files.place(txn_name)
         release = self._terms.boot.version
         if index_name not in files.present and index_name not in files.folders:
             what = f"offset index file corresponding to log file {files.path / name}"

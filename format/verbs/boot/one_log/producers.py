@@ -212,7 +212,7 @@ class ProducerFiles:
         self.transactions.load({})
         while self.known:
             newest = max(self.known)
-            place = self._files.present.get(self.known[newest])
+            place = self._files.place(self.known[newest])
             found = self._taken.get(newest, {}) if place is None else open_in_snapshot(place, self._limits)
             if not isinstance(found, str):
                 self.map_end = self.last_snapshot = newest

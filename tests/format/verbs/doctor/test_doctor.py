@@ -1,0 +1,256 @@
+"""What the doctor says of directories: each template on both sides of its condition."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from format.findings import Severity
+from format.verbs.doctor import doctor
+from tests.building import BASE_TIMESTAMP, batch, batches
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
+from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
+from tests.format.verbs.groups.commit_logs import batches_of, commit
+from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
+
+SOUND = {0: batches(4), 12: batches(4, 12)}
+
+
+def test_nothing_is_said_of_a_sound_node(tmp_path: Path) -> None:
+    made = looked_at(node(tmp_path / "node-1", {"orders-0": SOUND}, marks={"orders-0": 24}))
+    assert made.diagnoses == []
+    assert made.counts["partitions"] == 1
+    assert made.counts["segments"] == 2
+    assert made.not_known == ["leaders, other replicas and configs (no metadata log is here: --metadata PATH)"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_records_lost(tmp_path: Path, deep: bool) -> None:
+    """A high watermark past the end of the log; without a clean stop a crash may explain it."""
+    clean = node(tmp_path / "clean", {"orders-0": SOUND}, marks={"orders-0": 30}, is_clean=True)
+    [found] = diagnoses(clean, deep=deep)
+    assert (found.code, found.severity, found.rank) == ("records-lost", Severity.ERROR, 1)
+    assert "high watermark is 30" in found.sentence
+    assert found.command is not None
+    assert found.command.startswith("kafkalog salvage ")
+    killed = node(tmp_path / "killed", {"orders-0": SOUND}, marks={"orders-0": 30})
+    [found] = diagnoses(killed, deep=deep)
+    assert (found.code, found.severity) == ("records-lost", Severity.WARNING)
+    assert codes(node(tmp_path / "sound", {"orders-0": SOUND}, marks={"orders-0": 24}, is_clean=True), deep=deep) == []
+
+
+def test_many_of_a_kind_are_one(tmp_path: Path) -> None:
+    names = [f"orders-{number}" for number in range(40)]
+    logs = dict.fromkeys(names, SOUND)
+    [found] = diagnoses(node(tmp_path / "node-1", logs, marks=dict.fromkeys(names, 30), is_clean=True))
+    assert found.sentence.startswith("40 partitions have lost offsets: orders-0, orders-1, orders-2 and 37 more.")
+    assert found.subject == "node-1"
+    assert found.command == f"kafkalog verify {tmp_path / 'node-1'}"
+    three = node(
+        tmp_path / "node-2", dict.fromkeys(names[:3], SOUND), marks=dict.fromkeys(names[:3], 30), is_clean=True
+    )
+    assert codes(three) == ["records-lost"] * 3
+
+
+def test_records_damaged(tmp_path: Path) -> None:
+    """Framing shows in the headers; a wrong CRC only where the records are read."""
+    content = bytearray(b"".join(batches(4)))
+    broken = node(tmp_path / "framing", {"orders-0": {0: [bytes(content[:100]), b"\xff" * 40, *batches(2, 30)]}})
+    [found] = diagnoses(broken)
+    assert found.code == "records-damaged"
+    assert found.evidence_path == str(broken / "orders-0" / "00000000000000000000.log")
+    content[90] ^= 1
+    wrong = node(tmp_path / "crc", {"orders-0": {0: [bytes(content)]}})
+    assert codes(wrong) == []
+    [found] = diagnoses(wrong, deep=True)
+    assert (found.code, found.evidence_offset) == ("records-damaged", 0)
+    assert "offsets 0-2 (batch-crc-mismatch)" in found.sentence
+
+
+def test_small_directories_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytearray(b"".join(batches(4)))
+    content[90] ^= 1
+    wrong = node(tmp_path / "node-1", {"orders-0": {0: [bytes(content)]}})
+    assert looked_at(wrong).looked_at.endswith("headers, checkpoints, metadata (--deep reads records and indexes)")
+    monkeypatch.setattr(doctor, "SMALL_SEGMENTS", 1)
+    made = looked_at(wrong)
+    assert [each.code for each in made.diagnoses] == ["records-damaged"]
+    assert made.looked_at.endswith("records and all files beside them")
+    monkeypatch.setattr(doctor, "SMALL_BYTES", len(content) - 1)
+    assert codes(wrong) == []
+
+
+def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path) -> None:
+    """Its metadata log ends before the offset at which it registered."""
+    made = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    older = shutil.copytree(made, tmp_path / "older")
+    log = older / "__cluster_metadata-0" / "00000000000000000000.log"
+    with log.open("rb") as file:
+        end = struct.unpack(">qi", file.read(12))[1] + 12
+    os.truncate(log, end)  # one batch is left
+    assert "node-older" in codes(made, older)
+    assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
+
+
+def test_the_intact_replica_is_named(tmp_path: Path) -> None:
+    sound = b"".join(batches(4))
+    content = bytearray(sound)
+    content[90] ^= 1
+    one = node(tmp_path / "node-1", {"orders-0": {0: [bytes(content)]}}, node_id=1)
+    two = node(tmp_path / "node-2", {"orders-0": {0: [sound]}}, node_id=2)
+    found = next(each for each in diagnoses(one, two, deep=True) if each.code == "records-damaged")
+    assert found.subject == "orders-0 on node 1"
+    assert "Node 2 has them intact" in found.sentence
+    assert found.command == f"kafkalog diff {one / 'orders-0'} {two / 'orders-0'}"
+    shutil.rmtree(two)
+    short = node(tmp_path / "node-2", {"orders-0": {0: []}}, node_id=2)
+    found = next(each for each in diagnoses(one, short, deep=True) if each.code == "records-damaged")
+    assert "No other replica here has them" in found.sentence
+    assert found.command is not None
+    assert found.command.startswith("kafkalog salvage ")
+
+
+def test_tail_torn(tmp_path: Path) -> None:
+    """Killed while writing: a warning, which says what is cut off."""
+    torn = b"".join(batches(4))[:-10]
+    [found] = diagnoses(node(tmp_path / "killed", {"orders-0": {0: [torn]}}))
+    assert (found.code, found.severity) == ("tail-torn", Severity.WARNING)
+    assert found.command == f"kafkalog boot {tmp_path / 'killed'}"
+    [found] = diagnoses(node(tmp_path / "clean", {"orders-0": {0: [torn]}}, is_clean=True, marks={"orders-0": 12}))
+    assert (found.code, found.severity) == ("records-damaged", Severity.ERROR)
+
+
+def test_segments_lost(tmp_path: Path) -> None:
+    """A missing segment of keyless records, in which only the records show that nothing was compacted."""
+    keyless = {0: [batch(0, key=None)], 6: [batch(6, key=None)]}
+    lost = node(tmp_path / "node-1", {"orders-0": keyless})
+    assert codes(lost) == codes(lost, deep=True) == ["segments-lost"]
+    keyed = node(tmp_path / "node-2", {"orders-0": {0: [batch(0)], 6: [batch(6)]}})
+    assert codes(keyed) == codes(keyed, deep=True) == []
+
+
+def test_replicas_diverge(tmp_path: Path) -> None:
+    common = plain(5)
+    ModelReplica([*common, *plain(2, first=15, epoch=1, tag="x")], 15).write(tmp_path / "node-1")
+    ModelReplica([*common, *plain(3, first=15, epoch=2, tag="y")], 24).write(tmp_path / "node-2")
+    found = diagnoses(tmp_path / "node-1", tmp_path / "node-2")[0]
+    assert found.code == "replicas-diverge"
+    assert found.subject == "orders-0"
+    assert f"Elect {tmp_path / 'node-2'}" in found.sentence
+    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed (15-23)" in found.sentence
+
+
+def test_replica_behind(tmp_path: Path) -> None:
+    """Behind is worth a word only where committed records are missing."""
+    ModelReplica(plain(5), 15).write(tmp_path / "node-1")
+    ModelReplica(plain(7), 21).write(tmp_path / "node-2")
+    [found] = diagnoses(tmp_path / "node-1", tmp_path / "node-2")
+    assert found.code == "replica-behind"
+    assert "loses 6 committed (15-20)" in found.sentence
+    shutil.rmtree(tmp_path / "node-2")
+    ModelReplica(plain(7), 15).write(tmp_path / "node-2")
+    assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
+
+
+def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from format.verbs.diff import diff
+
+    ModelReplica(plain(5), 15).write(tmp_path / "node-1")
+    ModelReplica(plain(5), 15).write(tmp_path / "node-2")
+    monkeypatch.setattr(diff, "compared", None)
+    assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
+
+
+def test_transactions(tmp_path: Path) -> None:
+    """One that its coordinator has under way is no trouble; one that no coordinator has hangs."""
+    log = {0: [data(0, 7, time=BASE_TIMESTAMP), batch(2)]}
+    under_way = {0: [coordinator_batch(0, "pay", 7, 1, {"orders": [0]}, time=BASE_TIMESTAMP)]}
+    done = {0: [coordinator_batch(0, "pay", 7, 4, {}, time=BASE_TIMESTAMP)]}
+    assert codes(node(tmp_path / "a", {"orders-0": log, "__transaction_state-0": under_way})) == []
+    [found] = diagnoses(node(tmp_path / "b", {"orders-0": log, "__transaction_state-0": done}))
+    assert (found.code, found.evidence_offset) == ("transaction-hangs", 0)
+    assert found.sentence.startswith("pay (producer 7) has a transaction open from offset 0 on")
+    assert found.command is not None
+    assert found.command.startswith("kafka-transactions.sh ")
+    ended = {0: [data(0, 7, time=BASE_TIMESTAMP), marker(2, 7, commit=True, time=BASE_TIMESTAMP)]}
+    assert codes(node(tmp_path / "c", {"orders-0": ended})) == []
+
+
+def test_transaction_open(tmp_path: Path) -> None:
+    """Without its coordinator a transaction is said to be open where later records show that it is silent for long."""
+    for minutes, expected in ((20, ["transaction-open"]), (10, [])):
+        later = batch(2, timestamp=BASE_TIMESTAMP + minutes * 60_000)
+        log = {0: [data(0, 7, time=BASE_TIMESTAMP), later]}
+        assert codes(node(tmp_path / f"{minutes}", {"orders-0": log})) == expected
+
+
+def test_group_out_of_range(tmp_path: Path) -> None:
+    for offset, expected in ((25, ["group-out-of-range"]), (24, [])):
+        commits = {0: batches_of((commit("billing", 0, offset), None))}
+        made = node(tmp_path / f"{offset}", {"orders-0": SOUND, "__consumer_offsets-7": commits})
+        assert codes(made) == expected
+
+
+def test_group_behind(tmp_path: Path) -> None:
+    """A lag alone is no trouble: only one of a group that stopped to commit, or has read less than half."""
+    commits = {0: batches_of((commit("billing", 0, 1300), None))}
+    for minutes, expected in ((30, ["group-behind"]), (5, [])):
+        long = batch(0, [b"x"] * 2400, timestamp=BASE_TIMESTAMP + minutes * 60_000)
+        made = node(tmp_path / f"{minutes}", {"orders-0": {0: [long]}, "__consumer_offsets-7": commits})
+        assert codes(made) == expected
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(1300, ["group-behind"]), (1100, [])])
+def test_group_behind_by_half(tmp_path: Path, lag: int, expected: list[str]) -> None:
+    """At once, where it has read less than half of what the partition holds."""
+    commits = {0: batches_of((commit("billing", 0, 2400 - lag), None))}
+    long = batch(0, [b"x"] * 2400)
+    assert codes(node(tmp_path / "node-1", {"orders-0": {0: [long]}, "__consumer_offsets-7": commits})) == expected
+
+
+def test_retention_held(tmp_path: Path) -> None:
+    for days, expected in ((400, ["retention-held"]), (0, [])):
+        log = {0: [batch(0, timestamp=NOW_MS + days * DAY_MS - 1000)], 3: [batch(3)]}
+        assert codes(node(tmp_path / f"{days}", {"orders-0": log}, marks={"orders-0": 6})) == expected
+
+
+def test_index_wrong(tmp_path: Path) -> None:
+    """A broken index shows in a deep look, and in any look at a partition that is odd in another way."""
+    made = node(tmp_path / "node-1", {"orders-0": SOUND})
+    index = made / "orders-0" / "00000000000000000000.index"
+    index.write_bytes(bytes([0, 0, 0, 5, 0, 0, 0, 7]))
+    assert codes(made, deep=True) == ["index-wrong"]
+    index.write_bytes(b"")
+    assert codes(made, deep=True) == []
+
+
+def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> None:
+    made = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    assert codes(made) == []
+    path = made / "orders-0" / "partition.metadata"
+    path.write_text(path.read_text().rpartition(" ")[0] + " AAAAAAAAAAAAAAAAAAAAbw\n")
+    found = diagnoses(made)
+    assert "directory-stray" in [each.code for each in found]
+    assert all(each.command for each in found)
+
+
+def test_leftovers(tmp_path: Path) -> None:
+    made = node(tmp_path / "node-1", {"orders-0": SOUND, "orders-1.0123456789abcdef0123456789abcdef-delete": SOUND})
+    assert codes(made) == []
+    log = made / "orders-1.0123456789abcdef0123456789abcdef-delete" / "00000000000000000012.log"
+    os.truncate(log, 80 * 2**20)  # a hole
+    assert "leftovers" in codes(made)
+
+
+def test_ranks_follow_urgency(tmp_path: Path) -> None:
+    log = {0: [data(0, 7, time=BASE_TIMESTAMP), batch(2)]}
+    done = {0: [coordinator_batch(0, "pay", 7, 4, {}, time=BASE_TIMESTAMP)]}
+    logs = {"orders-0": log, "orders-1": SOUND, "orders-2": {0: [b"".join(batches(4))[:-10]]}}
+    made = node(tmp_path / "node-1", {**logs, "__transaction_state-0": done}, is_clean=False, marks={"orders-1": 30})
+    found = diagnoses(made)
+    assert [each.rank for each in found] == [1, 2, 3]
+    assert [each.code for each in found] == ["transaction-hangs", "records-lost", "tail-torn"]

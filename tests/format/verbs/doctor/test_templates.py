@@ -1,0 +1,197 @@
+"""Templates whose conditions need a cluster, a full disk or a running broker: both sides of each, without the files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from format.findings import Finding, Judgement, Severity, finding
+from format.io import live_broker
+from format.io.live_broker import BrokerLock
+from format.limits import DEFAULT_LIMITS
+from format.location import Location
+from format.state.cluster_context import ClusterContext, ContextTerms
+from format.state.cluster_image import ClusterImage, PartitionState
+from format.state.metadata_log import MetadataState
+from format.verbs.doctor import diagnose as diagnosing
+from format.verbs.doctor.diagnose import diagnose
+from format.verbs.doctor.evidence import Evidence
+from format.verbs.doctor.templates import TEMPLATES
+from tests.building import batch
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
+from tests.format.verbs.doctor.looking import NOW_MS, codes, looked_at, node
+
+ID = "AAAAAAAAAAAAAAAAAAAAbw"
+LOG = "/k/orders-0/00000000000000000000.log"
+
+
+def evidence(**values: Any) -> Evidence:
+    return Evidence((), NOW_MS, DEFAULT_LIMITS, **values)
+
+
+def of_findings(*found: Finding) -> list[tuple[str, Severity]]:
+    made = evidence()
+    for each in found:
+        made.take(each)
+    return [(each.code, each.severity) for each in diagnose(made)]
+
+
+def of_cluster(state: PartitionState, **brokers: dict[str, Any]) -> list[str]:
+    """The codes for one partition; the brokers by name and number, such as n1."""
+    image = ClusterImage(names={ID: "orders"}, partitions={(ID, 0): state})
+    image.brokers = {
+        int(name[1:]): {"fenced": False, "inControlledShutdown": False} | each for name, each in brokers.items()
+    }
+    context = ClusterContext(ContextTerms(), MetadataState(Path("/k/__cluster_metadata-0"), image))
+    return [each.code for each in diagnose(evidence(context=context))]
+
+
+def test_every_template_is_tested() -> None:
+    texts = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert [code for code in TEMPLATES if f'"{code}"' not in texts] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("boot-refused", "start-refused"),
+        ("boot-unserved", "not-served"),
+        ("replica-missing", "replica-missing"),
+        ("replica-stray", "directory-stray"),
+        ("metadata-incomplete", "metadata-damaged"),
+        ("topic-id-conflict", "directory-foreign"),
+        ("checkpoint-invalid", "file-damaged"),
+        ("quorum-leader-unknown", "suspicious"),
+        ("sequence-gap", "sequences-wrong"),
+        ("sequence-duplicate", "sequences-wrong"),
+    ],
+)
+def test_findings(code: str, expected: str) -> None:
+    """A finding is a diagnosis unless it is a mere fact or has another cause."""
+    where = Location("/k/orders-0", "orders", 0)
+    found = finding(code, where, "words")
+    assert of_findings(found) == [(expected, found.severity)]
+    assert of_findings(finding(code, where, "words", judgement=Judgement(severity=Severity.INFO))) == []
+
+
+@pytest.mark.parametrize("code", ["unclean-shutdown", "index-preallocated", "unflushed-segment", "segment-leftover"])
+def test_facts_are_no_diagnoses(code: str) -> None:
+    assert of_findings(finding(code, Location(LOG, "orders", 0), "words")) == []
+
+
+def test_what_a_broker_mends_is_no_diagnosis() -> None:
+    """It rebuilds all indexes of a segment without .index, and makes an empty .timeindex where only that is missing."""
+    both = [
+        finding("index-missing", Location(LOG, "orders", 0), f"the segment has no {name}")
+        for name in (".index", ".timeindex")
+    ]
+    assert of_findings(*both) == []
+    assert of_findings(both[1]) == [("index-wrong", Severity.WARNING)]
+
+
+def test_what_was_not_read_is_said_to_be_not_known() -> None:
+    made = evidence()
+    made.take(finding("file-unreadable", Location(LOG), "cannot open"))
+    assert diagnose(made) == []
+    assert "1 file that cannot be read" in list(made.not_known())
+
+
+def test_no_leader() -> None:
+    """Said only while a broker with a replica runs: after a stop of all no partition has a leader."""
+    state = PartitionState((1, 2), isr=(1,), leader=-1)
+    assert of_cluster(state, n1={"fenced": True}, n2={}) == ["no-leader"]
+    assert of_cluster(state, n1={"fenced": True}, n2={"fenced": True}) == []
+    assert of_cluster(PartitionState((1, 2), isr=(1,), leader=1), n1={}, n2={"fenced": True}) == []
+
+
+def test_replicas_out_of_sync() -> None:
+    """Said only of replicas whose broker runs: that of a stopped broker is out of sync of course."""
+    state = PartitionState((1, 2), isr=(1,), leader=1)
+    assert of_cluster(state, n1={}, n2={}) == ["replicas-out-of-sync"]
+    assert of_cluster(state, n1={}, n2={"fenced": True}) == []
+    assert of_cluster(state, n1={}, n2={"inControlledShutdown": True}) == []
+    assert of_cluster(PartitionState((1, 2), isr=(1, 2), leader=1), n1={}, n2={}) == []
+
+
+@pytest.mark.parametrize(("free", "expected"), [(1, ["disk-full"]), (10, [])])
+def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, expected: list[str]) -> None:
+    made = node(tmp_path / "node-1", {"orders-0": {0: [batch(0)]}})
+    size = sum(path.stat().st_size for path in (made / "orders-0").iterdir())
+    full = SimpleNamespace(f_fsid=1, f_flag=0, f_frsize=1, f_blocks=100 * size, f_bavail=free * size)
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    assert codes(made) == []  # the logs are a hundredth of it, and no broker runs
+    full.f_blocks, full.f_bavail = 10 * size, free * size // 10
+    assert codes(made) == expected
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(60, ["cleaner-behind"]), (1, [])])
+def test_cleaner_behind(tmp_path: Path, minutes: int, expected: list[str]) -> None:
+    """A log of __consumer_offsets whose closed segments wait, by the timestamps and by the times of the files."""
+    segments = {3 * number: [batch(3 * number, key=b"k%d" % number)] for number in range(5)}
+    segments[15] = [batch(15, timestamp=batch_time(15) + minutes * 60_000)]
+    made = node(tmp_path / "node-1", {"compacted-0": segments})
+    (made / "cleaner-offset-checkpoint").write_text("0\n1\ncompacted 0 0\n")
+    assert codes(made) == []  # all files are of one time, as in a copy
+    for log in (made / "compacted-0").glob("*.log"):
+        os.utime(log, (0, 1000 if log.name.startswith("00000000000000000015") else 1000 - minutes * 60))
+    assert codes(made) == expected
+
+
+def batch_time(offset: int) -> int:
+    from tests.building import BASE_TIMESTAMP
+
+    return BASE_TIMESTAMP + offset
+
+
+@pytest.mark.parametrize(("commits_per_hour", "expected"), [(7_201, ["group-commits"]), (7_199, [])])
+def test_group_commits(commits_per_hour: int, expected: list[str]) -> None:
+    made = evidence()
+    made.groups = [
+        {
+            "group": "poller", "total_lag": 0, "last_commit_timestamp": 1, "committed_partitions": 2,
+            "member_count": 0, "commits_per_hour": commits_per_hour, "size_bytes": 10 * 2**20, "commit_count": 9,
+            "coordinator_partition": 7,
+        }
+    ]  # fmt: skip
+    assert [each.code for each in diagnose(made)] == expected
+
+
+@pytest.mark.parametrize("blocked_by", ["damaged_batch", "dirty_ratio"])
+def test_cleaner_stopped(blocked_by: str) -> None:
+    from format.verbs.compaction.compaction import Cleanable
+
+    partition = SimpleNamespace(path=Path("/k/compacted-0"), topic="compacted", number=0)
+    range_ = Cleanable(5, 9, 0, 100, 0, "active_segment", blocked_by)
+    made = evidence()
+    made.cleaners = [SimpleNamespace(partition=partition, range=range_, blocked_by=blocked_by)]
+    found = [(each.code, each.evidence_offset) for each in diagnose(made)]
+    assert found == ([("cleaner-stopped", 5)] if blocked_by == "damaged_batch" else [])
+
+
+def test_of_running_brokers_the_ends_of_replicas_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ModelReplica(plain(5), 15).write(tmp_path / "node-1")
+    ModelReplica(plain(7), 21).write(tmp_path / "node-2")
+    assert codes(tmp_path / "node-1", tmp_path / "node-2") == ["replica-behind"]
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), True))
+    monkeypatch.setattr(live_broker, "_PATIENCE_S", 0.1)
+    made = looked_at(tmp_path / "node-1", tmp_path / "node-2")
+    assert made.diagnoses == []
+    assert "what the running broker has not written yet" in made.not_known
+
+
+def test_the_most_urgent_comes_first() -> None:
+    where = Location("/k/orders-0", "orders", 0)
+    mixed = [finding(code, where, "words") for code in ("sequence-gap", "checkpoint-invalid", "boot-refused")]
+    assert [code for code, _ in of_findings(*mixed)] == ["start-refused", "file-damaged", "sequences-wrong"]
+
+
+def test_conditions_are_sentences() -> None:
+    for each in TEMPLATES.values():
+        assert re.fullmatch(r"[A-Z].*\.", each.condition), each
+        assert each.severity >= Severity.WARNING
+    assert set(diagnosing._TEMPLATE_OF.values()) <= TEMPLATES.keys()

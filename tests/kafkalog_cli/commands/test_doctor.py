@@ -1,0 +1,130 @@
+"""kafkalog doctor as a user runs it: what it prints, its exit status, and commands that run as printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.columns import DIAGNOSIS
+from kafkalog_cli.commands import doctor
+from kafkalog_cli.main import main
+from tests.building import BASE_TIMESTAMP, batch, batches
+from tests.format.verbs.doctor.looking import node
+from tests.format.verbs.groups.commit_logs import batches_of, commit
+from tests.format.verbs.txns.transaction_logs import data
+
+WHOLE = "records and all files beside them."
+
+
+class Printed:
+    """One run: its exit status, and what it printed."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str], *words: str | Path) -> None:
+        capfd.readouterr()
+        self.code = main(["doctor", *map(str, words)])
+        self.out, self.err = capfd.readouterr()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def test_a_healthy_node_is_one_line(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = Printed(capfd, data_dir / "kafka-4.3-single" / "node-1")
+    assert (run.code, run.err) == (0, "")
+    assert run.out == f"doctor: nothing wrong found in 1 node, 24 partitions: {WHOLE}\n"
+    run = Printed(capfd, "--format", "jsonl", data_dir / "kafka-4.3-single" / "node-1")
+    assert [each["type"] for each in run.rows] == ["summary"]
+    assert run.rows[0]["complete"] is True
+
+
+def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    nodes = [data_dir / "kafka-4.3" / f"node-{number}" for number in (1, 2)]
+    run = Printed(capfd, *nodes)
+    assert run.code == 1
+    head, rest = run.out.split("\n\n")
+    lines = head.splitlines()
+    assert lines[0].startswith("1  error   ledger-0: Its replicas diverge from offset 1,250 on. Elect node 2")
+    assert "node 1 loses 500 committed (1,250-1,749)" in lines[0]
+    assert lines[1] == f"           {nodes[1] / 'ledger-0'} at offset 1,250"
+    assert lines[2] == f"           next: kafkalog diff {nodes[0] / 'ledger-0'} {nodes[1] / 'ledger-0'}"
+    assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {WHOLE}"
+    assert rest.splitlines()[1].startswith("Not known: ")
+
+
+def test_rows_and_deep(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    nodes = [data_dir / "kafka-4.3" / f"node-{number}" for number in (1, 2)]
+    run, deep = (Printed(capfd, "--format", "jsonl", *more, *nodes) for more in ((), ("--deep",)))
+    assert run.code == deep.code == 1
+    assert tuple(run.rows[0])[1:] == DIAGNOSIS.names
+    assert run.rows[0] == deep.rows[0]
+    assert run.rows[-1]["conditions"] == ["difference-found"]
+
+
+def test_the_threshold(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    torn = node(tmp_path / "node-1", {"orders-0": {0: [b"".join(batches(4))[:-10]]}})
+    assert Printed(capfd, torn).code == 0
+    assert Printed(capfd, "--fail-on", "warning", torn).code == 1
+
+
+def test_a_file_is_refused(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = next((data_dir / "kafka-4.3-single" / "node-1" / "orders-0").glob("*.log"))
+    run = Printed(capfd, log)
+    assert run.code == 2
+    assert "whole logs" in run.err
+
+
+def sick_nodes(folder: Path) -> list[Path]:
+    """Two nodes with a trouble of many kinds, in a directory whose name a shell would take apart."""
+    content = bytearray(b"".join(batches(4)))
+    content[90] ^= 1
+    late = batch(3, timestamp=4_000_000_000_000)
+    logs = {
+        "damaged-0": {0: [bytes(content)]},
+        "torn-0": {0: [b"".join(batches(4))[:-10]]},
+        "short-0": {0: batches(4)},
+        "open-0": {0: [data(0, 7, time=BASE_TIMESTAMP), batch(2, timestamp=BASE_TIMESTAMP + 10**7)]},
+        "late-0": {0: [batch(0)], 3: [late], 6: [batch(6)]},
+        "orders-0": {0: batches(2)},
+        "__consumer_offsets-7": {0: batches_of((commit("it's", 0, 99), None))},
+    }
+    return [
+        node(folder / "node 1", logs, node_id=1, marks={"short-0": 90}, is_clean=False),
+        node(folder / "node 2", {"damaged-0": {0: batches(4)}, "short-0": {0: batches(9)}}, node_id=2),
+    ]
+
+
+def test_commands_run_as_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    run = Printed(capfd, "--deep", "--format", "jsonl", *sick_nodes(tmp_path / "a 'b'"))
+    rows = run.rows[:-1]
+    found = {row["code"] for row in rows}
+    assert found >= {
+        "records-damaged", "records-lost", "tail-torn", "transaction-open", "retention-held", "group-out-of-range",
+    }  # fmt: skip
+    for command in sorted({row["command"] for row in rows}):
+        words = shlex.split(command)
+        assert words[0] == "kafkalog"
+        assert main(words[1:]) in (0, 1, 3), command
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_fit_a_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str], width: int) -> None:
+    """All but evidence and commands, which are copied."""
+    from format.findings import Severity
+    from format.verbs.doctor.diagnosis import Diagnosis
+
+    words = "long words follow " * 20
+    made = Diagnosis(12, Severity.WARNING, "verify", "orders-0", words, "/x" * 60, 12345, "kafkalog " + "x" * 99, "c")
+    lines = list(doctor._lines(made, width))
+    assert lines[-3:] == [f"           {'/x' * 60} at offset 12,345", f"           next: kafkalog {'x' * 99}", ""]
+    assert max(map(len, lines[:-3])) <= width
+    assert lines[0].startswith("12 warning orders-0: long words")
+    assert all(line.startswith(" " * 11) for line in lines[1:-3])
