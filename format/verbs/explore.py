@@ -199,6 +199,13 @@ class PartitionState(msgspec.Struct, frozen=True):
     is_damaged: bool
 
 
+def after_check(state: PartitionState, found: Iterable[Finding]) -> PartitionState:
+    """The state of a partition after verify: the codes of its findings from warnings up."""
+    codes = list(dict.fromkeys(each.code for each in found if each.severity >= Severity.WARNING))
+    words = "; ".join(codes) or state.listing.notes or "verified"
+    return PartitionState(state.path, state.listing, words, bool(codes))
+
+
 def partition_states(place: Place, advance: Advance) -> Iterator[PartitionState]:
     """The states of the partitions of a log directory, or that of one partition. Raises KafkaLogError.
 

@@ -542,6 +542,7 @@ class Explorer(App[None]):
         with self._in_background() as advance:
             self._checked.check(scope, advance)
             advance(0)
+            self.call_from_thread(self._show_checked, scope)
             self.call_from_thread(self._go_to_finding, scope, direction)
 
     @work(thread=True, exclusive=True, group="reading")
@@ -556,12 +557,19 @@ class Explorer(App[None]):
                 except (KafkaLogError, OSError) as error:
                     not_checked = f"; not checked: {partition.name}: {error}"
                     continue
+                self.call_from_thread(self._show_checked, scope)
                 number = self._checked.first_damage(scope)
                 if number is not None:
                     advance(0)
                     self.call_from_thread(self._show_finding, scope, number)
                     return
             self.call_from_thread(self._say, f"{words}no damage in the partitions from here on{not_checked}")
+
+    def _show_checked(self, scope: Target) -> None:
+        state = self.places.state_of(scope.path)
+        if state is not None:
+            found = [each for _, each in self._checked.findings(scope)]
+            self._show_states([explore.after_check(state, found)])
 
     def _go_to_finding(self, scope: Target, direction: int) -> None:
         number, count = self._checked.step(scope, self.places.place, direction), len(self._checked.findings(scope))

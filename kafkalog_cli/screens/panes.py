@@ -35,8 +35,8 @@ _POSITION_WIDTH = 10
 _MOST_CELL = 300
 #: A name is not cut to less. What does not fit beside it is left out first.
 _LEAST_NAME = 12
-#: From this width on, log ends are a column.
-_WIDE = 60
+#: In less room, whole names come before log ends; in more, log ends and states are columns.
+_WIDE = 40
 #: Names are not cut for what is longer beside them.
 _MOST_WORDS = 24
 #: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others
@@ -277,8 +277,11 @@ class PlaceTree(Tree[Place]):
                 (f"  {_end_words(state):<{end}}", _PLAIN),
                 (f"  {printable(state.words):<{words}}", _DAMAGED if state.is_damaged else _DIM),
             ]
-        if room < _LEAST_NAME + _room_for(beside):
+        least = min(len(name), room if room <= _WIDE else _LEAST_NAME)
+        if room < least + _room_for(beside):
             beside = beside[1:] if state is not None and state.is_damaged else beside[:1]
+        if room < least + _room_for(beside) and (state is None or not state.is_damaged):
+            beside = []
         width = max(room - _room_for(beside), _LEAST_NAME)
         label.right_crop(len(name))
         label.append(_cut(name, width).ljust(min(self._longest.get(place.path.parent, 0), width)), style + _BOLD)

@@ -174,6 +174,9 @@ def test_partitions_have_their_state_beside_them(tmp_path: Path) -> None:
         assert len({line.index("end") for line in lines[2:6]}) == 1
         await screen.press("down", "down")
         assert screen.meaning.startswith("tail-torn: log start 0, high watermark ?, log end 3, 1 segment, ")
+        await screen.press("up", "f")  # which finds nothing in the first, and goes to the second
+        await screen.press("f")
+        assert {each.words for each in screen.app.places._states.values()} == {"verified", "tail-torn", "headers read"}
 
     explored(_node(tmp_path), script)
 
@@ -183,7 +186,9 @@ def test_a_name_is_never_cut_to_a_few_letters(tmp_path: Path, width: int) -> Non
     async def script(screen: Screen) -> None:
         for keys in ((), ("down", "enter", "down"), ("tab",)):
             await screen.press(*keys)
-            names = [line.split()[2] for line in screen.lines[2:] if line[:3] in ("├ ▶", "├ ▼", "└ ▶")]
+            names = [
+                line.partition("│")[0].split()[2] for line in screen.lines[2:] if line[:3] in ("├ ▶", "├ ▼", "└ ▶")
+            ]
             assert len(names) > 1
             for name in names:
                 start, _, end = name.partition("…")

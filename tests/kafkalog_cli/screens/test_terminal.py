@@ -67,7 +67,7 @@ def test_names_are_whole_and_have_their_log_ends(terminal: Terminal) -> None:
     terminal.wait_for(lambda lines: any("…0.log" in line for line in lines))
     terminal.press("Down", "Down")
     lines = terminal.wait_for(lambda lines: any("│" in line and "00 00" in line for line in lines))
-    names = [line.split()[2] for line in lines[2:] if line[:3] in ("├ ▶", "├ ▼", "└ ▶")]
+    names = [line.partition("│")[0].split()[2] for line in lines[2:] if line[:3] in ("├ ▶", "├ ▼", "└ ▶")]
     assert len(names) == len(_NAMES)
     assert all(len(name) >= 12 for name in names), names
     terminal.press("q")
