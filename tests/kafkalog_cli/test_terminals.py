@@ -25,6 +25,7 @@ FAST: dict[str, int | str] = {
     "find": 1,
     "grep": 4,
     "explore": 1,
+    "doctor": 0,
     "txns": 0,
     "producers": 0,
     "metadata": 0,

@@ -64,6 +64,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from (("ls", path, *each) for each in (*BOTH, TABLE, CSV))
     yield ("ls", path, "--segments", *JSONL)
     yield ("ls", path, "--no-scan", *TEXT)
+    yield from (("doctor", path, *each) for each in (*BOTH, ("--deep", *JSONL)))
     yield from (("ls", path, "--sort", key, "-r", *TEXT) for key in ("size", "segments", "batches", "time"))
     yield from (("verify", path, "--level", level, *JSONL) for level in LEVELS)
     yield from (("verify", path, *each) for each in (TEXT, TABLE, CSV))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
-from format.verbs.doctor.draft import Draft, command
+from format.verbs.doctor.draft import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import counted
 
@@ -83,16 +83,18 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     """Who should lead, and what each other replica, elected, loses."""
     best = result.replicas[result.best]
     best_name, assignment = _name(best), result.assignment
-    kind = "diverge" if result.kind == "diverged" else "are not equally long"
     at = "" if result.offset is None else f" from offset {result.offset:,} on"
     among = "" if result.is_whole else " of the replicas here"
-    words = f"Its replicas {kind}{at}. "
+    words = f"Its replicas diverge{at}. "
+    if result.kind == "behind":
+        lacking = [each for each in result.replicas if _lacks_committed(result, each)]
+        words = "".join(f"{capital(_name(each))} lacks {_loss(each)}. " for each in lacking)
     if assignment.is_leader(best.node_id):
         words += f"Keep {best_name} as the leader{among}: it loses {_loss(best)}"
     else:
         words += f"Elect {best_name}{among}: it loses {_loss(best)}"
     for each in result.replicas:
-        if each is not best and each.can_be_elected:
+        if each is not best and each.can_be_elected and result.kind == "diverged":
             words += f"; {_name(each)} loses {_loss(each)}"
     words += "."
     leader = assignment.leader
@@ -117,7 +119,8 @@ def _loss(replica: ReplicaResult) -> str:
     if not lost.count:
         return "nothing that the others have"
     if committed.count:
-        return f"{committed.count:,} committed ({committed.first:,}-{committed.last:,})"
+        noun = "offset" if committed.count == 1 else "offsets"
+        return f"{committed.count:,} committed {noun} ({committed.first:,}-{committed.last:,})"
     return f"{counted(lost.count, 'offset')} ({lost.first:,}-{lost.last:,}), none known as committed"
 
 

@@ -15,8 +15,8 @@ from format.timestamps import iso_time
 from format.verbs.doctor.cluster import diverged, no_leaders, older_nodes, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.disk import full_disks, leftovers
-from format.verbs.doctor.draft import Draft, command, ranges, subject_of
-from format.verbs.doctor.evidence import Evidence, place_of
+from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
+from format.verbs.doctor.evidence import Evidence, directory_of, place_of
 from format.verbs.doctor.groups import behind, committing_often, out_of_range
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
@@ -24,6 +24,7 @@ from format.wording import counted, listed
 
 if TYPE_CHECKING:
     from format.verbs.compaction.compaction import LogCompaction
+    from format.verbs.ls.partition_listing import PartitionListing
 
 #: More diagnoses of one kind and node than these become one, which names the first of them.
 _MOST_ALIKE = 3
@@ -162,7 +163,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     first, count = alike[0], len(alike)
     where = first.location
     subject = subject_of(evidence, place, where.topic, where.partition)
-    words = _capital(first.message.rstrip("."))
+    words = capital(first.message.rstrip("."))
     lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
     weight = sum(last - begin + 1 for begin, last in lost)
     if code == "records-damaged":
@@ -206,13 +207,31 @@ def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tup
         names = listed([evidence.node_of(each.path) or each.path for each in having])
         has, them = ("has", "them") if len(having) == 1 else ("have", "them")
         sound = "intact" if evidence.reads_records else "by their headers"
-        words = f". {_capital(names)} {has} {them} {sound}: let this replica fetch anew from the leader"
+        words = f". {capital(names)} {has} {them} {sound}: {_fetching_anew(evidence, place, having)}"
         return words, command("diff", place, *(each.path for each in having))
     words = ". No other replica here has them" if others else ""
     missing = _missing_nodes(evidence, place)
     if missing:
         words += f"; {named_nodes(missing)}, not here, may have them"
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
+
+
+def _fetching_anew(evidence: Evidence, place: str, having: Sequence[PartitionListing]) -> str:
+    """How a replica is fetched anew: from another one, which must lead."""
+    own = next(each for each in evidence.partitions if each.path == place)
+    node_id = evidence.context.node_id_at(directory_of(own))
+    image = evidence.context.image
+    state = None
+    if image is not None and own.topic is not None and own.partition is not None:
+        state = image.partition_of(own.topic, own.partition)
+    leader = None if state is None or state.leader < 0 else state.leader
+    sources = {evidence.context.node_id_at(directory_of(each)) for each in having}
+    anew = "move this directory away while its broker is stopped, and it fetches all anew"
+    if leader is not None and leader == node_id:
+        return f"this node leads, so let one of them lead first; then {anew}"
+    if leader is not None and leader in sources:
+        return f"node {leader} leads; {anew}"
+    return f"let one of them lead; {anew}"
 
 
 def _missing_nodes(evidence: Evidence, place: str) -> tuple[int, ...]:
@@ -351,10 +370,6 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         file = f"{path}/{layout.META_PROPERTIES}"
         words = f"The log directory is of another cluster: {why}."
         yield Draft("directory-foreign", path, words, file, None, command("dump", file))
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (

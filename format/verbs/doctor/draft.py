@@ -56,3 +56,8 @@ def ranges(offsets: Sequence[tuple[int, int]], most: int) -> str:
     noun = "offset" if len(found) == 1 and found[0][0] == found[0][1] else "offsets"
     more = f" and {counted(len(found) - most, 'more range')}" if len(found) > most else ""
     return f"{noun} {', '.join(shown)}{more}"
+
+
+def capital(words: str) -> str:
+    """Words with a capital letter; a path stays as it is."""
+    return words if "/" in words.split(" ")[0] else words[:1].upper() + words[1:]

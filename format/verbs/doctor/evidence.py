@@ -43,7 +43,7 @@ class Evidence(msgspec.Struct, dict=True):
 
     ``partitions`` are those that ls lists. ``findings`` are those from warnings up. ``group_offsets`` and ``groups``
     have rows of columns.GROUP_OFFSET and GROUP by name, ``held`` those of columns.SEGMENT_RETENTION of segments that a
-    future timestamp keeps. ``bootstrap_server`` is written into commands.
+    future timestamp keeps. ``is_bundled``: the targets are in bundles. ``bootstrap_server`` is written into commands.
     """
 
     targets: Sequence[Target]
@@ -51,6 +51,7 @@ class Evidence(msgspec.Struct, dict=True):
     limits: Limits = DEFAULT_LIMITS
     context: ClusterContext = msgspec.field(default_factory=lambda: ClusterContext(ContextTerms()))
     reads_records: bool = False
+    is_bundled: bool = False
     partitions: list[PartitionListing] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
     differences: list[PartitionResult] = msgspec.field(default_factory=list)
@@ -162,6 +163,8 @@ class Evidence(msgspec.Struct, dict=True):
         replicas = f" ({len(self.partitions):,} replicas)" if len(self.partitions) > len(keys) else ""
         read = "records and all files beside them" if self.reads_records else "headers, checkpoints, metadata"
         more = "" if self.reads_records else " (--deep reads records and indexes)"
+        if self.is_bundled:
+            read, more = "headers, and the findings from when the bundle was made", ""
         where = f"{places}, " if dirs else ""
         return f"{where}{counted(len(keys), 'partition')}{replicas}: {read}{more}"
 

@@ -314,6 +314,7 @@ class ReportRun:
             target.require_partitions("a report is about whole logs")
         self._survey = Survey(self.terms.limits, Transactions(tuple(self.targets)))
         self._evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, reads_records=True)
+        self._evidence.is_bundled = bool(self.terms.bundles)
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""

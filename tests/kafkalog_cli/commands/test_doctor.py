@@ -49,7 +49,7 @@ def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]
     head, rest = run.out.split("\n\n")
     lines = head.splitlines()
     assert lines[0].startswith("1  error   ledger-0: Its replicas diverge from offset 1,250 on. Elect node 2")
-    assert "node 1 loses 500 committed (1,250-1,749)" in lines[0]
+    assert "node 1 loses 500 committed offsets (1,250-1,749)" in lines[0]
     assert lines[1] == f"           {nodes[1] / 'ledger-0'} at offset 1,250"
     assert lines[2] == f"           next: kafkalog diff {nodes[0] / 'ledger-0'} {nodes[1] / 'ledger-0'}"
     assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {WHOLE}"

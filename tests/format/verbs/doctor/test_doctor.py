@@ -141,7 +141,7 @@ def test_replicas_diverge(tmp_path: Path) -> None:
     assert found.code == "replicas-diverge"
     assert found.subject == "orders-0"
     assert f"Elect {tmp_path / 'node-2'}" in found.sentence
-    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed (15-23)" in found.sentence
+    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed offsets (15-23)" in found.sentence
 
 
 def test_replica_behind(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_replica_behind(tmp_path: Path) -> None:
     ModelReplica(plain(7), 21).write(tmp_path / "node-2")
     [found] = diagnoses(tmp_path / "node-1", tmp_path / "node-2")
     assert found.code == "replica-behind"
-    assert "loses 6 committed (15-20)" in found.sentence
+    assert "lacks 6 committed offsets (15-20). Elect" in found.sentence
     shutil.rmtree(tmp_path / "node-2")
     ModelReplica(plain(7), 15).write(tmp_path / "node-2")
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
