@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
     from kafkalog_cli.render.records import Highlight
+    from format.verbs.report.terms import Report
 
 
 class TableWriter(Protocol):
@@ -224,6 +225,18 @@ class Run:
             self.condition(Condition.FAIL_ON_MET)
         if finding.is_incomplete:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
+
+    def judge_report(self, made: Report) -> None:
+        """Add the conditions of a report's diagnoses, after those of its findings."""
+        for found in made.later_findings:
+            self.judge(found)
+        for each in made.diagnoses:
+            if each.question == "diff":
+                self.condition(Condition.DIFFERENCE_FOUND)
+            elif each.severity >= self._fail_on:
+                self.condition(Condition.DAMAGE)
+        if made.is_incomplete:
+            self.condition(Condition.INCOMPLETE)
 
     def findings(self, findings: Iterable[Finding]) -> None:
         """Write each finding as it arrives."""

@@ -69,6 +69,14 @@ def write_segment(directory: Path, base_offset: int, content: Iterable[bytes]) -
     return path
 
 
+def write_indexed_segment(directory: Path, base_offset: int, content: Iterable[bytes]) -> Path:
+    """The same with its indexes, which are empty as those of a log that is shorter than one interval of them."""
+    log = write_segment(directory, base_offset, content)
+    for suffix in (".index", ".timeindex"):
+        log.with_suffix(suffix).touch()
+    return log
+
+
 def mixed_log() -> bytes:
     """400 batches of 3 records: wrapper messages among batches of every codec and of many sizes."""
     return b"".join(

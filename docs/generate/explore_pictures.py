@@ -21,6 +21,7 @@ async def _draw(name: str, size: tuple[int, int]) -> None:
         node = next(each for each in app.places.root.children if str(each.label).startswith("clicks-uncompressed-0"))
         app.places.move_cursor(node)
         await pilot.press("o", "3", "enter")
+        await app.workers.wait_for_complete()
         for _ in range(5):
             await pilot.pause()
         tree.focus()

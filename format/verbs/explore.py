@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from format import layout
 from format.columns import BATCH, RECORD, RowSchema
 from format.errors import CorruptDataError, FileChanged, KafkaLogError
 from format.files import offset_index
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.layout import Layout
-from format.limits import MIB
+from format.limits import DEFAULT_LIMITS, MIB
 from format.log.batch_chunk import BatchRange
 from format.log.batch_header import checked_crcs, header_tables, headers_in
 from format.log.batch_table import BatchTable
@@ -31,7 +31,7 @@ from format.log.record_table import RecordTable
 from format.log.regions import Region, fixed_regions, record_regions, regions_of_batch
 from format.log.walker import batch_chunks, header_chunks
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
-from format.node.partition import location_of_file, segment_file_name
+from format.node.partition import key_of_directory, location_of_file, read_partition, segment_file_name
 from format.node.target import Target
 from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
@@ -43,9 +43,14 @@ from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.lookup import LookupResult
 from format.verbs.grep.grep import Criteria, FoundRecords, grep
 from format.verbs.grep.pattern import Pattern
+from format.verbs.groups.replicas import log_end_of
+from format.verbs.ls.ls import ListUnit, sizes_of
+from format.verbs.ls.partition_listing import PartitionListing, PartitionTerms
 from format.verbs.verify.verify import VerifyTerms, verify
 from format.wording import counted, counted_plainly
 
+#: The most bytes of a log whose headers are read before it is opened.
+_MOST_LISTED_BYTES = 64 * MIB
 #: The number of children of a place that are read at once.
 PAGE = 200
 _ZEROS_BYTES = 4096
@@ -183,6 +188,42 @@ def _in_directory(path: Path) -> Iterator[Place]:
         yield Place(PlaceKind.PARTITION, partition, partition.name)
     for file in log_dir.files:
         yield _file(file)
+
+
+class PartitionState(msgspec.Struct, frozen=True):
+    """A partition as ls lists it; in ``words`` what is odd about it, or how much was read."""
+
+    path: Path
+    listing: PartitionListing
+    words: str
+    is_damaged: bool
+
+
+def after_check(state: PartitionState, found: Iterable[Finding]) -> PartitionState:
+    """The state of a partition after verify: the codes of its findings from warnings up."""
+    codes = list(dict.fromkeys(each.code for each in found if each.severity >= Severity.WARNING))
+    words = "; ".join(codes) or state.listing.notes or "verified"
+    return PartitionState(state.path, state.listing, words, bool(codes))
+
+
+def partition_states(place: Place, advance: Advance) -> Iterator[PartitionState]:
+    """The states of the partitions of a log directory, or that of one partition. Raises KafkaLogError.
+
+    Of a large log only the end is read. ``advance`` gets the bytes that were read, and may raise to end it.
+    """
+    log_dir = read_log_dir(place.path.parent if place.kind is PlaceKind.PARTITION else place.path)
+    checkpoints = log_dir.checkpoints(DEFAULT_LIMITS)
+    for path in [place.path] if place.kind is PlaceKind.PARTITION else log_dir.partitions:
+        partition = partial(read_partition, path)
+        is_read = sizes_of(log_dir, path).log_size_bytes <= _MOST_LISTED_BYTES
+        terms = PartitionTerms(scan=is_read, segments=False, advance=advance)
+        listed = ListUnit(path, checkpoints.of_partition(key_of_directory(path))).listed(terms, partition)
+        found = listed.listing if is_read else replace(listed.listing, log_end_offset=log_end_of(partition()))
+        words = found.notes or ("headers read" if is_read else "large, not read")
+        if not found.log_size_bytes:
+            words = found.notes or "empty"
+        yield PartitionState(path, found, words, any(each.severity >= Severity.WARNING for each in listed.findings))
+        advance(0)
 
 
 def _files(path: Path) -> Iterator[Place]:

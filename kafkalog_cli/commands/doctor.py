@@ -87,7 +87,7 @@ def doctor(
         for found in making.findings():
             run.judge(found)
         made = making.finish()
-        judge(run, made, judging)
+        run.judge_report(made)
         for name, count in made.counts.items():
             run.count(name, count)
         for words in made.not_known:
@@ -100,21 +100,6 @@ def doctor(
             run.write_text("".join(f"{printable(line)}\n" for line in _lines(each, width)))
         run.count("diagnosis", len(made.diagnoses))
         run.write_text("".join(f"{printable(line)}\n" for line in _closing(made, width)))
-
-
-def judge(run: Run, made: Report, judging: Judging) -> None:
-    """Add the conditions of a report's diagnoses to a run, after those of its findings."""
-    from kafkalog_cli.exit_codes import Condition
-
-    for found in made.later_findings:
-        run.judge(found)
-    for each in made.diagnoses:
-        if each.question == "diff":
-            run.condition(Condition.DIFFERENCE_FOUND)
-        elif each.severity >= judging.fail_on:
-            run.condition(Condition.DAMAGE)
-    if made.is_incomplete:
-        run.condition(Condition.INCOMPLETE)
 
 
 _INDENT = " " * 11

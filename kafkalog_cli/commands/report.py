@@ -105,14 +105,9 @@ def report(
             output.publish()
         finally:
             output.discard()
-        for found in made.later_findings:
-            run.judge(found)
-        if any(each.severity >= judging.fail_on for each in made.diagnoses):
-            run.condition(Condition.DAMAGE)
-        if made.differing:
+        run.judge_report(made)
+        if has_tables and made.differing:
             run.condition(Condition.DIFFERENCE_FOUND)
-        if made.is_incomplete:
-            run.condition(Condition.INCOMPLETE)
         for name, count in made.counts.items():
             run.count(name, count)
         if made.not_checked:

@@ -115,6 +115,7 @@ def document_parts(report: Report) -> Iterator[str]:
         "findings": report.severities,
         "sentences": report.sentences,
         "diagnoses": [dict(zip(DIAGNOSIS.names, each.row(), strict=True)) for each in report.diagnoses],
+        "looked_at": report.looked_at,
         "not_known": report.not_known,
     }
     yield f'{json_value(before)[:-1]},"tables":{{'
@@ -351,12 +352,7 @@ def page_parts(report: Report) -> Iterator[str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        bytes=human_size,
-        time=iso_time,
-        number=lambda each: f"{each:,}",
-        capitalized=lambda words: f"{words[:1].upper()}{words[1:]}",
-    )
+    environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
     library, script = chart_library(), _resource("page.js")
     parts = environment.get_template("page.html.j2").generate(
         scripts=[(Markup(each), _digest(each)) for each in (library, script)],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -25,10 +27,20 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.verbs import explore
-from format.verbs.explore import ByteView, Place, PlaceKind, Spot, damage_in, order_of, view_of
+from format.verbs.explore import (
+    ByteView,
+    PartitionState,
+    Place,
+    PlaceKind,
+    Spot,
+    damage_in,
+    order_of,
+    partition_states,
+    view_of,
+)
 from format.wording import counted_plainly
 from kafkalog_cli.render.text import printable
-from kafkalog_cli.screens.panes import FieldTable, HexView, PlaceTree, cell, say, words_of
+from kafkalog_cli.screens.panes import FieldTable, HexView, PlaceTree, cell, say, state_words, words_of
 
 KEYS = (
     ("arrows", "move; left and right move a long line"),
@@ -55,6 +67,9 @@ _QUESTIONS = {
 }
 #: Places that have a file with byte positions.
 _IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
+#: A read that is over sooner shows no sign.
+_SOON_S = 0.3
+_TURNING = "|/-\\"
 _HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
 
 
@@ -66,6 +81,20 @@ class WhereLine(Widget):
         self._root = root
         self._path = ""
         self._rest = ""
+        self._busy_since: float | None = None
+
+    def on_mount(self) -> None:
+        """Let the sign turn."""
+        self.set_interval(0.15, lambda: self.refresh() if self._busy_since is not None else None)
+
+    def show_busy(self, is_busy: bool) -> None:
+        """Show or take away the sign that something is read, which comes when it takes longer."""
+        self._busy_since = None if not is_busy else self._busy_since or monotonic()
+        self.refresh()
+
+    def _busy_sign(self) -> str:
+        waited = 0 if self._busy_since is None else monotonic() - self._busy_since
+        return "" if waited < _SOON_S else f"  {_TURNING[int(waited / 0.15) % 4]} reading, {waited:.0f} s"
 
     def show(self, place: Place, view: ByteView) -> None:
         """Show another place, whose path is relative to the parent directory of the root."""
@@ -83,14 +112,15 @@ class WhereLine(Widget):
 
     def render(self) -> Text:
         """The line, as wide as the screen."""
-        width = max(self.size.width, 1)
+        sign = self._busy_sign()
+        width = max(self.size.width - len(sign), 1)
         rest = f"  {self._rest}" if self._rest else ""
         words = self._path + rest
         if cell_len(words) > width:
             words = _end_of(self._path, max(width - cell_len(rest) - 1, 0)) + rest
         if cell_len(words) > width:
             words = set_cell_size(words, width - 1) + "…"
-        return Text(words.ljust(width), "reverse", no_wrap=True)
+        return Text(words.ljust(width) + sign, "reverse", no_wrap=True)
 
 
 def _end_of(text: str, width: int) -> str:
@@ -176,8 +206,11 @@ class Explorer(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     #left { width: 34%; min-width: 30; border-right: solid $primary; }
-    .-narrow #left { width: 20%; min-width: 0; }
-    .-narrow #left:focus { width: 80%; }
+    .-narrow #panes { layout: vertical; }
+    .-narrow #left { width: 100%; height: 35%; border-right: none; }
+    .-narrow #left:focus { height: 60%; }
+    .listing #left, .listing #left:focus { width: 100%; height: 100%; border-right: none; }
+    .listing #right { display: none; }
     #where { height: 1; }
     #hex { height: 2fr; overflow-x: hidden; }
     #fields { height: 2fr; border-top: solid $primary; }
@@ -218,12 +251,12 @@ class Explorer(App[None]):
     def compose(self) -> ComposeResult:
         """The widgets."""
         yield WhereLine(self._root.path, id="where")
-        with Horizontal():
+        with Horizontal(id="panes"):
             yield PlaceTree(self._root, id="left")
-            with Vertical():
+            with Vertical(id="right"):
                 yield HexView(id="hex")
                 yield FieldTable(id="fields")
-                yield Static(id="meaning", markup=False)
+        yield Static(id="meaning", markup=False)
         yield Input(id="ask")
         yield Footer(compact=True)
 
@@ -235,6 +268,8 @@ class Explorer(App[None]):
         tree.root.expand()
         tree.focus()
         self._show(self._root)
+        if self._root.kind is PlaceKind.PARTITION:
+            self._read_states(self._root)
 
     @property
     def places(self) -> PlaceTree:
@@ -251,6 +286,8 @@ class Explorer(App[None]):
         """Read the children when a node is opened."""
         if not event.node.children:
             self.places.open(event.node)
+        if event.node.data is not None and event.node.data.kind is PlaceKind.DIRECTORY:
+            self._read_states(event.node.data)
 
     def on_tree_node_collapsed(self, event: Tree.NodeCollapsed[Place]) -> None:
         """Forget the children, and the findings, of a node that is closed: they may change on the disk."""
@@ -284,12 +321,47 @@ class Explorer(App[None]):
         self.query_one("#where", WhereLine).show(place, self._view)
         self.query_one("#hex", HexView).show(self._view)
         self._fields.show(self._view)
+        is_listing = place.kind in (PlaceKind.DIRECTORY, PlaceKind.PARTITION) and "cannot be read" not in dict(
+            self._view.decoded
+        )
+        self.query_one("#panes").set_class(is_listing, "listing")  # there are no bytes to show: names have all the room
+        if is_listing:
+            self.places.focus()
         self._say_what(Text())
 
     def _say_what(self, words: Text) -> None:
-        """Show the meaning of a field, or at a directory, which has no fields, the keys."""
-        is_directory = self.places.place.kind is PlaceKind.DIRECTORY
-        self.query_one("#meaning", Static).update(Text(_HINT) if is_directory else words)
+        """Show the meaning of a field; at a partition what is known of it, and at a directory the keys."""
+        place = self.places.place
+        state = self.places.state_of(place.path) if place.kind is PlaceKind.PARTITION else None
+        if state is not None:
+            words = Text(printable(state_words(state)))
+        elif self.query_one("#panes").has_class("listing"):
+            words = Text(_HINT)
+        self.query_one("#meaning", Static).update(words)
+
+    @work(thread=True, group="states")
+    def _read_states(self, place: Place) -> None:
+        """Read the states of the partitions of a directory, and show them as they come."""
+        with self._in_background() as advance:
+            found: list[PartitionState] = []
+            shown = monotonic()
+            for each in partition_states(place, advance):
+                found.append(each)
+                if monotonic() - shown > _SOON_S:
+                    self.call_from_thread(self._show_states, found)
+                    found, shown = [], monotonic()
+            self.call_from_thread(self._show_states, found)
+
+    def _show_states(self, found: list[PartitionState]) -> None:
+        self.places.show_states(found)
+        if self.places.place.kind is PlaceKind.PARTITION:
+            self._say_what(Text())
+
+    def on_worker_state_changed(self) -> None:
+        """Show whether something is read for a jump, a search or a check."""
+        is_busy = any(each.group == "reading" and not each.is_finished for each in self.workers)
+        for line in self.query(WhereLine):
+            line.show_busy(is_busy)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Mark the bytes of a field, and show its meaning; or a decoded value on more than one line."""
@@ -353,18 +425,19 @@ class Explorer(App[None]):
             if place.kind not in _IN_LOGS:
                 raise ValueError("choose a log file first")
             position = explore.number_of(text, "a position, such as 4711 or 0x1267")
-            self.go(explore.spot_of_position(place.path, position), "no batch lies at this position")
+            self._jump(partial(explore.spot_of_position, place.path, position), "no batch lies at this position")
             return
         scope = explore.scope_of(place)
         if scope is None:
             raise ValueError("choose a partition first")
         if self._question == "offset":
             offset = explore.number_of(text, "an offset")
-            self.go(explore.spot_of_offset(scope, offset), f"there is no record at or after offset {offset}")
+            nothing = f"there is no record at or after offset {offset}"
+            self._jump(partial(explore.spot_of_offset, scope, offset), nothing)
         elif self._question == "time":
             from kafkalog_cli.options.parsers import parse_time
 
-            self.go(explore.spot_of_time(scope, parse_time(text)), f"there is no record at or after {text}")
+            self._jump(partial(explore.spot_of_time, scope, parse_time(text)), f"there is no record at or after {text}")
         else:
             from format.verbs.grep.pattern import regex_pattern, text_pattern
 
@@ -384,15 +457,12 @@ class Explorer(App[None]):
     def action_index(self) -> None:
         """From an index entry to its batch, and from a batch to the index entry that leads to it."""
         place = self.places.place
-        try:
-            if place.kind is PlaceKind.ENTRY:
-                self.go(explore.spot_of_entry(place), "this entry points to no batch")
-            elif place.kind in (PlaceKind.BATCH, PlaceKind.RECORD):
-                self.go(explore.entry_of_batch(place), "no index entry lies at or before this batch")
-            else:
-                self._say("choose an index entry, a batch or a record first")
-        except (KafkaLogError, OSError) as error:
-            self._say(words_of(error), is_error=True)
+        if place.kind is PlaceKind.ENTRY:
+            self._jump(partial(explore.spot_of_entry, place), "this entry points to no batch")
+        elif place.kind in (PlaceKind.BATCH, PlaceKind.RECORD):
+            self._jump(partial(explore.entry_of_batch, place), "no index entry lies at or before this batch")
+        else:
+            self._say("choose an index entry, a batch or a record first")
 
     def action_help(self) -> None:
         """Show what each key does."""
@@ -404,6 +474,14 @@ class Explorer(App[None]):
             self.places.reveal(self._history.pop())
         else:
             self._say("no jump was made from an earlier place")
+
+    @work(thread=True, exclusive=True, group="reading")
+    def _jump(self, find: Callable[[], Spot | None], nothing: str) -> None:
+        """Go to the spot that ``find`` returns, unless the user has given up waiting for it."""
+        with self._in_background() as advance:
+            found = find()
+            advance(0)
+            self.call_from_thread(self.go, found, nothing)
 
     @work(thread=True, exclusive=True, group="reading")
     def _search(self, scope: Target, from_offset: int) -> None:
@@ -464,6 +542,7 @@ class Explorer(App[None]):
         with self._in_background() as advance:
             self._checked.check(scope, advance)
             advance(0)
+            self.call_from_thread(self._show_checked, scope)
             self.call_from_thread(self._go_to_finding, scope, direction)
 
     @work(thread=True, exclusive=True, group="reading")
@@ -478,12 +557,19 @@ class Explorer(App[None]):
                 except (KafkaLogError, OSError) as error:
                     not_checked = f"; not checked: {partition.name}: {error}"
                     continue
+                self.call_from_thread(self._show_checked, scope)
                 number = self._checked.first_damage(scope)
                 if number is not None:
                     advance(0)
                     self.call_from_thread(self._show_finding, scope, number)
                     return
             self.call_from_thread(self._say, f"{words}no damage in the partitions from here on{not_checked}")
+
+    def _show_checked(self, scope: Target) -> None:
+        state = self.places.state_of(scope.path)
+        if state is not None:
+            found = [each for _, each in self._checked.findings(scope)]
+            self._show_states([explore.after_check(state, found)])
 
     def _go_to_finding(self, scope: Target, direction: int) -> None:
         number, count = self._checked.step(scope, self.places.place, direction), len(self._checked.findings(scope))

@@ -21,15 +21,24 @@ from textual.widgets.tree import TreeNode
 
 from format.errors import KafkaLogError
 from format.io.source import os_reason
-from format.verbs.explore import ENTRY_LAYOUTS, LOG_KINDS, ByteView, Place, PlaceKind, Spot, children
+from format.verbs.explore import ENTRY_LAYOUTS, LOG_KINDS, ByteView, PartitionState, Place, PlaceKind, Spot, children
+from format.wording import counted
 from kafkalog_cli.render.table import human_size
 from kafkalog_cli.render.text import CELL_WRITERS, printable
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red")
 _PLAIN = Style()
 _DIM = Style(dim=True)
+_BOLD = Style(bold=True)
+_DAMAGED = Style(color="red", bold=True)
 _POSITION_WIDTH = 10
 _MOST_CELL = 300
+#: A name is not cut to less. What does not fit beside it is left out first.
+_LEAST_NAME = 12
+#: In less room, whole names come before log ends; in more, log ends and states are columns.
+_WIDE = 40
+#: Names are not cut for what is longer beside them.
+_MOST_WORDS = 24
 #: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others
 #: are made when the table is used.
 _PORTION = 100
@@ -211,6 +220,9 @@ class PlaceTree(Tree[Place]):
     def __init__(self, root: Place, *, id: str | None = None) -> None:
         super().__init__(_label(root), data=root, id=id)
         self._root_place = root
+        self._states: dict[Path, PartitionState] = {}
+        self._widths = 0, 0  # of log ends and states, where there is room for columns
+        self._longest: dict[Path, int] = {}  # by directory: the length of the longest name of a partition
         self.guide_depth = 2
 
     def open(self, node: Node, start: int = 0) -> None:
@@ -231,6 +243,56 @@ class PlaceTree(Tree[Place]):
     def _add(self, node: Node, places: Iterable[Place]) -> None:
         for each in places:
             node.add(_label(each), each, allow_expand=each.has_children)
+            if each.kind is PlaceKind.PARTITION:
+                longest = max(self._longest.get(each.path.parent, 0), len(printable(each.label)))
+                self._longest[each.path.parent] = longest
+
+    def state_of(self, path: Path) -> PartitionState | None:
+        """What is known of a partition."""
+        return self._states.get(path)
+
+    def show_states(self, states: Iterable[PartitionState]) -> None:
+        """Show what is known of some partitions beside their names."""
+        self._states |= {each.path: each for each in states}
+        self._widths = (
+            max((len(_end_words(each)) for each in self._states.values()), default=0),
+            min(max((len(printable(each.words)) for each in self._states.values()), default=0), _MOST_WORDS),
+        )
+        self._invalidate()
+        self.refresh()
+
+    def render_label(self, node: Node, base_style: Style, style: Style) -> Text:
+        """A label; of a partition with its log end and state, in the room that the pane has."""
+        label = super().render_label(node, base_style, style)
+        place, room = node.data, self.scrollable_content_region.width
+        if place is None or place.kind is not PlaceKind.PARTITION or not room:
+            return label
+        name = printable(place.label)
+        room -= label.cell_len - len(name) + self.guide_depth * _depth_of(node)
+        state = self._states.get(place.path)
+        beside: list[tuple[str, Style]] = []
+        if state is not None:
+            end, words = self._widths if room > _WIDE else (0, 0)
+            beside = [
+                (f"  {_end_words(state):<{end}}", _PLAIN),
+                (f"  {printable(state.words):<{words}}", _DAMAGED if state.is_damaged else _DIM),
+            ]
+        least = min(len(name), room if room <= _WIDE else _LEAST_NAME)
+        if room < least + _room_for(beside):
+            beside = beside[1:] if state is not None and state.is_damaged else beside[:1]
+        if room < least + _room_for(beside) and (state is None or not state.is_damaged):
+            beside = []
+        width = max(room - _room_for(beside), _LEAST_NAME)
+        label.right_crop(len(name))
+        label.append(_cut(name, width).ljust(min(self._longest.get(place.path.parent, 0), width)), style + _BOLD)
+        for each, own in beside:
+            label.append(each, style + own)
+        return label
+
+    def get_label_width(self, node: Node) -> int:
+        """The width of a label; that of a partition fits into any pane."""
+        is_partition = node.data is not None and node.data.kind is PlaceKind.PARTITION
+        return _LEAST_NAME if is_partition else super().get_label_width(node)
 
     def open_more(self, node: Node, place: Place) -> None:
         """Read the next page, in place of the node that leads to it."""
@@ -352,6 +414,38 @@ def _starting_at(node: Node, position: int) -> Node | None:
 def _entry_bytes(place: Place) -> int:
     structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
     return 0 if structure is None else structure.size_bytes
+
+
+def _room_for(beside: list[tuple[str, Style]]) -> int:
+    """The width that a name leaves to what is beside it; longer words are cut by the pane."""
+    return sum(min(len(words), _MOST_WORDS + 2) for words, _ in beside)
+
+
+def _depth_of(node: Node) -> int:
+    return 0 if node.parent is None else 1 + _depth_of(node.parent)
+
+
+def _cut(name: str, width: int) -> str:
+    """A name that fits, cut in the middle: topics share their starts, and partitions differ in their last digits."""
+    if len(name) <= width:
+        return name
+    end = width // 2
+    return f"{name[: width - end - 1]}…{name[-end:]}"
+
+
+def _end_words(state: PartitionState) -> str:
+    end = state.listing.log_end_offset
+    return "end ?" if end is None else f"end {end:,}"
+
+
+def state_words(state: PartitionState) -> str:
+    """What is known of a partition, as a line."""
+    found = state.listing
+    offsets = (("log start", found.log_start_offset), ("high watermark", found.high_watermark),
+               ("log end", found.log_end_offset))  # fmt: skip
+    known = [f"{name} {'?' if offset is None else format(offset, ',')}" for name, offset in offsets]
+    sizes = [counted(found.segment_count or 0, "segment"), human_size(found.log_size_bytes or 0)]
+    return f"{state.words}: {', '.join([*known, *sizes])}"
 
 
 def _label(place: Place) -> Text:

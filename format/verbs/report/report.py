@@ -379,7 +379,7 @@ class ReportRun:
         terms, survey = self.terms, self._survey
         context = self._context or self._read_context()
         survey.transactions.context = context
-        report = Report(terms.now_ms, [str(target.path) for target in self.targets], is_deep=not terms.bundles)
+        report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         damaged = frozenset() if terms.bundles else self.kept.damaged_logs()
         evidence = self._evidence
         evidence.context = context

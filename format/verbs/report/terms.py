@@ -87,7 +87,6 @@ class Report(msgspec.Struct):
     looked_at: str = ""  # for the diagnoses
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
-    is_deep: bool = False  # the records were read
     is_incomplete: bool = False  # one of the scans could not read everything
     differing: set[str] = msgspec.field(default_factory=set)  # the directories of partitions whose replicas differ
     later_findings: list[Finding] = msgspec.field(default_factory=list)  # of answers; verify does not have them

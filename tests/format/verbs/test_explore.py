@@ -10,8 +10,9 @@ import pytest
 
 from format.io import source as source_module
 from format.layout import OFFSET_INDEX_ENTRY
+from format.verbs import explore
 from format.verbs.explore import PAGE, Place, PlaceKind, children, root_place, view_of
-from tests.building import batch, batches, wrapper, write_segment
+from tests.building import batch, batches, wrapper, write_indexed_segment, write_segment
 
 
 def every_place(place: Place, most: int = 12) -> Iterator[Place]:
@@ -61,6 +62,26 @@ def test_pages_of_batches_and_records(tmp_path: Path) -> None:
     records = children(only)
     assert len(records) == PAGE + 1
     assert [each.offset for each in children(only, records[-1].position)] == [PAGE, PAGE + 1, PAGE + 2]
+
+
+def test_the_states_of_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("big-0", "damaged-0", "empty-0", "sound-0"):
+        log = write_indexed_segment(tmp_path / name, 5, [] if name == "empty-0" else [batch(5), batch(8)])
+        if name == "damaged-0":
+            log.write_bytes(log.read_bytes()[:-9])
+    large = write_indexed_segment(tmp_path / "big-0", 5, [batch(base, [b"v" * 200] * 3) for base in range(5, 65, 3)])
+    monkeypatch.setattr(explore, "_MOST_LISTED_BYTES", large.stat().st_size - 1)
+    root, steps = root_place(tmp_path), []
+    states = list(explore.partition_states(root, steps.append))
+    assert [(each.path.name, each.listing.log_end_offset, each.words, each.is_damaged) for each in states] == [
+        ("big-0", 65, "large, not read", False),
+        ("damaged-0", 8, "tail-torn", True),
+        ("empty-0", 5, "empty", False),
+        ("sound-0", 11, "headers read", False),
+    ]
+    assert steps
+    (alone,) = explore.partition_states(root_place(tmp_path / "sound-0"), steps.append)
+    assert alone == states[-1]
 
 
 def index_of(folder: Path, content: bytes) -> Place:

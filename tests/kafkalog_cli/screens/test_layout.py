@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from format import layout
+from format.verbs import explore
 from format.verbs.explore import PlaceKind
 from kafkalog_cli.screens.panes import FieldTable, HexView, say
-from tests.building import batch, write_segment
+from tests.building import batch, write_indexed_segment, write_segment
 from tests.kafkalog_cli.screens.exploring import Screen, explored
 
 pytestmark = pytest.mark.long
@@ -23,7 +25,7 @@ def test_the_longest_meaning_is_shown_completely(tmp_path: Path) -> None:
     async def script(screen: Screen) -> None:
         await screen.open("…0.log")
         await screen.press("tab", "tab", *["down"] * names.index(longest.name))
-        shown = " ".join(line.partition("│")[2] for line in screen.lines)
+        shown = " ".join(screen.lines)
         assert screen.meaning.startswith(longest.name)
         assert all(word in shown for word in screen.meaning.split() if "/" not in word)
         assert "(KIP-98)" in shown
@@ -139,11 +141,83 @@ def test_the_pane_with_the_focus_has_the_room_of_a_narrow_screen(tmp_path: Path)
         assert "0–2  3 records" in "".join(screen.lines)
         await screen.press("tab")
         assert screen.app.query_one(HexView).bytes_in_line == 4
-        assert any(line.endswith("10  02 87 b7 7b  ...{") for line in screen.lines)
+        assert any(line.endswith("  8  00 00 00 4c  ...L") for line in screen.lines)
+        assert any("…0.log" in line for line in screen.lines)
         await screen.press("tab")
         assert any("base_offset" in line for line in screen.lines)
 
     explored(tmp_path / "t-0", script, (40, 14))
+
+
+_NAMES = (
+    "customer.profile.snapshots-3",
+    "orders-0",
+    f"{'payments-eu-west-1-' * 5}v2-11",
+    f"{'payments-eu-west-1-' * 5}v2-12",
+)
+
+
+def _node(folder: Path) -> Path:
+    for name in _NAMES:
+        write_indexed_segment(folder / "node-1" / name, 0, [batch(0), batch(3)])
+    damaged = folder / "node-1" / "orders-0" / "00000000000000000000.log"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    return folder / "node-1"
+
+
+def test_partitions_have_their_state_beside_them(tmp_path: Path) -> None:
+    async def script(screen: Screen) -> None:
+        lines = screen.lines
+        assert lines[2].split() == ["├", "▶", "customer.profile.snapshots-3", "end", "6", "headers", "read"]
+        assert lines[3].split() == ["├", "▶", "orders-0", "end", "3", "tail-torn"]
+        assert {each.split()[2][:8] + each.split()[2][-2:] for each in lines[4:6]} == {"payments11", "payments12"}
+        assert len({line.index("end") for line in lines[2:6]}) == 1
+        await screen.press("down", "down")
+        assert screen.meaning.startswith("tail-torn: log start 0, high watermark ?, log end 3, 1 segment, ")
+        await screen.press("up", "f")  # which finds nothing in the first, and goes to the second
+        await screen.press("f")
+        assert {each.words for each in screen.app.places._states.values()} == {"verified", "tail-torn", "headers read"}
+
+    explored(_node(tmp_path), script)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_a_name_is_never_cut_to_a_few_letters(tmp_path: Path, width: int) -> None:
+    async def script(screen: Screen) -> None:
+        for keys in ((), ("down", "enter", "down"), ("tab",)):
+            await screen.press(*keys)
+            names = [
+                line.partition("│")[0].split()[2] for line in screen.lines[2:] if line[:3] in ("├ ▶", "├ ▼", "└ ▶")
+            ]
+            assert len(names) > 1
+            for name in names:
+                start, _, end = name.partition("…")
+                full = next(each for each in _NAMES if each.startswith(start) and each.endswith(end))
+                assert len(name) >= min(len(full), 12), (width, name)
+
+    explored(_node(tmp_path), script, (width, 30))
+
+
+def test_a_long_jump_shows_that_something_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+    go_on = threading.Event()
+
+    def slow(scope: object, offset: int) -> None:
+        go_on.wait(20)
+
+    monkeypatch.setattr(explore, "spot_of_offset", slow)
+
+    async def script(screen: Screen) -> None:
+        await screen._pilot.press("o", "1", "enter")
+        await screen._pilot.pause(1.0)
+        assert screen.lines[0].endswith("s")
+        assert " reading, " in screen.lines[0]
+        go_on.set()
+        await screen.settle()
+        assert "reading" not in screen.lines[0]
+        assert screen.said == ["there is no record at or after offset 1"]
+
+    explored(tmp_path / "t-0", script)
 
 
 def test_without_colours_no_byte_is_grey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
