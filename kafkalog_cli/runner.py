@@ -24,8 +24,8 @@ from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
-    from kafkalog_cli.render.records import Highlight
     from format.verbs.report.terms import Report
+    from kafkalog_cli.render.records import Highlight
 
 
 class TableWriter(Protocol):
