@@ -112,9 +112,10 @@ class FindingList:
         parts = [self._gathered(code, kind) for (code, _severity), kind in self._kinds.items() if kind.gathered]
         for severity, counts in self._counted.items():
             most_first = sorted(counts.items(), key=lambda item: -item[1])
-            codes = ", ".join(f"{count:,} {code}" for code, count in most_first)
+            codes = ", ".join(f"{count:,}\0{code}" for code, count in most_first)
             words = f"{sum(counts.values()):,} {severity} ({codes}); {_ALL}"
-            parts.append("\n".join(textwrap.wrap(words, self._width, break_on_hyphens=False)) + "\n")
+            lines = textwrap.wrap(words, self._width, break_on_hyphens=False)  # a count stays with its code
+            parts.append("\n".join(lines).replace("\0", " ") + "\n")
         return "\n".join(parts)
 
     def _gathered(self, code: str, kind: _Kind) -> str:

@@ -153,7 +153,7 @@ def test_a_pager_on_the_terminal_gets_columns_that_fit_and_no_progress(words: li
         first_row = still.text.splitlines()[0]
         assert "━" not in seen.text.partition(first_row)[2], "the bar is gone before the first row"
         if words[0] == "ls":
-            assert ("high_watermark" in still.text) == (columns == 120)
+            assert ("max_timestamp" in still.text) == (columns == 120)
 
 
 def test_every_command_has_a_line() -> None:
