@@ -13,6 +13,7 @@ from format.wording import plural
 
 if TYPE_CHECKING:
     from format.findings import Finding
+    from format.location import Location
 
 
 class ExitCode(IntEnum):
@@ -172,10 +173,20 @@ class Summary(msgspec.Struct):
     conditions: set[Condition] = msgspec.field(default_factory=set)
     not_checked: list[str] = msgspec.field(default_factory=list)
     unchecked_codes: dict[str, int] = msgspec.field(default_factory=dict)  # findings that say "not checked", by code
+    damaged: dict[str, str] = msgspec.field(default_factory=dict)  # by directory the damaged partition; by file ""
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter."""
         self.counts[name] = self.counts.get(name, 0) + number
+
+    def damaged_at(self, where: Location) -> None:
+        """Add the partition of damage, or the file if it is of none."""
+        if where.topic is None:
+            self.damaged[where.path] = ""
+            return
+        name = f"{where.topic}-{where.partition}"
+        directory, _, file = where.path.rpartition("/")
+        self.damaged[where.path if file.startswith(name) else directory] = name
 
     @property
     def exit_code(self) -> ExitCode:
@@ -231,17 +242,32 @@ class Summary(msgspec.Struct):
         lines = [f"{self.command}: {counts or 'nothing'}."]
         labels = (severity.label for severity in sorted(Severity, reverse=True))
         found = _joined(f"{self.findings[label]:,} {label}" for label in labels if self.findings.get(label))
-        if found:
-            lines.append(f"Findings: {found}.")
         if self.all_not_checked:
             lines.append(f"Not checked: {'; '.join(self.all_not_checked)}.")
-        code = self.exit_code
+        last = [f"Findings: {found}."] if found else []
         if self.conditions:
-            words = "; ".join(each.words for each in Condition if each in self.conditions)
-            lines.append(f"{words[0].upper()}{words[1:]}. Exit status {int(code)}.")
-        elif self.findings:
-            lines.append("Complete and clean." if not found else "Complete; no damage.")
-        return "\n".join(lines)
+            words = "; ".join(
+                self._damage_words() if each is Condition.DAMAGE else each.words
+                for each in Condition
+                if each in self.conditions
+            )
+            last.append(f"{words[0].upper()}{words[1:]}. Exit status {int(self.exit_code)}.")
+        elif len(self.findings) == len(Severity):  # of a command that checks: it counts all severities from the start
+            last.append("Complete and clean." if not found else "Complete; no damage.")
+        return "\n".join([*lines, *([" ".join(last)] if last else ())])
+
+    def _damage_words(self) -> str:
+        """That damage is proven, and in which partitions."""
+        places = [name for name in self.damaged.values() if name]
+        if not places:
+            return Condition.DAMAGE.words
+        names = sorted(set(places))
+        named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+        others = " and in files of none" if len(places) < len(self.damaged) else ""
+        return f"{Condition.DAMAGE.words} in {counted(len(places), 'partitions')} ({named}){others}"
+
+
+_MOST_NAMED = 3
 
 
 def counted(count: int, name: str) -> str:

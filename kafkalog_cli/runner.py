@@ -89,6 +89,7 @@ class Run:
             main_schema=main_schema,
             table_columns=table_columns or {},
             chosen_columns=output.chosen_columns,
+            least=min(judging.fail_on, Severity.WARNING),
             aside=self._say_aside,
         )
         self._has_chosen_columns = output.chosen_columns is not None
@@ -159,7 +160,10 @@ class Run:
         """Count a finding and add its conditions, without a row for it."""
         summary = self.summary
         summary.findings[finding.severity.label] = summary.findings.get(finding.severity.label, 0) + 1
-        summary.conditions |= conditions_of(finding, self._fail_on)
+        conditions = conditions_of(finding, self._fail_on)
+        summary.conditions |= conditions
+        if Condition.DAMAGE in conditions:
+            summary.damaged_at(finding.location)
         if finding.is_incomplete:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
 

@@ -56,9 +56,6 @@ def surroundings_findings(partition: Partition) -> Iterator[Finding]:
 def surroundings_notes(partition: Partition) -> list[str]:
     """The notes of ls about the same entries."""
     notes = [] if partition.segment_count else ["no segments"]
-    kraft = [each.end_offset for each in partition.kraft_snapshots if each.leftover is None]
-    if kraft:
-        notes.append(f"{counted_plainly(len(kraft), 'snapshot')}, the latest at {max(kraft)}")
     marks = [each.leftover for each in partition.leftovers] + [each.leftover for each in partition.kraft_snapshots]
     leftovers = Counter(each for each in marks if each is not None)
     notes += [f"{count} left as .{mark}" for mark, count in leftovers.items()]

@@ -194,7 +194,8 @@ def ls(
     ):
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
-        shown = _Shown(run, judging.fail_on)
+        is_free = run.is_readable and listed.sort == "name" and not listed.reverse
+        shown = _Shown(run, judging.fail_on, puts_odd_first=is_free)
         progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
         terms = ListTerms(
             listed.scan,
@@ -301,11 +302,12 @@ def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
 
 
 class _Shown:
-    """The output of ls: rows of listings, written together where they come fast, and findings, which follow a table."""
+    """The output of ls: rows of listings, written together, odd ones first, and findings, which follow a table."""
 
-    def __init__(self, run: Run, fail_on: Severity) -> None:
+    def __init__(self, run: Run, fail_on: Severity, *, puts_odd_first: bool) -> None:
         self._run = run
         self._is_readable = run.is_readable
+        self._puts_odd_first = puts_odd_first  # for this all partitions are held, but not segments, which stay in order
         self._least = min(fail_on, Severity.WARNING)
         self._held: list[Finding] = []
         self._infos = 0
@@ -321,7 +323,6 @@ class _Shown:
         from format.verbs.ls.partition_listing import HEAD_IS_REMOTE, PartitionListing
 
         if isinstance(item, Finding):
-            self.write_rows()
             self._take_finding(item)
             return
         if isinstance(item, PartitionListing):
@@ -333,7 +334,8 @@ class _Shown:
             self.write_rows()
             self._schema = schema
         self._rows.append(item.row())
-        if len(self._rows) >= _MOST_ROWS or monotonic() >= self._write_at:
+        is_held = self._puts_odd_first and schema is PARTITION
+        if not is_held and (len(self._rows) >= _MOST_ROWS or monotonic() >= self._write_at):
             self.write_rows()
             self._write_at = monotonic() + _LATEST_S
 
@@ -341,10 +343,13 @@ class _Shown:
         """Write the rows so far."""
         if self._schema is not None and self._rows:
             rows, self._rows = self._rows, []
+            if self._puts_odd_first and self._schema.type == "partition":
+                rows = _TABLE_COLUMNS[self._schema.type].odd_first(self._schema, rows)
             self._run.write(self._schema, rows)
 
     def _take_finding(self, found: Finding) -> None:
         if not self._is_readable:
+            self.write_rows()
             self._run.finding(found)
         elif found.severity < self._least and not found.is_incomplete:
             self._infos += 1

@@ -173,7 +173,7 @@ def _say_misplaced(run: Run, coverage: Coverage) -> None:
         return
     places = [f"{name} ({each.count:,}, offsets {each.first:,} to {each.last:,})" for name, each in found[:_MOST_NAMED]]
     places += [f"{len(found) - _MOST_NAMED:,} more partitions"] if len(found) > _MOST_NAMED else []
-    run.say_at_end(f"{counted(total, 'record')} in another partition than that of the key: {listed(places)}.")
+    run.conclude(f"{counted(total, 'record')} in another partition than that of the key: {listed(places)}.")
 
 
 def _check_one_topic(targets: list[Target]) -> None:

@@ -1,18 +1,18 @@
-"""Findings on a terminal: a paragraph for each of the first of a kind, totals of the others, and then the next steps.
+"""Findings for people: a paragraph for each of the first of a kind with the next step, and totals of the others.
 
-A table of findings would be too wide to read. The other formats have every finding as a row.
+A table of findings would be too wide to read. JSON lines, CSV and logfmt have every finding as a row.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from format.columns import FINDING
-from format.findings import FINDING_CODES
+from format.findings import FINDING_CODES, Severity
 from kafkalog_cli.render.text import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
@@ -21,8 +21,8 @@ _STYLES = {"fatal": "1;31", "error": "31", "warning": "33", "info": "36"}
 _LEAST_WIDTH, _MOST_WIDTH = 60, 110
 #: The number of findings of each code that are shown in full; the others are gathered by file.
 _IN_FULL = 3
-_IN_FULL_INFO = 1
 _MOST_FILES = 3
+_ALL = "--format logfmt lists all"
 
 
 class _InFile(msgspec.Struct):
@@ -55,100 +55,86 @@ class _InFile(msgspec.Struct):
 
 
 class _Kind(msgspec.Struct):
-    """The findings of one code and severity: those in full, and the others by file."""
+    """The findings of one code and severity: how many are shown in full, and the others by file."""
 
     severity: str
     count: int = 0
-    paragraphs: list[str] = msgspec.field(default_factory=list)  # held back until the end
     gathered: dict[str, _InFile] = msgspec.field(default_factory=dict)
-    next_steps: dict[str, None] = msgspec.field(default_factory=dict)  # in order
 
 
 class FindingList:
-    """Findings as paragraphs while they arrive; ``closing`` is the rest, and the next steps."""
+    """Findings as paragraphs while they arrive; ``closing`` is the rest.
 
-    def __init__(self, terminal_width: int | None, *, is_coloured: bool) -> None:
-        self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, terminal_width or _MOST_WIDTH))
+    Findings below ``least`` are only counted, except those that say that something was not checked.
+    """
+
+    def __init__(self, width: int | None, *, is_coloured: bool, least: Severity = Severity.WARNING) -> None:
+        self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, width or _MOST_WIDTH))
         self._is_coloured = is_coloured
+        self._minor = {each.label for each in Severity if each < least}
         self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._counted: dict[str, dict[str, int]] = {}  # by severity and code
+        self._said: set[tuple[str, str]] = set()  # the codes whose next steps are written
 
-    def paragraphs(self, row: tuple[Any, ...]) -> str:
-        """The paragraph of a finding; empty for one that ``closing`` shows, alone or gathered with others."""
+    def paragraph(self, row: tuple[Any, ...]) -> str:
+        """The paragraph of a finding, with the next step at the first of its code; empty for others of many."""
         code, severity, path = (printable(str(row[_AT[name]])) for name in ("code", "severity", "path"))
+        entry = FINDING_CODES.get(code)
+        if severity in self._minor and not (entry is not None and entry.incomplete):
+            counts = self._counted.setdefault(severity, {})
+            counts[code] = counts.get(code, 0) + 1
+            return ""
         kind = self._kinds.setdefault((code, severity), _Kind(severity))
         kind.count += 1
-        if row[_AT["caused_by"]] is None:
-            kind.next_steps[printable(str(row[_AT["next_step"]]))] = None
-        is_info = severity == "info"
-        if kind.count > (_IN_FULL_INFO if is_info else _IN_FULL):
+        if kind.count > _IN_FULL:
             kind.gathered.setdefault(path, _InFile()).add(row)
             return ""
-        paragraph = self._paragraph(row, code, severity, path)
-        if is_info:
-            kind.paragraphs.append(paragraph)
-            return ""
-        return paragraph
-
-    def _paragraph(self, row: tuple[Any, ...], code: str, severity: str, path: str) -> str:
         place = _place(row)
         is_narrow = len(f"{severity:<7}  {code}  {place}") > self._width
         lines = [
             self._head(code, severity) + (f"  {place}" if place and not is_narrow else ""),
-            *(self._folded(place, _INDENT) if is_narrow else ()),
+            *(self._folded(place) if is_narrow else ()),
             _INDENT + path,
-            *self._folded(printable(str(row[_AT["message"]])), _INDENT),
+            *self._folded(printable(str(row[_AT["message"]]))),
         ]
-        cause = row[_AT["caused_by"]]
+        cause, next_step = row[_AT["caused_by"]], printable(str(row[_AT["next_step"]] or ""))
         if cause is not None:
-            lines += self._folded(f"Follows from {_named(cause)}.", _INDENT)
-        return "\n".join(lines) + "\n\n"
+            lines += self._folded(f"Follows from {_named(cause)}.")
+        elif entry is not None and (code, next_step) not in self._said:
+            if not any(said == code for said, _step in self._said):
+                lines += self._folded(f"A broker: {entry.broker}")
+            lines += self._folded(f"Next: {next_step}") if next_step else []
+            self._said.add((code, next_step))
+        return "\n".join(lines) + "\n"
 
     def closing(self) -> str:
-        """The gathered findings by code, then what each code means for a broker and what to do."""
-        return "".join(self._closing())
-
-    def _closing(self) -> Iterator[str]:
-        for is_info in (False, True):
-            for (code, severity), kind in self._kinds.items():
-                if (severity == "info") is is_info:
-                    yield from kind.paragraphs
-                    if kind.gathered:
-                        yield self._gathered(code, kind)
-        kinds = sorted(self._kinds.items(), key=lambda item: item[0][1] == "info")  # information last, as above
-        shown = [(code, kind) for (code, _severity), kind in kinds if kind.next_steps]
-        if not shown:
-            return
-        yield "What a broker does, and what to do next\n"
-        done: set[str] = set()
-        for code, _kind in shown:
-            entry = FINDING_CODES.get(code)
-            if entry is None or code in done:
-                continue
-            done.add(code)
-            yield f"  {code}\n"
-            yield "\n".join(self._folded(f"A broker: {entry.broker}", "    ")) + "\n"
-            for next_step in dict.fromkeys(step for name, kind in shown if name == code for step in kind.next_steps):
-                if next_step:
-                    yield "\n".join(self._folded(f"Next: {next_step}", "    ")) + "\n"
+        """What is not shown in full: problems by code and file, and the counts of all others in a line."""
+        parts = [self._gathered(code, kind) for (code, _severity), kind in self._kinds.items() if kind.gathered]
+        for severity, counts in self._counted.items():
+            most_first = sorted(counts.items(), key=lambda item: -item[1])
+            codes = ", ".join(f"{count:,} {code}" for code, count in most_first)
+            words = f"{sum(counts.values()):,} {severity} ({codes}); {_ALL}"
+            parts.append("\n".join(textwrap.wrap(words, self._width, break_on_hyphens=False)) + "\n")
+        return "\n".join(parts)
 
     def _gathered(self, code: str, kind: _Kind) -> str:
         count = sum(each.count for each in kind.gathered.values())
-        lines = [f"{self._head(code, kind.severity)}  {count:,} more; --format text and jsonl list all"]
+        lines = [f"{self._head(code, kind.severity)}  {count:,} more; {_ALL}"]
         for path, each in list(kind.gathered.items())[:_MOST_FILES]:
             lines.append(f"{_INDENT}{path}: {each.words}")
         rest = list(kind.gathered.values())[_MOST_FILES:]
         if rest:
             others = "another place" if len(rest) == 1 else f"{len(rest):,} other places"
             lines.append(f"{_INDENT}{sum(each.count for each in rest):,} in {others}")
-        return "\n".join(lines) + "\n\n"
+        return "\n".join(lines) + "\n"
 
     def _head(self, code: str, severity: str) -> str:
         return f"{self._styled(f'{severity:<7}', severity)}  {code}"
 
-    def _folded(self, text: str, indent: str) -> list[str]:
+    def _folded(self, text: str) -> list[str]:
         return textwrap.wrap(
-            text, self._width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-        ) or [indent.rstrip()]
+            text, self._width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
+        ) or [""]
 
     def _styled(self, text: str, severity: str) -> str:
         return f"\x1b[{_STYLES.get(severity, '0')}m{text}\x1b[0m" if self._is_coloured else text

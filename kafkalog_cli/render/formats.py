@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from format.columns import RowSchema
+from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 
@@ -60,12 +61,13 @@ def open_renderer(
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
     chosen_columns: Sequence[str] | None = None,
+    least: Severity = Severity.WARNING,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
     ``main_schema`` is the row type of CSV. ``table_columns`` are, by row type, the columns of tables;
-    ``chosen_columns``, if given, replace them.
+    ``chosen_columns``, if given, replace them. Findings below ``least`` are only counted where people read.
     """
     if format_name == "jsonl":
         from kafkalog_cli.render.lines import JsonLinesRenderer
@@ -78,7 +80,7 @@ def open_renderer(
     if format_name in READABLE:
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns, is_text=format_name == "text")
+        return TableRenderer(output, table_columns or {}, chosen_columns, is_text=format_name == "text", least=least)
     if format_name == "logfmt":
         from kafkalog_cli.render.lines import LogfmtRenderer
 

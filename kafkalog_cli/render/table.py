@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any, Self
 
 from format.columns import FINDING, RECORD, Column, RowSchema
+from format.findings import Severity
 from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
@@ -95,7 +96,7 @@ class TableRenderer:
 
     ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
     shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns. With
-    ``is_text``, cells are neither coloured nor folded nor cut.
+    ``is_text``, cells are neither coloured nor folded nor cut. Findings below ``least`` are only counted.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class TableRenderer:
         chosen: Sequence[str] | None = None,
         *,
         is_text: bool = False,
+        least: Severity = Severity.WARNING,
     ) -> None:
         self._output = output
         self._columns = columns
@@ -131,7 +133,7 @@ class TableRenderer:
         dumb = os.environ.get("TERM") == "dumb"
         self._highlight: Highlight | None = None
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
-        self._findings = FindingList(self._fold_width, is_coloured=self._is_coloured)
+        self._findings = FindingList(self._width, is_coloured=self._is_coloured, least=least)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""
@@ -144,7 +146,8 @@ class TableRenderer:
         if schema is not self._schema:
             self._draw()
             self._begin(schema)
-        deciding = [(name, schema.names.index(name)) for name in self._essential.deciding]
+        names = self._essential.deciding if self._chosen is None else ()
+        deciding = [(name, schema.names.index(name)) for name in names]
         for row in rows:
             if self._place is not None:
                 partition = row[self._place[0]], row[self._place[1]]
@@ -183,11 +186,11 @@ class TableRenderer:
     def finish(self, summary: Summary, shown: bool) -> None:
         """Draw the remaining rows, the hint that there are more columns, and with ``shown`` the summary."""
         self._draw()
-        if self._has_left_out:
-            self._put(self._styled("more columns: --columns all", "2") + "\n")
         closing = self._findings.closing()
         if closing:
-            self._put(closing.rstrip("\n") + "\n")
+            self._put(closing)
+        if self._has_left_out:
+            self._put(self._styled("more columns: --columns all", "2") + "\n")
         if shown:
             lines = (line for each in summary.paragraph().split("\n") for line in self._wrapped(printable(each)))
             self._put("\n".join(lines) + "\n")
@@ -198,7 +201,7 @@ class TableRenderer:
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
-            text = self._findings.paragraphs(row)
+            text = self._findings.paragraph(row)
             if text:
                 self._draw()
                 self._schema = None
@@ -227,9 +230,9 @@ class TableRenderer:
 
     def _wrapped(self, line: str) -> list[str]:
         """A line in as many lines as the terminal needs; a line with options stays whole, as it may be copied."""
-        if self._fold_width is None or " --" in line:
+        if self._width is None or " --" in line:
             return [line]
-        return textwrap.wrap(line, self._fold_width, break_long_words=False, break_on_hyphens=False) or [""]
+        return textwrap.wrap(line, self._width, break_long_words=False, break_on_hyphens=False) or [""]
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
@@ -273,7 +276,11 @@ class TableRenderer:
             self._choose_heading(partitions, len(rows))
         least = full
         if self._width is not None:
-            least = [_least(column, cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)]
+            whole = set(self._essential.first_to_go) - set(_NAMES) if self._chosen is None else ()
+            least = [
+                full[at] if column.name in whole else _least(column, cells)
+                for at, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=True))
+            ]
         named = {columns[at].name for at in self._shown}
         if has_header or not self._needed <= named or self._is_too_wide(least, self._shown):
             self._shown, has_header = self._chosen_columns(columns, full, least), True
@@ -281,15 +288,17 @@ class TableRenderer:
         known = self._widths or [0] * len(self._shown)
         widths = self._fitted([max(pair) for pair in zip(known, (full[at] for at in self._shown), strict=True)], least)
         has_header |= widths != self._widths
-        lines = (
-            self._vertical(columns, rows)
-            if self._is_too_wide(least, self._shown) and len(self._shown) > 1
-            else self._aligned(columns, widths, rows, has_header=has_header)
-        )
+        is_vertical = self._is_too_wide(least, self._shown) and len(self._shown) > 1
+        if is_vertical:
+            lines = self._vertical(columns, rows)
+        else:
+            lines = self._aligned(columns, widths, rows, has_header=has_header)
         text = "".join(f"{line.rstrip()}\n" for line in lines)
         if self._heading is not None and not self._widths:
             text = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{text}"
         self._widths = widths
+        if is_vertical:
+            self._shown = []  # each block is chosen for itself, and stands apart
         if has_header:
             self._put(text)
         else:
@@ -317,7 +326,8 @@ class TableRenderer:
         """The columns of a table: without deciding ones that say nothing, and on a terminal as many as fit.
 
         A table is too wide if it does not fit with cut names and folded words. Then columns in ``first_to_go`` are
-        dropped, and then from the end. Columns that are not essential are shown if they fit as they are.
+        dropped, which are never folded, and then from the end. Columns that are not essential are shown if they fit as
+        they are.
         """
         wanted = list(range(self._essential_count))
         if self._chosen is not None:

@@ -94,7 +94,7 @@ def finish(run: Run, path: str, end: str) -> None:
         case "not-checked":
             run.findings([finding("file-unreadable", where, "no")] * 2)
         case "sentence":
-            run.say_now("a sentence about the next row")
+            run.conclude("a sentence about the next row")
             run.count("bytes_read", 1_000_000)
             run.write(MATCH, [("orders", 0, 4711, 1714564800000, 0, 0, None)])
         case "sleep":

@@ -28,13 +28,17 @@ _FOLLOWS = b"until Ctrl-C."
 
 @dataclass(frozen=True)
 class Terminal:
-    """A terminal: its size, the variables that programs look at, and whether progress appears at once or never."""
+    """A terminal: its size, the variables that programs look at, and whether progress appears at once or never.
+
+    With ``is_paged``, standard output is a pipe to another program on the terminal.
+    """
 
     columns: int = 80
     lines: int = 24
     term: str = "xterm-256color"
     no_color: bool = False
     shows_progress: bool = True
+    is_paged: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ def _child(words: list[str], terminal: Terminal, cwd: Path) -> NoReturn:
     try:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", terminal.lines, terminal.columns, 0, 0))
         os.chdir(cwd)
+        if terminal.is_paged:
+            _put_in_pipe()
         for name in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "KAFKALOG_DEBUG"):
             os.environ.pop(name, None)
         os.environ["TERM"] = terminal.term
@@ -122,6 +128,18 @@ def _child(words: list[str], terminal: Terminal, cwd: Path) -> NoReturn:
         code = main()
     finally:
         os._exit(code)  # neither pytest's exit handlers nor its buffered output belong to the child
+
+
+def _put_in_pipe() -> None:
+    """Send standard output through a program that writes it to the terminal."""
+    read_end, write_end = os.pipe()
+    if os.fork() == 0:
+        os.dup2(read_end, 0)
+        os.close(write_end)
+        os.execvp("cat", ["cat"])
+    os.dup2(write_end, 1)
+    os.close(read_end)
+    os.close(write_end)
 
 
 def _set_clocks(shows_progress: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from format.location import Location
 from kafkalog_cli.exit_codes import Condition, Summary, counted
 
 
@@ -19,11 +20,28 @@ def test_summary_paragraph():
     assert summary.complete is False
     assert summary.exit_code == 1
     assert summary.paragraph() == (
-        "verify: 1,234 batches, 1 offset index entry.\nFindings: 2 fatal, 1 info.\n"
+        "verify: 1,234 batches, 1 offset index entry.\n"
         "Not checked: records; live-tail: 2 findings.\n"
-        "Damage proven; incomplete, not proven clean. Exit status 1."
+        "Findings: 2 fatal, 1 info. Damage proven; incomplete, not proven clean. Exit status 1."
     )
     assert summary.as_row()["conditions"] == ["damage", "incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ([Location("/n/a-0/x.log", "a", 0), Location("/n/a-0", "a", 0)], " in 1 partition (a-0)"),
+        ([Location(f"/{node}/a-0/x.log", "a", 0) for node in "nm"], " in 2 partitions (a-0)"),
+        ([Location(f"/n/a-{at}/x", "a", at) for at in range(5)], " in 5 partitions (a-0, a-1, a-2, …)"),
+        ([Location("/n/a-0/x", "a", 0), Location("/n/y")], " in 1 partition (a-0) and in files of none"),
+        ([Location("/n/meta.properties")], ""),
+    ],
+)
+def test_damage_is_said_with_its_partitions(places, words):
+    summary = Summary("verify", conditions={Condition.DAMAGE})
+    for each in places:
+        summary.damaged_at(each)
+    assert summary.paragraph().splitlines()[-1] == f"Damage proven{words}. Exit status 1."
 
 
 @pytest.mark.parametrize(
@@ -68,3 +86,11 @@ def test_summary_of_a_clean_run():
     )
     assert summary.paragraph() == "verify: 2 segments.\nComplete and clean."
     assert not summary.is_remarkable
+
+
+def test_only_a_command_that_checks_says_that_there_is_no_damage():
+    assert (
+        Summary("ls", counts={"partition": 2}, findings={"warning": 1}).paragraph().endswith("\nFindings: 1 warning.")
+    )
+    checked = {"info": 0, "warning": 1, "error": 0, "fatal": 0}
+    assert Summary("verify", findings=checked).paragraph().endswith("\nFindings: 1 warning. Complete; no damage.")

@@ -140,6 +140,21 @@ def check(words: list[str], terminal: Terminal, place: Path, codes: tuple[int, .
         assert not [each for each in wide if " " in each.strip()], f"{words}: {wide}"
 
 
+@pytest.mark.parametrize("words", [["ls", "kafka"], ["verify", "kafka"], ["verify", "broken"]])
+def test_a_pager_on_the_terminal_gets_columns_that_fit_and_no_progress(words: list[str], place: Path) -> None:
+    for columns in (80, 120):
+        paged = Terminal(columns=columns, is_paged=True)
+        seen = run(words, paged, place)
+        still = run(words, replace(paged, shows_progress=False), place)
+        assert seen.screen(columns) == still.screen(columns)
+        assert "\x1b" not in still.text
+        assert ("━" in seen.text) == (words[0] == "verify")
+        first_row = still.text.splitlines()[0]
+        assert "━" not in seen.text.partition(first_row)[2], "the bar is gone before the first row"
+        if words[0] == "ls":
+            assert ("high_watermark" in still.text) == (columns == 120)
+
+
 def test_every_command_has_a_line() -> None:
     """A new command is run on a terminal, too."""
     assert list(FAST) == [each.name for each in COMMANDS]

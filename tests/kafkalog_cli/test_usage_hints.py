@@ -32,7 +32,7 @@ from kafkalog_cli.main import main
         ),
         (
             ["verify", "--format", "json", "."],
-            "--format: 'json' is not one of table, jsonl, csv, text. Did you mean jsonl?",
+            "--format: 'json' is not one of table, text, jsonl, csv, logfmt. Did you mean jsonl?",
             "verify --help",
         ),
         (["grep", "--key", "x", "."], "no such option: --key", "kafkalog grep --in key TEXT"),

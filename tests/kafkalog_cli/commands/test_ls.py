@@ -7,6 +7,7 @@ import fcntl
 import io
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import sys
@@ -148,8 +149,8 @@ def test_csv_holds_partitions_or_segments(kafkalog: Kafkalog, log_dir: Path):
         assert [row[head.index("segment_base_offset")] for row in rows] == ["0", "15", "30", "45", "60", "75"]
 
 
-def test_text_is_what_a_pipe_gets(run_kafkalog: Kafkalog, log_dir: Path):
-    lines = run_kafkalog("ls", log_dir / "sensor-0").check(0).stdout.splitlines()
+def test_logfmt_is_a_line_for_each_row(run_kafkalog: Kafkalog, log_dir: Path):
+    lines = run_kafkalog("ls", "--format", "logfmt", log_dir / "sensor-0").check(0).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["partition"] + ["segment"] * 6
     assert " segment_base_offset=15 leftover=- size_bytes=1017 " in lines[2]
 
@@ -161,12 +162,12 @@ def test_a_table_fits_the_terminal_and_keeps_its_findings_for_the_end(log_dir: P
     code, shown = on_a_terminal(width, "ls", "--segments", log_dir)
     assert code == 1
     *blocks, _summary = shown.split("\n\n")
-    heads = [block.split()[0] for block in blocks if block.split()[0] != "Not"]
+    heads = [block.split()[0] for block in blocks if block.split()[0] != "more"]
     assert heads == ["path", "topic", "segment_base_offset", "topic", "fatal"]
     lines = "\n".join(blocks).split("\n")
     assert max(len(line) for line in lines if not line.startswith("         /")) <= width  # a path is never cut
     assert ("max_timestamp" in blocks[1]) == (width == 160)
-    assert shown.index("stray: not") < shown.index("What a broker does") < shown.index("ls: 1 log dir")
+    assert shown.index("stray: not") < shown.index("Next: ") < shown.index("ls: 1 log dir")
     assert "partition-dir-marked" not in shown  # the notes say it
     assert "1 info finding" in shown
 
@@ -231,3 +232,34 @@ def test_chosen_columns_are_those_of_tables_and_text(kafkalog: Kafkalog, data_di
     for name in ("logfmt", "jsonl", "csv"):
         run = kafkalog("ls", "--columns", "topic", "--format", name, node).check(2)
         assert (run.stdout, "--columns" in run.stderr, name in run.stderr) == ("", True, True)
+
+
+def test_partitions_with_notes_come_first_where_people_read(kafkalog: Kafkalog, data_dir: Path, tmp_path: Path) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node")
+    (node / "users-0" / "00000000000000000000.timeindex").unlink()
+
+    def topics(*words: str) -> list[str]:
+        lines = kafkalog("ls", *words, node).check(0).stdout.split("\n\n")[1].splitlines()
+        return [line.split()[0] for line in lines[1:]]
+
+    by_name = sorted(topics())
+    assert topics() == ["users", *(each for each in by_name if each != "users")]
+    assert topics("--reverse") == by_name[::-1]
+    listed = kafkalog("ls", "--format", "jsonl", node).check(0)
+    assert [row["topic"] for row in listed.rows("partition")] == by_name
+    _code, shown = on_a_terminal(80, "ls", node)
+    head, *rows = shown.split("\n\n")[1].splitlines()
+    assert head.split() == ["topic", "partition", "log_size_bytes", "log_end_offset", "notes"]
+    assert [row.split()[0] for row in rows if "index-missing" in row] == ["users"]
+
+
+def test_what_a_broker_will_delete_is_shown_on_a_narrow_terminal(data_dir: Path, tmp_path: Path) -> None:
+    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node")
+    assert "leftover_bytes" not in on_a_terminal(80, "ls", "--by", "topic", node)[1]
+    log = node / "users-0" / "00000000000000000000.log"
+    shutil.copy(log, f"{log}.deleted")
+    head, *rows = on_a_terminal(80, "ls", "--by", "topic", node)[1].splitlines()
+    assert "leftover_bytes" in head
+    assert head.split()[:3] == ["name", "allocated_bytes", "percent"]
+    end = head.index("leftover_bytes") + len("leftover_bytes")
+    assert [row.split()[0] for row in rows if row[end - 3 : end] == "KiB"] == ["users"]

@@ -174,6 +174,19 @@ def test_chosen_columns_that_do_not_fit_are_lines_of_their_own(monkeypatch):
     assert drawn(200, MATCH, (), rows, monkeypatch, chosen=("all",))[0].split() == list(MATCH.names)
 
 
+def test_blocks_of_rows_in_lines_of_their_own_stand_apart(monkeypatch):
+    rows = [("orders", 0, number, 1714564800000, 3, 4, 5) for number in range(401)]
+    shown = drawn(60, MATCH, (), rows, monkeypatch, chosen=("all",))
+    assert shown.count("") == 400
+    assert shown[:8] == [*shown[1600:1602], "offset               0", *shown[3:8]]
+
+
+def test_chosen_columns_without_a_deciding_one_keep_one_header(monkeypatch):
+    rows = [("orders", 0, number % 10, 1714564800000, 3, "stray", 0) for number in range(401)]
+    shown = drawn(80, NOTED, NOTES, rows, monkeypatch, chosen=("offset",))
+    assert [line for line in shown if "offset" in line] == ["offset"]
+
+
 def test_words_and_numbers_never_break(monkeypatch):
     columns = ShownColumns(("offset", "notes"))
     notes = "1,250 records of /data/orders-0/00000000000000000000.log in 3 segments; clean,swap"
