@@ -156,7 +156,6 @@ def as_shown(shown: Iterable[Any]) -> Iterable[Any]:
         elif isinstance(item, FoundRows):
             rows = list(item.rows)
             assert item.row_count == len(rows)
-            assert item.hits is None or len(item.hits) == len(rows)
             yield from rows
         else:
             yield item
