@@ -32,8 +32,8 @@ Path = Annotated[
 def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
-    What you open is read, and the batch headers of the partitions that are listed, but those of logs of more than 64 MiB
-    only at the end. Nothing is written. The keys are shown at the bottom of the screen. Needs a terminal and the
+    What you open is read, and the batch headers of the partitions that are listed, of logs of more than 64 MiB only
+    those at the end. Nothing is written. The keys are shown at the bottom of the screen. Needs a terminal and the
     package textual: pip install 'kafkalog[explore]'.
     """
     from format.errors import InputError
