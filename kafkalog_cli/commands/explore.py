@@ -32,8 +32,9 @@ Path = Annotated[
 def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
-    Only what you open is read, and nothing is written. The keys are shown at the bottom of the screen. Needs a terminal
-    and the package textual: pip install 'kafkalog[explore]'.
+    What you open is read, and the batch headers of the partitions that are listed, of logs of more than 64 MiB only
+    those at the end. Nothing is written. The keys are shown at the bottom of the screen. Needs a terminal and the
+    package textual: pip install 'kafkalog[explore]'.
     """
     from format.errors import InputError
     from format.verbs.explore import root_place

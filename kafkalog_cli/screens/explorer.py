@@ -200,7 +200,7 @@ class _Cancelled(Exception):
 
 
 class Explorer(App[None]):
-    """The program on the screen, for one root place. It reads only what is opened, and writes nothing."""
+    """The program on the screen, for one root place. It reads what is opened or listed, and writes nothing."""
 
     TITLE = "kafkalog explore"
     ENABLE_COMMAND_PALETTE = False
