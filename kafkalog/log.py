@@ -99,6 +99,7 @@ class Match:
     leader: int | None
     isr: list[int] | None
     eligible_leader_replicas: list[int] | None
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
