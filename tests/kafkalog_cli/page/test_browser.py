@@ -213,6 +213,7 @@ def test_a_short_path_is_on_one_line(
     path.write_text(page_of(report_of(Path("node-1"))))
     browser.open(path)
     script = """
+    document.getElementById("t-report_partition").scrollIntoView();
     const lines = cell => new Set([...cell.querySelectorAll("i")].map(part => part.getBoundingClientRect().top));
     return [...document.querySelectorAll("#t-report_partition td:last-child")].map(cell => lines(cell).size);
     """

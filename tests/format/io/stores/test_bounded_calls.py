@@ -59,4 +59,4 @@ def test_a_program_ends_although_a_call_goes_on() -> None:
     )
     assert done.returncode == 3
     assert "slow://host/logs: cannot access: slow://host did not answer within 0 seconds" in done.stderr
-    assert "exit_code=3" in done.stdout
+    assert "Exit status 3." in done.stdout
