@@ -14,8 +14,8 @@ OUT = "{out}"
 LATER = "1900000000000"  # a time after everything that the corpora hold
 LEVELS = ("headers", "crc", "records", "full")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-JSONL, TEXT, CSV, TABLE = (("--format", each) for each in ("jsonl", "text", "csv", "table"))
-BOTH = (JSONL, TEXT)
+JSONL, LOGFMT, CSV, TABLE = (("--format", each) for each in ("jsonl", "logfmt", "csv", "table"))
+BOTH = (JSONL, LOGFMT)
 PATTERNS: tuple[Command, ...] = (
     ("7",), ("PAID", "--ignore-case"), ("--regex", "^[a-z]+-.*[05]$", "--in", "key"), ("--regex", "[0-9]{4}$"),
     ("--bytes", "2c20", "--in", "value"), ("--all", "--tombstones"), ("--all", "--producer-id", "1001"),
@@ -45,7 +45,7 @@ def commands(inputs: Inputs) -> Iterator[list[Command]]:
 def small_commands(inputs: Inputs) -> Iterator[list[Command]]:
     """A few of them, whose output is the same with any release of the libraries that compress or draw tables."""
     yield [("txns", each.path, "--at", LATER, *JSONL) for each in inputs.sound]
-    yield [("groups", "kafka-4.3-single/node-1", *each) for each in (JSONL, TEXT, ("--history", *JSONL))]
+    yield [("groups", "kafka-4.3-single/node-1", *each) for each in (JSONL, LOGFMT, ("--history", *JSONL))]
     yield [("verify", each.path, *JSONL) for each in inputs.sound]
     yield [("ls", each.path, *JSONL) for each in inputs.sound]
     for name in ("payments-1", "edge.cases_1-0", "__consumer_offsets-2"):
@@ -63,12 +63,12 @@ def small_commands(inputs: Inputs) -> Iterator[list[Command]]:
 def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from (("ls", path, *each) for each in (*BOTH, TABLE, CSV))
     yield ("ls", path, "--segments", *JSONL)
-    yield ("ls", path, "--no-scan", *TEXT)
+    yield ("ls", path, "--no-scan", *LOGFMT)
     yield from (("doctor", path, *each) for each in (*BOTH, ("--deep", *JSONL)))
-    yield from (("ls", path, "--sort", key, "-r", *TEXT) for key in ("size", "segments", "batches", "time"))
+    yield from (("ls", path, "--sort", key, "-r", *LOGFMT) for key in ("size", "segments", "batches", "time"))
     yield from (("verify", path, "--level", level, *JSONL) for level in LEVELS)
-    yield from (("verify", path, *each) for each in (TEXT, TABLE, CSV))
-    yield from (("verify", path, "--fail-on", each, *TEXT) for each in ("info", "warning", "fatal"))
+    yield from (("verify", path, *each) for each in (LOGFMT, TABLE, CSV))
+    yield from (("verify", path, "--fail-on", each, *LOGFMT) for each in ("info", "warning", "fatal"))
     yield ("verify", path, "--jobs", "2", *JSONL)
     yield from (("dump", path, *each) for each in BOTH)
     yield ("dump", path, "--records", "--limit", "500", *CSV)
@@ -76,15 +76,15 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from ((verb, path, "--at", LATER, *each) for verb in ("txns", "producers") for each in (*BOTH, CSV))
     yield ("producers", path, "--duplicates", "--at", LATER, *JSONL)
     yield from (("groups", path, *each) for each in (*BOTH, TABLE, CSV, ("--history", *JSONL)))
-    yield from (("grep", *pattern, path, "--count", *TEXT) for pattern in PATTERNS)
+    yield from (("grep", *pattern, path, "--count", *LOGFMT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)
     yield from (("recompress", path, "--estimate", *each) for each in BOTH)
     yield ("recompress", path, "--output", OUT, "--codec", "zstd", *JSONL)
-    yield ("recompress", path, "--output", OUT, "--codec", "none", "--jobs", "2", *TEXT)
+    yield ("recompress", path, "--output", OUT, "--codec", "none", "--jobs", "2", *LOGFMT)
     yield ("salvage", path, "--output", OUT, *JSONL)
     yield ("rebuild-index", path, "--output", OUT, *JSONL)
-    yield ("rebuild-index", path, "--output", OUT, "--with-log", *TEXT)
+    yield ("rebuild-index", path, "--output", OUT, "--with-log", *LOGFMT)
     yield ("redact", path, "--output", OUT, "--key-file", KEY_FILE, *JSONL)
     yield from (("extract", path, "--output", OUT, "--to", each, *JSONL) for each in ("parquet", "jsonl", "csv"))
 
@@ -98,24 +98,24 @@ def _partition_commands(inputs: Inputs, path: str) -> Iterator[Command]:
     yield from (("dump", path, "--limit", "30", *each) for each in (CSV, TABLE))
     yield from _ranges(inputs, path)
     yield from (("verify", path, "--level", level, *JSONL) for level in LEVELS)
-    yield from (("verify", path, *each) for each in (TEXT, TABLE))
-    yield ("verify", path, "--partitioner", "murmur2", "--partitions", "3", *TEXT)
+    yield from (("verify", path, *each) for each in (LOGFMT, TABLE))
+    yield ("verify", path, "--partitioner", "murmur2", "--partitions", "3", *LOGFMT)
     yield from _look_ups(inputs, path, BOTH)
     yield from (("grep", *pattern, path, *JSONL) for pattern in PATTERNS[1:])
-    yield ("grep", "7", path, *TEXT)
+    yield ("grep", "7", path, *LOGFMT)
     yield from (("grep", *PATTERNS[2], path, "--limit", "30", *each) for each in (CSV, TABLE))
     yield ("recompress", path, "--estimate", "--codec", "lz4", *JSONL)
     yield from (("recompress", path, "--explain", "--codec", codec, *JSONL) for codec in ("none", "zstd"))
-    yield ("recompress", path, "--explain", "--codec", "lz4", *TEXT)
-    yield from (("recompress", path, "--output", OUT, "--codec", codec, *TEXT) for codec in CODECS)
+    yield ("recompress", path, "--explain", "--codec", "lz4", *LOGFMT)
+    yield from (("recompress", path, "--output", OUT, "--codec", codec, *LOGFMT) for codec in CODECS)
     yield ("recompress", path, "--output", OUT, "--codec", "gzip", "--level", "9", "--force", *JSONL)
     yield ("recompress", path, "--output", OUT, "--codec", "lz4", "--batch-bytes", "64KiB", "--magic", "2", *JSONL)
     yield ("recompress", path, "--output", OUT, "--codec", "zstd", "--segment-bytes", "20KiB", *JSONL)
-    yield ("salvage", path, "--output", OUT, *TEXT)
+    yield ("salvage", path, "--output", OUT, *LOGFMT)
     yield ("rebuild-index", path, "--output", OUT, "--index-interval-bytes", "256", *JSONL)
-    yield ("redact", path, "--output", OUT, "--key-file", KEY_FILE, *TEXT)
+    yield ("redact", path, "--output", OUT, "--key-file", KEY_FILE, *LOGFMT)
     yield ("redact", path, "--output", OUT, "--mode", "fill", "--header-names", *JSONL)
-    yield ("extract", path, "--output", OUT, "--to", "jsonl", "--records-per-file", "100", *TEXT)
+    yield ("extract", path, "--output", OUT, "--to", "jsonl", "--records-per-file", "100", *LOGFMT)
 
 
 def _ranges(inputs: Inputs, path: str) -> Iterator[Command]:
@@ -125,13 +125,13 @@ def _ranges(inputs: Inputs, path: str) -> Iterator[Command]:
         return
     low, high = str(offsets[len(offsets) // 3]), str(offsets[-len(offsets) // 3])
     yield ("dump", path, "--records", "--from-offset", low, "--to-offset", high, *JSONL)
-    yield ("dump", path, "--from-offset", high, *TEXT)
+    yield ("dump", path, "--from-offset", high, *LOGFMT)
     yield ("grep", "--all", path, "--from-offset", high, "--limit", "20", *JSONL)
-    yield ("extract", path, "--output", OUT, "--to", "csv", "--to-offset", low, *TEXT)
+    yield ("extract", path, "--output", OUT, "--to", "csv", "--to-offset", low, *LOGFMT)
     if timestamps:
         early, late = str(timestamps[len(timestamps) // 3]), str(timestamps[-1])
         yield ("dump", path, "--records", "--from-time", early, "--to-time", late, *JSONL)
-        yield ("grep", "7", path, "--to-time", early, "--count", *TEXT)
+        yield ("grep", "7", path, "--to-time", early, "--count", *LOGFMT)
 
 
 def _look_ups(inputs: Inputs, path: str, formats: Iterable[Command]) -> Iterator[Command]:
@@ -174,7 +174,7 @@ def _side_file_commands(inputs: Inputs, path: str) -> Iterator[Command]:
     for file in inputs.files(path):
         yield from (("dump", file, *each) for each in BOTH)
         yield ("verify", file, *JSONL)
-        yield ("ls", file, *TEXT)
+        yield ("ls", file, *LOGFMT)
         if file.endswith((".txnindex", ".snapshot", ".checkpoint")):
             yield ("dump-log", "--files", file)
 
@@ -185,20 +185,20 @@ def _side_file_commands(inputs: Inputs, path: str) -> Iterator[Command]:
 def _damaged_commands(inputs: Inputs, log_dir: LogDir) -> Iterator[Command]:
     path = log_dir.path
     yield from (("verify", path, "--level", level, *JSONL) for level in LEVELS)
-    yield from (("verify", path, *each) for each in (TEXT, TABLE))
-    yield from (("verify", path, "--fail-on", each, *TEXT) for each in ("info", "warning"))
-    yield from (("ls", path, *each) for each in (JSONL, ("--segments", *TEXT)))
+    yield from (("verify", path, *each) for each in (LOGFMT, TABLE))
+    yield from (("verify", path, "--fail-on", each, *LOGFMT) for each in ("info", "warning"))
+    yield from (("ls", path, *each) for each in (JSONL, ("--segments", *LOGFMT)))
     yield from (("dump", path, *each) for each in BOTH)
     yield from (("dump", path, "--records", *each) for each in (JSONL, CSV))
     yield ("grep", "7", path, *JSONL)
-    yield ("grep", "--all", path, "--count", *TEXT)
-    yield ("grep", "7", path, "--files-with-matches", *TEXT)
+    yield ("grep", "--all", path, "--count", *LOGFMT)
+    yield ("grep", "7", path, "--files-with-matches", *LOGFMT)
     yield ("recompress", path, "--estimate", *JSONL)
-    yield from (("recompress", path, "--output", OUT, "--codec", each, *TEXT) for each in ("zstd", "none"))
+    yield from (("recompress", path, "--output", OUT, "--codec", each, *LOGFMT) for each in ("zstd", "none"))
     yield ("recompress", path, "--output", OUT, "--codec", "lz4", "--skip-damaged", *JSONL)
     yield ("salvage", path, "--output", OUT, *JSONL)
     yield ("rebuild-index", path, "--output", OUT, *JSONL)
-    yield ("rebuild-index", path, "--output", OUT, "--with-log", *TEXT)
+    yield ("rebuild-index", path, "--output", OUT, "--with-log", *LOGFMT)
     yield ("redact", path, "--output", OUT, "--key-file", KEY_FILE, *JSONL)
     yield from (("extract", path, "--output", OUT, "--to", each, *JSONL) for each in ("parquet", "jsonl", "csv"))
     for partition in log_dir.partitions:
@@ -221,32 +221,32 @@ def _damaged_commands(inputs: Inputs, log_dir: LogDir) -> Iterator[Command]:
 
 
 def _small_partition_commands(inputs: Inputs, path: str) -> Iterator[Command]:
-    yield ("verify", path, *TEXT)
-    yield ("ls", path, *TEXT)
+    yield ("verify", path, *LOGFMT)
+    yield ("ls", path, *LOGFMT)
     yield ("dump", path, *CSV)
     yield ("dump", path, "--records", "--limit", "20", *JSONL)
-    yield from _look_ups(inputs, path, (TEXT,))
+    yield from _look_ups(inputs, path, (LOGFMT,))
     yield from (("grep", *pattern, path, "--count", *JSONL) for pattern in PATTERNS)
     yield ("recompress", path, "--explain", "--codec", "none", *JSONL)
     yield ("recompress", path, "--output", OUT, "--codec", "none", *JSONL)
-    yield ("salvage", path, "--output", OUT, *TEXT)
-    yield ("rebuild-index", path, "--output", OUT, *TEXT)
-    yield ("extract", path, "--output", OUT, "--to", "csv", *TEXT)
-    yield ("extract", path, "--output", OUT, "--to", "jsonl", *TEXT)
+    yield ("salvage", path, "--output", OUT, *LOGFMT)
+    yield ("rebuild-index", path, "--output", OUT, *LOGFMT)
+    yield ("extract", path, "--output", OUT, "--to", "csv", *LOGFMT)
+    yield ("extract", path, "--output", OUT, "--to", "jsonl", *LOGFMT)
     yield ("dump-log", "--print-data-log", "--max-bytes", "3000", "--files", inputs.files(path, ".log")[0])
 
 
 def _small_damaged_commands(inputs: Inputs, log_dir: LogDir) -> Iterator[Command]:
     path = log_dir.path
     yield ("verify", path, *JSONL)
-    yield ("verify", path, "--level", "headers", "--fail-on", "warning", *TEXT)
-    yield ("ls", path, "--segments", *TEXT)
+    yield ("verify", path, "--level", "headers", "--fail-on", "warning", *LOGFMT)
+    yield ("ls", path, "--segments", *LOGFMT)
     yield ("dump", path, "--limit", "15", *JSONL)
-    yield ("grep", "7", path, "--count", *TEXT)
+    yield ("grep", "7", path, "--count", *LOGFMT)
     yield ("salvage", path, "--output", OUT, *JSONL)
-    yield ("rebuild-index", path, "--output", OUT, *TEXT)
-    yield ("recompress", path, "--output", OUT, "--codec", "none", *TEXT)
-    yield ("extract", path, "--output", OUT, "--to", "jsonl", *TEXT)
+    yield ("rebuild-index", path, "--output", OUT, *LOGFMT)
+    yield ("recompress", path, "--output", OUT, "--codec", "none", *LOGFMT)
+    yield ("extract", path, "--output", OUT, "--to", "jsonl", *LOGFMT)
     for log in (each for partition in log_dir.partitions for each in inputs.files(partition, ".log")[:1]):
         yield ("dump-log", "--files", log)
 
