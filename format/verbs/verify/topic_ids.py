@@ -5,7 +5,7 @@ A node that was away while a topic was deleted and made again keeps the old dire
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -40,7 +40,9 @@ class _Directory(msgspec.Struct, frozen=True):
     def log_dir(self) -> Path:
         return directory_around(self.path)
 
-    def finding(self, code: str, message: str, expected: str, judgement: Judgement = AS_THE_TABLE_SAYS) -> Finding:
+    def finding(
+        self, code: str, message: str, expected: str | None, judgement: Judgement = AS_THE_TABLE_SAYS
+    ) -> Finding:
         where = Location(str(self.path), self.topic, self.number)
         return finding(code, where, message, expected=expected, actual=self.topic_id, judgement=judgement)
 
@@ -53,19 +55,20 @@ def check_topic_ids_of_nodes(targets: Iterable[Target], limits: Limits, told: Co
     """
     targets = [each for each in targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION) and not is_remote(each.path)]
     found = list(_without_copies(_directories(targets, limits)))
-    if len({each.log_dir for each in found}) < 2:
+    log_dirs = {log_dir.path for target in targets for log_dir in target.log_dirs} | {each.log_dir for each in found}
+    if len(log_dirs) < 2 or not found:
         return []
-    context = read_context(targets, ContextTerms(limits=limits))
+    metadata = _Metadata(targets, limits)
     first: dict[tuple[str | None, str], _Directory] = {}
     findings = []
     for each in found:
-        by_metadata = _by_metadata(each, context, limits)
         other = first.setdefault((each.owner.cluster_id, each.topic), each)
-        if str(each.path) in told:
+        if str(each.path) in told or metadata.confirms(each):
             continue
-        if by_metadata is not None:
-            findings.append(by_metadata)
-        elif other.topic_id != each.topic_id and not _is_known(each, context):
+        against = metadata.against(each)
+        if against is not None:
+            findings.append(against)
+        elif other.topic_id != each.topic_id:
             findings.append(_by_other(each, other))
     return findings
 
@@ -104,37 +107,59 @@ def _without_copies(directories: Iterable[_Directory]) -> Iterator[_Directory]:
     return (each for each in found if each.log_dir not in copied)
 
 
-def _is_known(each: _Directory, context: ClusterContext) -> bool:
-    """Whether the newest metadata has this topic id for the name, so that the other one is the wrong one."""
-    image = context.image
-    return image is not None and image.problem is None and image.names.get(each.topic_id) == each.topic
+class _Metadata:
+    """The newest metadata at hand, and what it says of topic ids; nothing, where it is damaged or there is none."""
+
+    def __init__(self, targets: Sequence[Target], limits: Limits) -> None:
+        self._limits = limits
+        self._context = _context(targets, limits)
+        state, image = self._context.state, self._context.image
+        self._image = None if state is None or image is None or state.is_damaged or image.problem else image
+        self._ids = {} if self._image is None else {name: topic_id for topic_id, name in self._image.names.items()}
+        self._older: dict[Path, Collection[tuple[str, str]]] = {}  # by log directory, the ids and names there
+
+    def confirms(self, each: _Directory) -> bool:
+        """Whether a directory has the topic id of its name."""
+        return self._ids.get(each.topic) == each.topic_id and not self._is_elsewhere(each)
+
+    def against(self, each: _Directory) -> Finding | None:
+        """What the metadata says against a topic id; None if nothing, or if it may be older than the directory.
+
+        A simulated start judges the directories beside the metadata.
+        """
+        if self._image is None or self._is_elsewhere(each) or self._is_beside(each):
+            return None
+        known = self._ids.get(each.topic)
+        has = f"has the id {known}" if known else "does not exist any more"
+        words = f"the topic id is {each.topic_id}, but by {self._context.source_words} the topic {each.topic} {has}"
+        if each.topic_id in self._image.removed_topics or self._was_known(each):
+            again = "it was deleted and made again" if known else "it was deleted"
+            judgement = Judgement(next_step=_KEEP)
+            return each.finding("replica-stray", f"{words}: {again}; {_AT_START}", known, judgement)
+        if known is None:
+            return None  # a topic that is newer than the metadata
+        return each.finding("topic-id-conflict", f"{words}; which of the two is newer is not known here", known)
+
+    def _is_elsewhere(self, each: _Directory) -> bool:
+        return self._context.is_at_another_cluster(each.log_dir)
+
+    def _is_beside(self, each: _Directory) -> bool:
+        return self._context.source is not None and self._context.source.partition.path.parent == each.log_dir
+
+    def _was_known(self, each: _Directory) -> bool:
+        """Whether the older metadata beside a directory has its topic id, so that the topic was deleted since."""
+        if each.log_dir not in self._older:
+            image = _context([Target(each.log_dir)], self._limits).image
+            self._older[each.log_dir] = frozenset() if image is None else frozenset(image.names.items())
+        return (each.topic_id, each.topic) in self._older[each.log_dir]
 
 
-def _by_metadata(each: _Directory, context: ClusterContext, limits: Limits) -> Finding | None:
-    """What the newest metadata says against a topic id; None if nothing, or if it may be older than the directory."""
-    image, state, source = context.image, context.state, context.source
-    if image is None or state is None or source is None or state.is_damaged or image.problem is not None:
-        return None
-    if context.is_at_another_cluster(each.log_dir) or source.partition.path.parent == each.log_dir:
-        return None  # a simulated start judges the directory by the metadata beside it
-    known = image.topic_id(each.topic)
-    if known == each.topic_id:
-        return None
-    has = f"has the id {known}" if known else "does not exist any more"
-    words = f"the topic id is {each.topic_id}, but by {context.source_words} the topic {each.topic} {has}"
-    if each.topic_id in image.removed_topics or _was_known(each, limits):
-        again = "it was deleted and made again" if known else "it was deleted"
-        judgement = Judgement(next_step=_KEEP)
-        return each.finding("replica-stray", f"{words}: {again}; {_AT_START}", known or "no topic", judgement)
-    if known is None:
-        return None  # a topic that is newer than the metadata
-    return each.finding("topic-id-conflict", f"{words}; which of the two is newer is not known here", known)
-
-
-def _was_known(each: _Directory, limits: Limits) -> bool:
-    """Whether the older metadata beside a directory has its topic id, so that the topic was deleted since."""
-    image = read_context([Target(each.log_dir)], ContextTerms(limits=limits)).image
-    return image is not None and image.names.get(each.topic_id) == each.topic
+def _context(targets: Sequence[Target], limits: Limits) -> ClusterContext:
+    terms = ContextTerms(limits=limits)
+    try:
+        return read_context(targets, terms)
+    except KafkaLogError:
+        return ClusterContext(terms)  # verifying the paths reports it
 
 
 def _by_other(each: _Directory, other: _Directory) -> Finding:

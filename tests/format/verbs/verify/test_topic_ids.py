@@ -93,3 +93,22 @@ def test_a_directory_that_is_judged_by_the_metadata_beside_it_is_accused_once(tm
     write_metadata_log(fresh, epoch=2)
     write_metadata_log(stale)
     assert [each.location.path for each in found(fresh, stale)].count(str(stale / "orders-0")) == 1
+
+
+def test_a_topic_that_is_gone_by_the_newest_metadata(tmp_path: Path) -> None:
+    fresh, stale = node(tmp_path, 1, NEW), node(tmp_path, 3, OLD)
+    shutil.rmtree(fresh / "orders-0")
+    write_metadata_log(fresh, "payments", extra_topics=3, epoch=2)
+    assert found(fresh, stale) == [], "it may be newer than the metadata"
+    write_metadata_log(stale, topic_id=OLD)
+    (stray,) = found(fresh, stale)
+    assert (stray.code, stray.expected, stray.actual) == ("replica-stray", None, OLD)
+    assert "the topic orders does not exist any more: it was deleted;" in stray.message
+
+
+def test_damaged_metadata_proves_nothing(tmp_path: Path) -> None:
+    fresh, stale = node(tmp_path, 1, NEW), node(tmp_path, 3, OLD)
+    log = next(write_metadata_log(fresh, epoch=2).glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-4] + bytes(4))
+    (conflict,) = [each for each in found(fresh, stale) if each.location.path == str(stale / "orders-0")]
+    assert (conflict.code, "no metadata at hand says which" in conflict.message) == ("topic-id-conflict", True)
