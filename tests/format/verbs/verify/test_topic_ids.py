@@ -112,3 +112,10 @@ def test_damaged_metadata_proves_nothing(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes()[:-4] + bytes(4))
     (conflict,) = [each for each in found(fresh, stale) if each.location.path == str(stale / "orders-0")]
     assert (conflict.code, "no metadata at hand says which" in conflict.message) == ("topic-id-conflict", True)
+
+
+def test_the_metadata_of_a_controller_judges_the_directory_of_a_broker(tmp_path: Path) -> None:
+    controller, broker = write_node(tmp_path / "node-9", 9), node(tmp_path, 3, OLD)
+    write_metadata_log(controller)
+    (conflict,) = found(controller, broker)
+    assert (conflict.code, conflict.expected, conflict.actual) == ("topic-id-conflict", NEW, OLD)
