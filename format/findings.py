@@ -398,7 +398,7 @@ _CODES = (
                 "Stops, with the error in the message.", "Run kafkalog boot on all log directories of the node; repair or move away the files that it names."),
     FindingCode("boot-unserved", _E, "full", "A broker would start, but not serve this log directory or partition.",
                 "Takes it offline.", "Run kafkalog boot on all log directories of the node; repair the files that it names, or delete those that a broker writes again."),
-    FindingCode("replica-stray", _E, "full", "The metadata log of this directory does not assign the log to this node.",
+    FindingCode("replica-stray", _E, "full", "The metadata at hand does not assign the log to this node.",
                 "Renames its directory to -stray and does not serve it.", "Find out where the directory comes from; restore its partition.metadata if that is wrong."),
     FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory is not in it.",
                 "Creates an empty log, and fetches from the leader if it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),

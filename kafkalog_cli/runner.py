@@ -94,7 +94,7 @@ class Run:
             main_schema=main_schema,
             table_columns=table_columns or {},
             chosen_columns=output.chosen_columns,
-            least=min(judging.fail_on, Severity.WARNING),
+            fail_on=judging.fail_on,
             aside=self._say_aside,
         )
         self._has_chosen_columns = output.chosen_columns is not None

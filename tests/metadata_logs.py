@@ -28,8 +28,8 @@ def _record(number: int, message: Message, version: int, data: dict[str, object]
     return b"\x01" + encode_unsigned_varint(number) + encode_unsigned_varint(version) + encode(message, version, data)
 
 
-def _topic_record(name: str) -> bytes:
-    return _record(_TOPIC, MESSAGES["TopicRecord"], 0, {"name": name, "topicId": topic_id_of(name)})
+def _topic_record(name: str, topic_id: str | None = None) -> bytes:
+    return _record(_TOPIC, MESSAGES["TopicRecord"], 0, {"name": name, "topicId": topic_id or topic_id_of(name)})
 
 
 def write_node(log_dir: Path, node_id: int, cluster_id: str = "cluster-a") -> Path:
@@ -43,6 +43,7 @@ def write_metadata_log(
     log_dir: Path,
     topic: str = "orders",
     *,
+    topic_id: str | None = None,
     replicas: Sequence[int] = (1, 2, 3),
     isr: Sequence[int] = (1, 2, 3),
     leader: int = 1,
@@ -53,13 +54,13 @@ def write_metadata_log(
 ) -> Path:
     """A metadata log in a log directory that assigns partition 0 of a topic; ``extra_topics`` make it longer."""
     data = {
-        "partitionId": 0, "topicId": topic_id_of(topic), "replicas": list(replicas), "isr": list(isr),
+        "partitionId": 0, "topicId": topic_id or topic_id_of(topic), "replicas": list(replicas), "isr": list(isr),
         "removingReplicas": [], "addingReplicas": [], "leader": leader, "leaderEpoch": leader_epoch,
         "partitionEpoch": 0, "directories": [topic_id_of(f"directory-{each}") for each in replicas],
     }  # fmt: skip
     if elr is not None:
         data["eligibleLeaderReplicas"] = list(elr)
-    values = [_topic_record(topic), _record(_PARTITION, MESSAGES["PartitionRecord"], 2, data)]
+    values = [_topic_record(topic, topic_id), _record(_PARTITION, MESSAGES["PartitionRecord"], 2, data)]
     values += [_topic_record(f"extra-{number}") for number in range(extra_topics)]
     directory = log_dir / "__cluster_metadata-0"
     directory.mkdir(parents=True)

@@ -5,7 +5,9 @@ A table of findings would be too wide to read. JSON lines, CSV and logfmt have e
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +25,11 @@ _LEAST_WIDTH, _MOST_WIDTH = 60, 110
 _IN_FULL = 3
 _MOST_FILES = 3
 _ALL = "--format logfmt lists all"
+#: A paragraph of more lines repeats the place at its end, where a terminal still shows it.
+_MANY_LINES = 14
+#: The commands in a next step, and where one ends and the next begins.
+_COMMANDS = re.compile(r"(?<=[Rr]un: )(?=\S)(.+?)(?=\. When |, and start it again\.|$)")
+_BETWEEN_COMMANDS = re.compile(r"; (?=kafka-)")
 
 
 class _InFile(msgspec.Struct):
@@ -50,7 +57,7 @@ class _InFile(msgspec.Struct):
                 f", offset {self.first_offset}" if is_one else f", offsets {self.first_offset} to {self.last_offset}"
             )
         if self.lost_count:
-            words += f", {self.lost_count:,} lost"
+            words += f", {self.lost_count:,} not readable here"
         return words
 
 
@@ -65,51 +72,81 @@ class _Kind(msgspec.Struct):
 class FindingList:
     """Findings as paragraphs while they arrive; ``closing`` is the rest.
 
-    Findings below ``least`` are only counted, except those that say that something was not checked.
+    Findings below warning and ``fail_on`` are only counted, except those that say that something was not checked.
+    Those below ``fail_on`` that follow from another one are counted under it: ``following``.
     """
 
-    def __init__(self, width: int | None, *, is_coloured: bool, least: Severity = Severity.WARNING) -> None:
+    def __init__(self, width: int | None, *, is_coloured: bool, fail_on: Severity = Severity.ERROR) -> None:
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, width or _MOST_WIDTH))
         self._is_coloured = is_coloured
-        self._minor = {each.label for each in Severity if each < least}
+        self._minor = {each.label for each in Severity if each < min(fail_on, Severity.WARNING)}
+        self._below = {each.label for each in Severity if each < fail_on}
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._counted: dict[str, dict[str, int]] = {}  # by severity and code
         self._said: set[tuple[str, str]] = set()  # the codes whose next steps are written
+        self._causes: set[tuple[Any, ...]] = set()
+        self._last: tuple[Any, ...] | None = None  # the cause that was written last, if nothing was written after it
+        self._effects: Counter[str] = Counter()  # of that one, by code
+        self._other_effects: Counter[str] = Counter()
+        self._pending = ""
 
     def paragraph(self, row: tuple[Any, ...]) -> str:
         """The paragraph of a finding, with the next step at the first of its code; empty for others of many."""
         code, severity, path = (printable(str(row[_AT[name]])) for name in ("code", "severity", "path"))
         entry = FINDING_CODES.get(code)
-        if severity in self._minor and not (entry is not None and entry.incomplete):
+        is_incomplete = entry is not None and entry.incomplete
+        if severity in self._minor and not is_incomplete:
             counts = self._counted.setdefault(severity, {})
             counts[code] = counts.get(code, 0) + 1
             return ""
+        cause, own = row[_AT["caused_by"]], _as_cause({name: row[_AT[name]] for name in _CAUSE})
+        if severity in self._below and not is_incomplete and isinstance(cause, Mapping):
+            of = _as_cause(cause)
+            if of in self._causes:
+                (self._effects if of == self._last else self._other_effects)[code] += 1
+                self._causes.add(own)
+                return ""
+        self._causes.add(own)
         kind = self._kinds.setdefault((code, severity), _Kind(severity))
         kind.count += 1
         if kind.count > _IN_FULL:
             kind.gathered.setdefault(path, _InFile()).add(row)
             return ""
-        place = _place(row)
-        is_narrow = len(f"{severity:<7}  {code}  {place}") > self._width
+        self._pending, self._last = self._counted_effects(), own
+        place, unreadable = _place(row), _unreadable(row)
+        head = [each for each in (place, unreadable) if each]
+        while head and len(f"{severity:<7}  {code}  {'; '.join(head)}") > self._width:
+            head.pop()
         lines = [
-            self._head(code, severity) + (f"  {place}" if place and not is_narrow else ""),
-            *(self._folded(place) if is_narrow else ()),
+            self._head(code, severity) + (f"  {'; '.join(head)}" if head else ""),
+            *(line for each in (place, unreadable) if each and each not in head for line in self._folded(each)),
             _INDENT + path,
             *self._folded(printable(str(row[_AT["message"]]))),
         ]
-        cause, next_step = row[_AT["caused_by"]], printable(str(row[_AT["next_step"]] or ""))
+        next_step = printable(str(row[_AT["next_step"]] or ""))
         if cause is not None:
             lines += self._folded(f"Follows from {_named(cause)}.")
         elif entry is not None and (code, next_step) not in self._said:
             if not any(said == code for said, _step in self._said):
                 lines += self._folded(f"A broker: {entry.broker}")
-            lines += self._folded(f"Next: {next_step}") if next_step else []
+            lines += self._step(f"Next: {next_step}") if next_step else []
             self._said.add((code, next_step))
+        if len(lines) > _MANY_LINES:
+            lines += self._folded("; ".join(filter(None, (f"This was {path}", place, unreadable))))
         return "\n".join(lines) + "\n"
+
+    def following(self, *, is_apart: bool) -> str:
+        """The line about what follows from the finding before, or nothing; ``is_apart``: other text comes then."""
+        words, self._pending = self._pending or self._counted_effects(), ""
+        self._last = None if is_apart else self._last
+        return words
 
     def closing(self) -> str:
         """What is not shown in full: problems by code and file, and the counts of all others in a line."""
         parts = [self._gathered(code, kind) for (code, _severity), kind in self._kinds.items() if kind.gathered]
+        if self._other_effects:
+            words = f"{_following(self._other_effects, 'others above')}; {_ALL}"
+            parts.append("\n".join(textwrap.wrap(words, self._width, break_on_hyphens=False)) + "\n")
         for severity, counts in self._counted.items():
             most_first = sorted(counts.items(), key=lambda item: -item[1])
             codes = ", ".join(f"{count:,}\0{code}" for code, count in most_first)
@@ -132,6 +169,22 @@ class FindingList:
     def _head(self, code: str, severity: str) -> str:
         return f"{self._styled(f'{severity:<7}', severity)}  {code}"
 
+    def _counted_effects(self) -> str:
+        """The line about what followed from the last cause, which is counted anew then."""
+        effects, self._effects = self._effects, Counter()
+        return "\n".join(self._folded(_following(effects, "it"))) + "\n" if effects else ""
+
+    def _step(self, text: str) -> list[str]:
+        """A next step, folded; each command in it stands on a line of its own, which may be copied."""
+        lines: list[str] = []
+        for number, part in enumerate(_COMMANDS.split(text)):
+            if number % 2:
+                for command in _BETWEEN_COMMANDS.split(part):
+                    lines.append(_INDENT + command if len(_INDENT + command) <= self._width else command)
+            elif part:
+                lines += self._folded(part.lstrip(".,; "))
+        return lines
+
     def _folded(self, text: str) -> list[str]:
         return textwrap.wrap(
             text, self._width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
@@ -139,6 +192,21 @@ class FindingList:
 
     def _styled(self, text: str, severity: str) -> str:
         return f"\x1b[{_STYLES.get(severity, '0')}m{text}\x1b[0m" if self._is_coloured else text
+
+
+#: What names a finding as a cause.
+_CAUSE = ("code", "path", "position", "offset")
+
+
+def _as_cause(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(values.get(name) for name in _CAUSE)
+
+
+def _following(effects: Counter[str], what: str) -> str:
+    """As ``2 findings follow from it (sequence-gap)``."""
+    codes = ", ".join(code if len(effects) == 1 else f"{count:,} {code}" for code, count in effects.most_common())
+    words = "1 finding follows" if effects.total() == 1 else f"{effects.total():,} findings follow"
+    return f"{words} from {what} ({codes})"
 
 
 def _named(cause: Any) -> str:
@@ -165,7 +233,12 @@ def _place(row: tuple[Any, ...]) -> str:
     if row[_AT["position"]] is not None:
         length = row[_AT["length"]]
         parts.append(f"position {row[_AT['position']]}" + ("" if length is None else f", {length} bytes"))
-    lost = row[_AT["lost_offsets"]]
-    if isinstance(lost, list) and len(lost) == 2:
-        parts.append(f"lost offsets {lost[0]} to {lost[1]}" if lost[0] != lost[1] else f"lost offset {lost[0]}")
     return "; ".join(parts)
+
+
+def _unreadable(row: tuple[Any, ...]) -> str:
+    """The offsets that this log does not give; another replica may have them."""
+    lost = row[_AT["lost_offsets"]]
+    if not isinstance(lost, list) or len(lost) != 2:
+        return ""
+    return f"not readable here: offset{f's {lost[0]} to' if lost[0] != lost[1] else ''} {lost[1]}"

@@ -61,13 +61,13 @@ def open_renderer(
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
     chosen_columns: Sequence[str] | None = None,
-    least: Severity = Severity.WARNING,
+    fail_on: Severity = Severity.ERROR,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
     ``main_schema`` is the row type of CSV. ``table_columns`` are, by row type, the columns of tables;
-    ``chosen_columns``, if given, replace them. Findings below ``least`` are only counted where people read.
+    ``chosen_columns``, if given, replace them. ``fail_on``: see FindingList.
     """
     if format_name == "jsonl":
         from kafkalog_cli.render.lines import JsonLinesRenderer
@@ -80,7 +80,9 @@ def open_renderer(
     if format_name in READABLE:
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {}, chosen_columns, is_text=format_name == "text", least=least)
+        return TableRenderer(
+            output, table_columns or {}, chosen_columns, is_text=format_name == "text", fail_on=fail_on
+        )
     if format_name == "logfmt":
         from kafkalog_cli.render.lines import LogfmtRenderer
 

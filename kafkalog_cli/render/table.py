@@ -96,7 +96,7 @@ class TableRenderer:
 
     ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
     shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns. With
-    ``is_text``, cells are neither coloured nor folded nor cut. Findings below ``least`` are only counted.
+    ``is_text``, cells are neither coloured nor folded nor cut. ``fail_on``: see FindingList.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TableRenderer:
         chosen: Sequence[str] | None = None,
         *,
         is_text: bool = False,
-        least: Severity = Severity.WARNING,
+        fail_on: Severity = Severity.ERROR,
     ) -> None:
         self._output = output
         self._columns = columns
@@ -133,7 +133,7 @@ class TableRenderer:
         dumb = os.environ.get("TERM") == "dumb"
         self._highlight: Highlight | None = None
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
-        self._findings = FindingList(self._width, is_coloured=self._is_coloured, least=least)
+        self._findings = FindingList(self._width, is_coloured=self._is_coloured, fail_on=fail_on)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""
@@ -180,12 +180,14 @@ class TableRenderer:
         self._highlight = matches
 
     def flush(self) -> None:
-        """Draw the rows so far."""
+        """Draw the rows so far, and what is known to follow from the last finding."""
         self._draw()
+        self._output.write_text(self._findings.following(is_apart=False))
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Draw the remaining rows, the hint that there are more columns, and with ``shown`` the summary."""
         self._draw()
+        self._output.write_text(self._findings.following(is_apart=True))
         closing = self._findings.closing()
         if closing:
             self._put(closing)
@@ -205,7 +207,7 @@ class TableRenderer:
             if text:
                 self._draw()
                 self._schema = None
-                self._put(text)
+                self._put(text, is_finding=True)
 
     def _write_records(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         self._draw()
@@ -221,8 +223,9 @@ class TableRenderer:
                 self._has_left_out = not self._is_text
             self._output.write_text(text)
 
-    def _put(self, text: str, *, is_sentence: bool = False) -> None:
+    def _put(self, text: str, *, is_sentence: bool = False, is_finding: bool = False) -> None:
         """Write text after a blank line, which is left out between sentences."""
+        self._output.write_text(self._findings.following(is_apart=not is_finding))
         gap = "\n" if self._has_output and not (is_sentence and self._is_after_sentence) else ""
         self._output.write_text(gap + text)
         self._has_output = True

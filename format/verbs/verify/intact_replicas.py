@@ -228,7 +228,7 @@ class Remedy(msgspec.Struct, frozen=True):
             return ""
         words = f"{self.damaged.partition.name}: {words[0].lower()}{words[1:]}"
         if self.election:
-            words += " If it does not lead, as after a crash of all nodes, run with only intact replicas up: "
+            words += " If it does not lead, as after a crash of all nodes, with only intact replicas up, run: "
             return words + self.election
         if self.others and self.source is None and (self.is_deep or not self.intact):
             return f"{words} {_SALVAGE}"

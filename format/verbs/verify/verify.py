@@ -445,10 +445,33 @@ def verify_all(targets: Sequence[Target], terms: VerifyTerms) -> Verified:
 
     def find(coverage: Coverage) -> Iterator[Finding]:
         found = _findings(targets, terms, coverage)
-        yield from found if any(cluster_of(each.path) for each in targets) else _advised(found, targets, terms.limits)
+        is_here = not any(cluster_of(each.path) for each in targets)
+        told: set[str] = set()
+        for each in _advised(found, targets, terms.limits) if is_here else found:
+            if each.code in ("replica-stray", "topic-id-conflict"):
+                told.add(each.location.path.removesuffix(f"/{PARTITION_METADATA}"))
+            yield each
         yield from verify_nodes(targets, terms)
+        if is_here and terms.level is Level.FULL:
+            yield from _topic_ids(targets, terms.limits, told)
 
     return Verified(find)
+
+
+def _topic_ids(targets: Sequence[Target], limits: Limits, told: set[str]) -> list[Finding]:
+    """Findings for topic ids that differ between nodes; beside running brokers those that each reading confirms."""
+    log_dirs = [log_dir for target in targets if target.kind is Kind.LOG_DIR for log_dir in target.log_dirs]
+    if len(log_dirs) < 2 and len(targets) < 2:
+        return []
+    from format.verbs.verify.topic_ids import check_topic_ids_of_nodes  # imports the metadata log, too
+
+    def again() -> tuple[list[Finding], None]:
+        return check_topic_ids_of_nodes([Target(each.path) for each in targets], limits, told), None
+
+    found = check_topic_ids_of_nodes(targets, limits, told)
+    if found and any(each.broker_lock.may_be_held for each in log_dirs):
+        found = settled((found, None), again, Location(str(targets[0].path)))[0]
+    return found
 
 
 def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Limits) -> Iterator[Finding]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
-from format.findings import Cause, Judgement, Severity, finding
+from format.findings import Cause, Finding, Judgement, Severity, finding
 from format.location import Location
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.render.finding_list import FindingList
@@ -16,7 +18,7 @@ def test_a_finding_says_where_what_and_what_to_do() -> None:
     listed = FindingList(100, is_coloured=False)
     lost = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "it is broken", lost_offsets=(30, 39))
     assert listed.paragraph(finding_row(lost)).splitlines() == [
-        "fatal    batch-crc-mismatch  offset 30; position 10, 20 bytes; lost offsets 30 to 39",
+        "fatal    batch-crc-mismatch  offset 30; position 10, 20 bytes; not readable here: offsets 30 to 39",
         f"         {PLACE.path}",
         "         it is broken",
         "         A broker: Serves it, and consumers fail on it. After an unclean stop, recovery truncates",
@@ -36,7 +38,7 @@ def test_informational_ones_are_counted_in_one_line() -> None:
 
 def test_what_decides_the_exit_status_is_shown() -> None:
     gap = finding_row(finding("offset-gap", PLACE, "x"))
-    assert FindingList(None, is_coloured=False, least=Severity.INFO).paragraph(gap).startswith("info     offset-gap")
+    assert FindingList(None, is_coloured=False, fail_on=Severity.INFO).paragraph(gap).startswith("info     offset-gap")
     tail = finding_row(replace(finding("live-tail", PLACE, "it grows"), severity=Severity.INFO))
     assert "it grows" in FindingList(None, is_coloured=False).paragraph(tail), "it makes the run incomplete"
 
@@ -57,7 +59,7 @@ def test_many_of_a_kind_are_gathered_by_file() -> None:
         "         2 in 2 other places",
         "",
         "fatal    batch-crc-mismatch  2 more; --format logfmt lists all",
-        f"         {PLACE.path}: 2, offset 9, 20 lost",
+        f"         {PLACE.path}: 2, offset 9, 20 not readable here",
     ]
 
 
@@ -100,3 +102,61 @@ def test_the_next_step_is_the_finding_s_own_and_written_once() -> None:
         "Next: Ask a replica.",
         "Next: Compare with another replica; run salvage to keep the batches after it.",
     ]
+
+
+def effect_of(cause: Finding, severity: Severity | None = None, code: str = "sequence-gap") -> tuple[Any, ...]:
+    judgement = Judgement(severity=severity, caused_by=Cause.of(cause))
+    return finding_row(finding(code, PLACE.at(offset=40), "it differs", judgement=judgement))
+
+
+def test_what_follows_from_a_finding_is_counted_under_it() -> None:
+    listed = FindingList(80, is_coloured=False)
+    cause = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "bad")
+    listed.paragraph(finding_row(cause))
+    assert listed.following(is_apart=False) == ""
+    assert listed.paragraph(effect_of(cause)) == ""
+    assert listed.following(is_apart=False) == "         1 finding follows from it (sequence-gap)\n"
+    assert listed.following(is_apart=False) == "", "once"
+    assert [listed.paragraph(effect_of(cause, code=code)) for code in ("sequence-gap", "snapshot-mismatch")] == ["", ""]
+    assert listed.paragraph(finding_row(finding("tail-torn", PLACE.at(90), "torn"))), "the next one ends the count"
+    words = "         2 findings follow from it (1 sequence-gap, 1 snapshot-mismatch)\n"
+    assert listed.following(is_apart=False) == words
+    assert listed.paragraph(effect_of(cause)) == ""
+    assert listed.following(is_apart=True) == ""
+    assert listed.closing() == "1 finding follows from others above (sequence-gap); --format logfmt lists all\n"
+
+
+def test_what_follows_but_fails_the_run_is_shown_for_itself() -> None:
+    cause = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "bad")
+    for fail_on, severity in ((Severity.WARNING, None), (Severity.ERROR, Severity.ERROR)):
+        listed = FindingList(80, is_coloured=False, fail_on=fail_on)
+        listed.paragraph(finding_row(cause))
+        assert "Follows from batch-crc-mismatch at offset 30." in listed.paragraph(effect_of(cause, severity))
+
+
+def test_a_command_in_a_next_step_stands_whole_on_its_own_line() -> None:
+    commands = [
+        """echo '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[2,1,3]}]}' > reassignment.json""",
+        "kafka-leader-election.sh --bootstrap-server broker:9092 --election-type preferred --topic a; b --partition 0",
+        "mv '/data/node 1/orders-0' '/data/node 1.orders-0.damaged'",
+    ]
+    step = f"orders-0: its replicas are intact. Run: {commands[0]}; {commands[1]}. When node 2 leads, stop the broker "
+    step += f"of node 1, run: {commands[2]}, and start it again."
+    row = finding_row(finding("batch-crc-mismatch", PLACE.at(offset=9), "bad", judgement=Judgement(next_step=step)))
+    lines = FindingList(80, is_coloured=False).paragraph(row).splitlines()
+    assert [each.strip() for each in lines if each.strip().startswith(("echo", "kafka-", "mv"))] == commands
+    assert "         and start it again." in lines
+    assert all(len(each) <= 80 or each in commands for each in lines)
+    prose = "Run kafkalog boot on all log directories of the node; repair the files that it names."
+    row = finding_row(finding("boot-refused", PLACE, "bad", judgement=Judgement(next_step=prose)))
+    assert f"         Next: {prose}\n" in FindingList(110, is_coloured=False).paragraph(row)
+
+
+def test_a_long_paragraph_ends_with_its_place() -> None:
+    cause = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "word " * 240, lost_offsets=(30, 39))
+    last = FindingList(110, is_coloured=False).paragraph(finding_row(cause)).splitlines()[-2:]
+    assert " ".join(each.strip() for each in last) == (
+        f"This was {PLACE.path}; offset 30; position 10, 20 bytes; not readable here: offsets 30 to 39"
+    )
+    short = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "bad")
+    assert "This was" not in FindingList(110, is_coloured=False).paragraph(finding_row(short))

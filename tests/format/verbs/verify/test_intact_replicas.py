@@ -183,7 +183,7 @@ def test_a_lost_end_is_fetched_by_a_follower(
     assert ("node 2 fetches them by itself" in step) == heals
     election = "kafka-leader-election.sh --bootstrap-server localhost:9092 --election-type unclean --topic orders"
     may_truncate_the_leader = heals and metadata is not None and metadata["leader"] == 2
-    assert step.endswith(f"run with only intact replicas up: {election} --partition 0") == may_truncate_the_leader
+    assert step.endswith(f"with only intact replicas up, run: {election} --partition 0") == may_truncate_the_leader
 
 
 def test_a_wrong_log_start_offset_is_no_lost_end(tmp_path: Path) -> None:
