@@ -285,14 +285,14 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
     for row in evidence.held:
         seen.setdefault(str(row["path"]).rpartition("/")[0], []).append(row)
     for place, rows in seen.items():
-        late = [each for each in rows if each["retained_by"] == "future_timestamp"]
+        late = [each for each in rows if _is_held_by_future(evidence, each)]
         if not late:
             continue
         row = late[0]
         at, offset = row["largest_timestamp"], row["largest_timestamp_offset"]
         until = "for ever" if row["deletable_at"] is None else f"until {iso_time(row['deletable_at'])}"
         which = "A record" if offset is None else f"The record at offset {offset:,}"
-        held = [each for each in rows if each["retained_by"] in ("future_timestamp", "preceding_segment")]
+        held = [each for each in rows if each in late or each["retained_by"] == "preceding_segment"]
         size = sum(each["size_bytes"] for each in held)
         words = f"{which} has the timestamp {iso_time(at)}: retention by time keeps its segment {until}"
         words += f", {counted(size, 'byte')} in {counted(len(held), 'segment')}."
@@ -302,6 +302,10 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
             follow = command("producers", "--record", f"{row['topic']}-{row['partition']}:{offset}", place)
         yield Draft("retention-held", subject, words, str(row["path"]), offset,
                     follow, weight=size, node=evidence.node_of(place))  # fmt: skip
+
+
+def _is_held_by_future(evidence: Evidence, row: dict[str, Any]) -> bool:
+    return row["retained_by"] == "future_timestamp" and (row["largest_timestamp"] or 0) > evidence.future_ms
 
 
 def _cleaners(evidence: Evidence) -> Iterator[Draft]:

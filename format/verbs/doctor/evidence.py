@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -34,6 +35,8 @@ _UNREAD = {
     "nothing-to-read": ("directory", " without a log"),
     "unsupported": ("place", " that this program does not support"),
 }
+#: How far ahead of its clock a broker accepts timestamps by default (message.timestamp.after.max.ms).
+_FUTURE_MARGIN_MS = 60 * 60 * 1000
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
 
@@ -99,6 +102,12 @@ class Evidence(msgspec.Struct, dict=True):
     def is_live(self) -> bool:
         """Whether a broker may run on one of the log directories: two of its files are never of one moment."""
         return any(each.broker_lock.may_be_held for each in self.log_dirs)
+
+    @cached_property
+    def future_ms(self) -> int:
+        """A timestamp past this is in the future. A running broker goes on to write after the look has begun."""
+        now_ms = max(self.now_ms, time.time_ns() // 1_000_000) if self.is_live else self.now_ms
+        return now_ms + _FUTURE_MARGIN_MS
 
     @cached_property
     def newest_timestamp(self) -> int:
@@ -192,7 +201,7 @@ def place_of(found: Finding) -> str:
 
 def held_by_future(evidence: Evidence, logs: Iterable[ConfiguredLog]) -> Iterator[dict[str, Any]]:
     """Rows of columns.SEGMENT_RETENTION of some logs that have timestamps in the future."""
-    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.now_ms}
+    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.future_ms}
     own = [each for each in logs if str(each.partition.path) in late]
     if not own:
         return

@@ -66,7 +66,8 @@ _TEMPLATES = (
              "A transaction is open and silent since 15 minutes before the newest record, and whether it hangs is not "
              "known."),
     Template("retention-held", _W, "retention", "segments are held by future timestamps",
-             "A record's timestamp in the future keeps a segment and those after it from retention by time."),
+             "A record's timestamp, more than an hour in the future, keeps a segment and those after it from retention "
+             "by time."),
     Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
              "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and the segments that it "
              "could clean were closed 10 minutes before the newest record."),

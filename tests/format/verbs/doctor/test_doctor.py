@@ -218,6 +218,14 @@ def test_retention_held(tmp_path: Path) -> None:
         assert codes(node(tmp_path / f"{days}", {"orders-0": log}, marks={"orders-0": 6})) == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(3600, []), (3601, ["retention-held"])])
+def test_retention_held_past_the_margin(tmp_path: Path, seconds: int, expected: list[str]) -> None:
+    """A broker accepts what is ahead of its clock by an hour."""
+    log = {0: [batch(0, [b"x"], timestamp=NOW_MS + seconds * 1000)], 1: [batch(1)]}
+    made = node(tmp_path / "node-1", {"orders-0": log}, marks={"orders-0": 4})
+    assert codes(made) == codes(made, deep=True) == expected
+
+
 def test_index_wrong(tmp_path: Path) -> None:
     """A broken index shows in a deep look, and in any look at a partition that is odd in another way."""
     made = node(tmp_path / "node-1", {"orders-0": SOUND})

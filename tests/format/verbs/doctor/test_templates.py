@@ -25,7 +25,7 @@ from format.verbs.doctor.templates import TEMPLATES
 from format.verbs.ls.partition_listing import PartitionListing
 from tests.building import batch
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
-from tests.format.verbs.doctor.looking import NOW_MS, codes, looked_at, node
+from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, looked_at, node
 
 ID = "AAAAAAAAAAAAAAAAAAAAbw"
 LOG = "/k/orders-0/00000000000000000000.log"
@@ -209,6 +209,18 @@ def test_of_running_brokers_the_ends_of_replicas_differ(tmp_path: Path, monkeypa
     made = looked_at(tmp_path / "node-1", tmp_path / "node-2")
     assert made.diagnoses == []
     assert "what the running broker has not written yet" in made.not_known
+
+
+@pytest.mark.parametrize(("is_held", "expected"), [(True, []), (False, ["retention-held"])])
+def test_a_running_broker_writes_on(
+    is_held: bool, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it writes while the doctor looks, however long that takes, has no timestamp in the future."""
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), is_held))
+    monkeypatch.setattr(live_broker, "_PATIENCE_S", 0.1)
+    log = {0: [batch(0, timestamp=NOW_MS + 2 * DAY_MS)], 3: [batch(3)]}
+    made = node(tmp_path / "node-1", {"orders-0": log}, marks={"orders-0": 6})
+    assert codes(made) == codes(made, deep=True) == expected
 
 
 def test_the_most_urgent_comes_first() -> None:
