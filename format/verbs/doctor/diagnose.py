@@ -12,7 +12,7 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.state.cluster_context import named_nodes
 from format.timestamps import iso_time
-from format.verbs.doctor.cluster import diverged, no_leaders, older_nodes, out_of_sync
+from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
@@ -381,6 +381,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     older_nodes,
     diverged,
     no_leaders,
+    absent_voters,
     out_of_sync,
     _transactions,
     out_of_range,
