@@ -18,6 +18,7 @@ from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
 from format.verbs.doctor.evidence import Evidence, directory_of, place_of
 from format.verbs.doctor.groups import behind, committing_often, out_of_range
+from format.verbs.doctor.repeats import repeated_batches
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
@@ -187,6 +188,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += covered
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", _log_dir_of(place))
+    elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
+        follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
         code, subject, f"{words}.", where.path, where.offset, follow, severity=first.severity, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", _log_dir_of(place)),
@@ -387,6 +390,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     out_of_range,
     behind,
     committing_often,
+    repeated_batches,
     _retention,
     _cleaners,
     _strays,

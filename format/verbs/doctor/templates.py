@@ -81,6 +81,9 @@ _TEMPLATES = (
              "A group commits each partition more than once a second, in 8 MiB of records or more."),
     Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
              "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
+    Template("records-twice", _W, "producers", "partitions have records twice",
+             "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
+             "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
     Template("leftovers", _W, "ls", "directories hold leftovers",
              "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
     Template("suspicious", _W, "verify", "findings are suspicious",

@@ -91,6 +91,7 @@ def sick_nodes(folder: Path) -> list[Path]:
         "open-0": {0: [data(0, 7, time=BASE_TIMESTAMP), batch(2, timestamp=BASE_TIMESTAMP + 10**7)]},
         "late-0": {0: [batch(0)], 3: [late], 6: [batch(6)]},
         "orders-0": {0: batches(2)},
+        "twice-0": {0: [batch(number * 3, timestamp=BASE_TIMESTAMP) for number in range(2)]},
         "__consumer_offsets-7": {0: batches_of((commit("it's", 0, 99), None))},
     }
     return [
@@ -109,6 +110,7 @@ def test_commands_run_as_printed(
     found = {row["code"] for row in rows}
     assert found >= {
         "records-damaged", "records-lost", "tail-torn", "transaction-open", "retention-held", "group-out-of-range",
+        "records-twice",
     }  # fmt: skip
     for command in sorted({row["command"] for row in rows}):
         words = shlex.split(command)

@@ -226,6 +226,47 @@ def test_retention_held_past_the_margin(tmp_path: Path, seconds: int, expected: 
     assert codes(made) == codes(made, deep=True) == expected
 
 
+def test_records_twice(tmp_path: Path) -> None:
+    """An equal batch is a retry where the times in it differ; the longest replica is the one that counts."""
+    log = {0: [*batches(2), batch(6, timestamp=BASE_TIMESTAMP), batch(9, timestamp=BASE_TIMESTAMP)]}
+    made = node(tmp_path / "node-1", {"orders-0": log})
+    [found] = diagnoses(made, deep=True)
+    assert (found.code, found.subject, found.evidence_offset) == ("records-twice", "orders-0", 6)
+    words = "3 records are there twice, in equal batches without a producer id, as after a retry: 6-8 and 9-11."
+    assert found.sentence == words
+    assert found.command == f"kafkalog producers --duplicates --topic orders {made / 'orders-0'}"
+    other = node(tmp_path / "node-2", {"orders-0": log}, node_id=2)
+    assert codes(made, other, deep=True) == ["records-twice"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("orders-0", {}, {"timestamp": BASE_TIMESTAMP + 1}),
+        ("orders-0", {"max_timestamp": BASE_TIMESTAMP}, {"max_timestamp": BASE_TIMESTAMP}),
+        ("orders-0", {"producer_id": 7, "base_sequence": 0}, {"producer_id": 7, "base_sequence": 3}),
+        ("__orders-0", {}, {}),
+    ],
+)
+def test_no_records_twice(name: str, first: dict[str, int], second: dict[str, int], tmp_path: Path) -> None:
+    """Equal records that a producer may well have sent again on purpose, and topics that repeat themselves."""
+    log = [batch(0, **{"timestamp": BASE_TIMESTAMP, **first}), batch(3, **{"timestamp": BASE_TIMESTAMP, **second})]
+    found = codes(node(tmp_path / "node-1", {name: {0: log}}), deep=True)
+    assert "records-twice" not in found
+
+
+def test_no_records_twice_in_what_is_compacted_or_much_later(tmp_path: Path) -> None:
+    twice = [batch(number * 3, timestamp=BASE_TIMESTAMP) for number in range(2)]
+    made = node(tmp_path / "node-1", {"orders-0": {0: twice}})
+    assert codes(made, deep=True) == ["records-twice"]
+    assert codes(made) == []  # by headers alone
+    (made / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 6\n")
+    assert codes(made, deep=True) == []
+    later = batch(3, timestamp=BASE_TIMESTAMP + 5 * 60_000)
+    log = [twice[0], later, batch(6, timestamp=BASE_TIMESTAMP)]
+    assert "records-twice" not in codes(node(tmp_path / "later", {"orders-0": {0: log}}), deep=True)
+
+
 def test_index_wrong(tmp_path: Path) -> None:
     """A broken index shows in a deep look, and in any look at a partition that is odd in another way."""
     made = node(tmp_path / "node-1", {"orders-0": SOUND})

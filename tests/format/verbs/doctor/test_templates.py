@@ -82,6 +82,17 @@ def test_findings(code: str, expected: str) -> None:
     assert of_findings(finding(code, where, "words", judgement=Judgement(severity=Severity.INFO))) == []
 
 
+def test_who_wrote_a_sequence_twice_is_shown() -> None:
+    where = Location(LOG, "orders", 0, offset=9)
+    for code, expected in (
+        ("sequence-duplicate", "kafkalog producers --duplicates --topic orders /k/orders-0"),
+        ("sequence-gap", "kafkalog verify /k/orders-0"),
+    ):
+        made = evidence()
+        made.take(finding(code, where, "words"))
+        assert [each.command for each in diagnose(made)] == [expected]
+
+
 @pytest.mark.parametrize("code", ["unclean-shutdown", "index-preallocated", "unflushed-segment", "segment-leftover"])
 def test_facts_are_no_diagnoses(code: str) -> None:
     assert of_findings(finding(code, Location(LOG, "orders", 0), "words")) == []
