@@ -354,6 +354,19 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     return 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
 
 
+def _boot_by_metadata(evidence: Evidence, log_dir: str) -> str:
+    """The command that simulates the start of a node by the metadata at hand, where that is another node's."""
+    source = evidence.context.source
+    if source is None:
+        return command("boot", log_dir)
+    metadata = str(source.partition.path)
+    around = _log_dir_of(metadata)
+    if around == log_dir:
+        return command("boot", log_dir)
+    is_here = any(str(each.path) == around for each in evidence.log_dirs)
+    return command("boot", "--metadata", around if is_here else metadata, log_dir)
+
+
 def _strays(evidence: Evidence) -> Iterator[Draft]:
     """Directories that, by the metadata at hand, are not of this node, topic or cluster."""
     told = {place_of(each) for each in evidence.findings if each.code == "replica-stray"}
@@ -363,10 +376,14 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
             continue
         subject = subject_of(evidence, each.path, each.topic, each.partition)
         which = "" if each.topic_id is None else f", id {each.topic_id}"
+        image = evidence.context.image
+        known = None if image is None or each.topic is None else image.topic_id(each.topic)
+        if known is not None and each.topic_id not in (None, known):
+            which += f"; there {each.topic} has the id {known}"
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')} ({evidence.context.source_words}{which}). "
         words += "A broker renames it to -stray and does not serve it."
         log_dir = _log_dir_of(each.path)
-        yield Draft("directory-stray", subject, words, each.path, None, command("boot", log_dir),
+        yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
     seen: dict[str, str] = {}
     for log_dir_ in evidence.log_dirs:

@@ -16,6 +16,7 @@ from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -285,6 +286,21 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     found = diagnoses(made)
     assert "directory-stray" in [each.code for each in found]
     assert all(each.command for each in found)
+
+
+def test_stray_by_the_metadata_of_another_node(tmp_path: Path) -> None:
+    """A topic that was deleted and made anew: the command takes the metadata that shows it, and both ids are named."""
+    own, other = topic_id_of("payments"), topic_id_of("orders")
+    one = write_node(tmp_path / "node-1", 1)
+    write_metadata_log(one, extra_topics=3)
+    two = node(tmp_path / "node-2", {"orders-0": SOUND}, node_id=2, cluster_id="cluster-a")
+    (two / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {own}\n")
+    [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
+    assert found.command == f"kafkalog boot --metadata {one} {two}"
+    assert f"id {own}; there orders has the id {other}" in found.sentence
+    write_metadata_log(two)
+    [found] = [each for each in diagnoses(two) if each.code == "directory-stray"]
+    assert found.command == f"kafkalog boot {two}"
 
 
 def test_leftovers(tmp_path: Path) -> None:
