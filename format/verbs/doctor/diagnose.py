@@ -18,6 +18,7 @@ from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
 from format.verbs.doctor.evidence import Evidence, directory_of, place_of
 from format.verbs.doctor.groups import behind, committing_often, out_of_range
+from format.verbs.doctor.placement import misplaced
 from format.verbs.doctor.repeats import repeated_batches
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
@@ -408,6 +409,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     behind,
     committing_often,
     repeated_batches,
+    misplaced,
     _retention,
     _cleaners,
     _strays,

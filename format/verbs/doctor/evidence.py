@@ -13,6 +13,7 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.findings import Finding, Severity
+from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
@@ -123,6 +124,12 @@ class Evidence(msgspec.Struct, dict=True):
         for each in self._by_key.get((own.topic, own.partition), ()):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
+
+    def longest_replicas(self) -> Iterator[PartitionListing]:
+        """The longest replica of each partition, without internal topics and what is marked."""
+        for (topic, _), replicas in self._by_key.items():
+            if topic is not None and not topic.startswith(INTERNAL_TOPIC_PREFIX):
+                yield max(replicas, key=lambda each: each.log_end_offset or 0)
 
     def log_start(self, topic: str, partition: int) -> int | None:
         """The least log start offset of the replicas of a partition."""

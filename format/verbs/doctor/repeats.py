@@ -18,7 +18,6 @@ from format.scan.selected_logs import every_log_of
 from format.state.log_headers import HeaderScan, log_parts
 from format.verbs.doctor.draft import Draft, command
 from format.verbs.doctor.evidence import Evidence
-from format.verbs.ls.partition_listing import PartitionListing
 from format.wording import counted
 
 #: Among how many batches before it, and for how long, an equal one is looked for: a client gives up after two minutes.
@@ -39,17 +38,11 @@ def repeated_batches(evidence: Evidence) -> Iterator[Draft]:
     """Partitions with equal batches, where logs are read whole."""
     if not evidence.reads_records or evidence.is_bundled:
         return
-    longest: dict[tuple[str, int | None], PartitionListing] = {}
     compacted = evidence.context.compacted_topics()
-    for each in evidence.partitions:
-        if each.topic is None or each.mark is not None or each.topic.startswith(layout.INTERNAL_TOPIC_PREFIX):
+    for each in evidence.longest_replicas():
+        topic = each.topic or ""
+        if topic in compacted or each.cleaner_offset is not None or (each.batch_count or 0) < 2:
             continue
-        if each.topic in compacted or each.cleaner_offset is not None or (each.batch_count or 0) < 2:
-            continue
-        known = longest.setdefault((each.topic, each.partition), each)
-        if (each.log_end_offset or 0) > (known.log_end_offset or 0):
-            longest[each.topic, each.partition] = each
-    for (topic, number), each in longest.items():
         try:
             pairs = list(_equal_batches(read_partition(path_of(each.path)), evidence.limits))
         except KafkaLogError:
@@ -64,7 +57,7 @@ def repeated_batches(evidence: Evidence) -> Iterator[Draft]:
         words += "; ".join(f"{_span(pair.earlier)} and {_span(pair.later)}" for pair in pairs[:_MOST_PAIRS])
         words += f"; and {counted(len(pairs) - _MOST_PAIRS, 'more pair')}" if len(pairs) > _MOST_PAIRS else ""
         follow = command("producers", "--duplicates", "--topic", topic, each.path)
-        yield Draft("records-twice", f"{topic}-{number}", f"{words}.", each.path, pairs[0].earlier[0], follow,
+        yield Draft("records-twice", f"{topic}-{each.partition}", f"{words}.", each.path, pairs[0].earlier[0], follow,
                     weight=count)  # fmt: skip
 
 
