@@ -119,7 +119,7 @@ def misplaced(evidence: Evidence) -> Iterator[Draft]:
         path, offset = found.first
         follow = command("verify", "--partitioner", "murmur2", "--partitions", str(growth.after),
                          *found.paths[:_MOST_PATHS])  # fmt: skip
-        yield Draft("keys-moved", topic, words, path, offset, follow, weight=found.misplaced)
+        yield Draft("partitions-added", topic, words, path, offset, follow, weight=found.misplaced)
 
 
 def _placement(listings: Sequence[PartitionListing], growth: _Growth, limits: Limits) -> _Placement | None:

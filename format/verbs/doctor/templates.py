@@ -84,7 +84,7 @@ _TEMPLATES = (
     Template("records-twice", _W, "producers", "partitions have records twice",
              "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
              "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
-    Template("keys-moved", _W, "verify", "topics have keys in other partitions",
+    Template("partitions-added", _W, "verify", "topics have keys in other partitions",
              "Where logs are read whole: keyed records are not where the default partitioner would put them now, and "
              "by the metadata log partitions were added once; all records are where it put them at their time, or "
              "within 5 minutes after, and 16 keys or more prove that."),

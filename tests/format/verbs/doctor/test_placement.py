@@ -37,13 +37,13 @@ def moved(count: int = 3) -> int:
 
 def test_keys_moved(tmp_path: Path) -> None:
     made = grown(tmp_path / "node-1", OLD, LATE, NEW)
-    [found] = [each for each in diagnoses(made, deep=True) if each.code == "keys-moved"]
+    [found] = [each for each in diagnoses(made, deep=True) if each.code == "partitions-added"]
     assert found.subject == "orders"
     assert found.sentence.startswith(f"{2 * moved()} of 120 keyed records lie where a producer would not write them")
     assert "(2 before, 3 since)" in found.sentence
     assert found.command is not None
     assert found.command.startswith(f"kafkalog verify --partitioner murmur2 --partitions 3 {made / 'orders-0'}")
-    assert "keys-moved" not in codes(made)  # by headers alone
+    assert "partitions-added" not in codes(made)  # by headers alone
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_keys_moved(tmp_path: Path) -> None:
 )
 def test_no_keys_moved(eras: list[tuple[int, int]], counts: dict[int, int], keys: list[bytes], tmp_path: Path) -> None:
     made = grown(tmp_path / "node-1", *eras, counts=counts, keys=keys)
-    assert "keys-moved" not in codes(made, deep=True)
+    assert "partitions-added" not in codes(made, deep=True)
