@@ -80,6 +80,7 @@ class Run:
         """
         self.summary = Summary(command)
         self._session = output.session
+        self._judging = judging
         self._fail_on, self._fail_conditions = judging.fail_on, judging.conditions
         self._is_quiet = output.quiet
         self._shows_summary = shows_summary
@@ -231,8 +232,11 @@ class Run:
         for found in made.later_findings:
             self.judge(found)
         for each in made.diagnoses:
+            if self._judging.is_met_by_diagnosis(each.code):
+                self.condition(Condition.FAIL_ON_MET)
             if each.question == "diff":
-                self.condition(Condition.DIFFERENCE_FOUND)
+                if not self._judging.is_on("diverged"):
+                    self.condition(Condition.DIFFERENCE_FOUND)
             elif each.severity >= self._fail_on:
                 self.condition(Condition.DAMAGE)
         if made.is_incomplete:

@@ -69,6 +69,26 @@ def write_metadata_log(
     return directory
 
 
+def write_grown_topic(log_dir: Path, counts: dict[int, int], topic: str = "orders") -> None:
+    """A metadata log with a topic on node 1 that has so many partitions since these times."""
+    batches, number = [], 0
+    for timestamp, count in counts.items():
+        values = [_topic_record(topic)] if not number else []
+        for each in range(number, count):
+            data = {
+                "partitionId": each, "topicId": topic_id_of(topic), "replicas": [1], "isr": [1], "removingReplicas": [],
+                "addingReplicas": [], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0,
+                "directories": [topic_id_of("directory-1")],
+            }  # fmt: skip
+            values.append(_record(_PARTITION, MESSAGES["PartitionRecord"], 2, data))
+        for value in values:
+            batches.append(batch(len(batches), [value], key=None, leader_epoch=1, timestamp=timestamp))
+        number = count
+    directory = log_dir / "__cluster_metadata-0"
+    directory.mkdir(parents=True)
+    write_segment(directory, 0, batches)
+
+
 def write_voters(metadata: Path, voters: Sequence[int]) -> None:
     """The quorum-state of a static quorum with these voters."""
     state = QuorumState(

@@ -291,6 +291,19 @@ class Misplaced(msgspec.Struct, frozen=True):
         return Misplaced(self.count + other.count, min(self.first, other.first), max(self.last, other.last))
 
 
+def misplaced_rows(table: RecordTable, partition: int, partition_count: int) -> list[int]:
+    """The rows of records with keys of other partitions, given their number."""
+    rows: list[int] = []
+    if not len(table):
+        return rows
+    records, batches = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, table.batches))
+    row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
+    while row >= 0:
+        rows.append(row)
+        row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, row + 1)
+    return rows
+
+
 def misplaced_records(
     table: RecordTable, location: Location, partition_count: int
 ) -> Iterator[tuple[Finding, Misplaced]]:
@@ -301,13 +314,7 @@ def misplaced_records(
     partition = location.partition
     if partition is None or not len(table):
         return
-    records, batches = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, table.batches))
-    batch_column = table.batch
-    rows = []
-    row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
-    while row >= 0:
-        rows.append(row)
-        row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, row + 1)
+    batch_column, rows = table.batch, misplaced_rows(table, partition, partition_count)
     for batch, group in groupby(rows, key=lambda each: int(batch_column[each])):
         own_rows = list(group)
         offsets = table.offset[own_rows]

@@ -11,7 +11,7 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.verbs.doctor.draft import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
-from format.wording import counted
+from format.wording import are, counted, listed
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
@@ -178,3 +178,49 @@ def _of_metadata(evidence: Evidence, code: str, name: str, words: str) -> Draft:
     follow = None if path is None else command("metadata", path, "--topic", name.rpartition("-")[0])
     many = None if path is None else command("metadata", path)
     return Draft(code, name, words, path, offset, follow, many_command=many)
+
+
+def absent_voters(evidence: Evidence) -> Iterator[Draft]:
+    """The metadata quorum where a voter is not here, a majority is, and the metadata proves that a voter was lost.
+
+    A voter that was merely not given, or was stopped in order, is no trouble.
+    """
+    voters, state = evidence.context.voters, evidence.context.state
+    if voters is None or state is None or state.is_damaged or evidence.is_live or evidence.is_bundled:
+        return
+    logs = [each for each in evidence.partitions if each.topic == CLUSTER_METADATA_TOPIC and each.mark is None]
+    if len(logs) < 2 or set(voters) <= evidence.node_ids or not _active(evidence):
+        return
+    from format.state.metadata_log import metadata_source
+    from format.state.quorum import majority_of
+    from format.verbs.metadata.quorum import quorum_of
+
+    source, others = metadata_source(evidence.targets, evidence.limits)
+    quorum = quorum_of([source, *others], state.image, voters, evidence.limits)
+    if quorum is None or not quorum.absent or len(quorum.voting) < majority_of(len(voters)):
+        return
+    able = [node for node, is_able in quorum.can_lead.items() if is_able]
+    best = quorum.voting[able[0]]  # the furthest log comes first
+    lagging = {node: log for node, log in quorum.voting.items() if node not in able}
+    lost = [each for each in (*quorum.absent, *lagging) if _was_lost(evidence, each)]
+    if not lost:
+        return
+    words = f"Of its voters {listed(list(map(str, voters)))}, {named_nodes(quorum.absent)} "
+    words += f"{are(len(quorum.absent))} not here; {named_nodes(sorted(quorum.voting))} are a majority, and "
+    words += "only " if lagging else "each of them can lead" if len(able) > 1 else ""
+    words += f"{named_nodes(sorted(able))} can lead: " if lagging else ""
+    end = best.end[1] - 1
+    words += ", ".join(f"node {node} lacks {log.shared_end:,}-{end:,}" for node, log in lagging.items())
+    words += f". {capital(named_nodes(lost))} {'was' if len(lost) == 1 else 'were'} fenced, and not stopped in order "
+    words += f"({evidence.context.source_words})."
+    path = str(best.source.partition.path)
+    offset = min((log.shared_end for log in lagging.values()), default=None)
+    yield Draft("voter-absent", best.source.partition.name, words, path, offset,
+                command("metadata", *(str(each.path) for each in evidence.targets)))  # fmt: skip
+
+
+def _was_lost(evidence: Evidence, node_id: int) -> bool:
+    """Whether a broker was fenced because it sent no heartbeats, and not because it was shutting down."""
+    image = evidence.context.image
+    broker = None if image is None else image.brokers.get(node_id)
+    return broker is not None and bool(broker.get("fenced")) and not broker.get("inControlledShutdown")

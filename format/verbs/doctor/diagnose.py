@@ -12,12 +12,14 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.state.cluster_context import named_nodes
 from format.timestamps import iso_time
-from format.verbs.doctor.cluster import diverged, no_leaders, older_nodes, out_of_sync
+from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
 from format.verbs.doctor.evidence import Evidence, directory_of, place_of
 from format.verbs.doctor.groups import behind, committing_often, out_of_range
+from format.verbs.doctor.placement import misplaced
+from format.verbs.doctor.repeats import repeated_batches
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
@@ -187,6 +189,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += covered
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", _log_dir_of(place))
+    elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
+        follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
         code, subject, f"{words}.", where.path, where.offset, follow, severity=first.severity, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", _log_dir_of(place)),
@@ -285,14 +289,14 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
     for row in evidence.held:
         seen.setdefault(str(row["path"]).rpartition("/")[0], []).append(row)
     for place, rows in seen.items():
-        late = [each for each in rows if each["retained_by"] == "future_timestamp"]
+        late = [each for each in rows if _is_held_by_future(evidence, each)]
         if not late:
             continue
         row = late[0]
         at, offset = row["largest_timestamp"], row["largest_timestamp_offset"]
         until = "for ever" if row["deletable_at"] is None else f"until {iso_time(row['deletable_at'])}"
         which = "A record" if offset is None else f"The record at offset {offset:,}"
-        held = [each for each in rows if each["retained_by"] in ("future_timestamp", "preceding_segment")]
+        held = [each for each in rows if each in late or each["retained_by"] == "preceding_segment"]
         size = sum(each["size_bytes"] for each in held)
         words = f"{which} has the timestamp {iso_time(at)}: retention by time keeps its segment {until}"
         words += f", {counted(size, 'byte')} in {counted(len(held), 'segment')}."
@@ -302,6 +306,10 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
             follow = command("producers", "--record", f"{row['topic']}-{row['partition']}:{offset}", place)
         yield Draft("retention-held", subject, words, str(row["path"]), offset,
                     follow, weight=size, node=evidence.node_of(place))  # fmt: skip
+
+
+def _is_held_by_future(evidence: Evidence, row: dict[str, Any]) -> bool:
+    return row["retained_by"] == "future_timestamp" and (row["largest_timestamp"] or 0) > evidence.future_ms
 
 
 def _cleaners(evidence: Evidence) -> Iterator[Draft]:
@@ -347,6 +355,19 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     return 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
 
 
+def _boot_by_metadata(evidence: Evidence, log_dir: str) -> str:
+    """The command that simulates the start of a node by the metadata at hand, where that is another node's."""
+    source = evidence.context.source
+    if source is None:
+        return command("boot", log_dir)
+    metadata = str(source.partition.path)
+    around = _log_dir_of(metadata)
+    if around == log_dir:
+        return command("boot", log_dir)
+    is_here = any(str(each.path) == around for each in evidence.log_dirs)
+    return command("boot", "--metadata", around if is_here else metadata, log_dir)
+
+
 def _strays(evidence: Evidence) -> Iterator[Draft]:
     """Directories that, by the metadata at hand, are not of this node, topic or cluster."""
     told = {place_of(each) for each in evidence.findings if each.code == "replica-stray"}
@@ -356,10 +377,14 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
             continue
         subject = subject_of(evidence, each.path, each.topic, each.partition)
         which = "" if each.topic_id is None else f", id {each.topic_id}"
+        image = evidence.context.image
+        known = None if image is None or each.topic is None else image.topic_id(each.topic)
+        if known is not None and each.topic_id not in (None, known):
+            which += f"; there {each.topic} has the id {known}"
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')} ({evidence.context.source_words}{which}). "
         words += "A broker renames it to -stray and does not serve it."
         log_dir = _log_dir_of(each.path)
-        yield Draft("directory-stray", subject, words, each.path, None, command("boot", log_dir),
+        yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
     seen: dict[str, str] = {}
     for log_dir_ in evidence.log_dirs:
@@ -377,11 +402,14 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     older_nodes,
     diverged,
     no_leaders,
+    absent_voters,
     out_of_sync,
     _transactions,
     out_of_range,
     behind,
     committing_often,
+    repeated_batches,
+    misplaced,
     _retention,
     _cleaners,
     _strays,

@@ -283,7 +283,7 @@ class DoctorRun:
 
     def _retention(self, report: Report) -> None:
         """The segments that a future timestamp keeps."""
-        late = [each for each in self._listed if (each.listing.max_timestamp or 0) > self.terms.now_ms]
+        late = [each for each in self._listed if (each.listing.max_timestamp or 0) > self.evidence.future_ms]
         late = [each for each in late if each.partition.segments and each.listing.mark is None]
         if late:
             self.evidence.held = list(held_by_future(self.evidence, map(self._configured, late)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -12,6 +13,7 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.findings import Finding, Severity
+from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
@@ -34,6 +36,8 @@ _UNREAD = {
     "nothing-to-read": ("directory", " without a log"),
     "unsupported": ("place", " that this program does not support"),
 }
+#: How far ahead of its clock a broker accepts timestamps by default (message.timestamp.after.max.ms).
+_FUTURE_MARGIN_MS = 60 * 60 * 1000
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
 
@@ -101,6 +105,12 @@ class Evidence(msgspec.Struct, dict=True):
         return any(each.broker_lock.may_be_held for each in self.log_dirs)
 
     @cached_property
+    def future_ms(self) -> int:
+        """A timestamp past this is in the future. A running broker goes on to write after the look has begun."""
+        now_ms = max(self.now_ms, time.time_ns() // 1_000_000) if self.is_live else self.now_ms
+        return now_ms + _FUTURE_MARGIN_MS
+
+    @cached_property
     def newest_timestamp(self) -> int:
         """The newest time of a record that is not in the future; -1 for none."""
         times = [each.max_timestamp for each in self.partitions if each.max_timestamp is not None]
@@ -114,6 +124,12 @@ class Evidence(msgspec.Struct, dict=True):
         for each in self._by_key.get((own.topic, own.partition), ()):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
+
+    def longest_replicas(self) -> Iterator[PartitionListing]:
+        """The longest replica of each partition, without internal topics and what is marked."""
+        for (topic, _), replicas in self._by_key.items():
+            if topic is not None and not topic.startswith(INTERNAL_TOPIC_PREFIX):
+                yield max(replicas, key=lambda each: each.log_end_offset or 0)
 
     def log_start(self, topic: str, partition: int) -> int | None:
         """The least log start offset of the replicas of a partition."""
@@ -192,7 +208,7 @@ def place_of(found: Finding) -> str:
 
 def held_by_future(evidence: Evidence, logs: Iterable[ConfiguredLog]) -> Iterator[dict[str, Any]]:
     """Rows of columns.SEGMENT_RETENTION of some logs that have timestamps in the future."""
-    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.now_ms}
+    late = {each.path for each in evidence.partitions if (each.max_timestamp or 0) > evidence.future_ms}
     own = [each for each in logs if str(each.partition.path) in late]
     if not own:
         return

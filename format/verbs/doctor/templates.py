@@ -54,6 +54,9 @@ _TEMPLATES = (
              "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
     Template("file-damaged", _E, "verify", "files are damaged",
              "Another file beside the logs cannot be decoded, or contradicts them."),
+    Template("voter-absent", _W, "metadata", "metadata quorums lack voters",
+             "No broker runs, a voter of the metadata is not here and a majority is, and by the newest metadata a "
+             "voter that is not here, or that cannot lead for what it lacks, was fenced and not stopped in order."),
     Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
              "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
@@ -66,7 +69,8 @@ _TEMPLATES = (
              "A transaction is open and silent since 15 minutes before the newest record, and whether it hangs is not "
              "known."),
     Template("retention-held", _W, "retention", "segments are held by future timestamps",
-             "A record's timestamp in the future keeps a segment and those after it from retention by time."),
+             "A record's timestamp, more than an hour in the future, keeps a segment and those after it from retention "
+             "by time."),
     Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
              "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and the segments that it "
              "could clean were closed 10 minutes before the newest record."),
@@ -77,6 +81,13 @@ _TEMPLATES = (
              "A group commits each partition more than once a second, in 8 MiB of records or more."),
     Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
              "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
+    Template("records-twice", _W, "producers", "partitions have records twice",
+             "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
+             "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
+    Template("partitions-added", _W, "verify", "topics have keys in other partitions",
+             "Where logs are read whole: keyed records are not where the default partitioner would put them now, and "
+             "by the metadata log partitions were added once; all records are where it put them at their time, or "
+             "within 5 minutes after, and 16 keys or more prove that."),
     Template("leftovers", _W, "ls", "directories hold leftovers",
              "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
     Template("suspicious", _W, "verify", "findings are suspicious",

@@ -13,6 +13,7 @@ from format.columns import DIAGNOSIS
 from kafkalog_cli.commands import doctor
 from kafkalog_cli.main import main
 from tests.building import BASE_TIMESTAMP, batch, batches
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import data
@@ -90,6 +91,7 @@ def sick_nodes(folder: Path) -> list[Path]:
         "open-0": {0: [data(0, 7, time=BASE_TIMESTAMP), batch(2, timestamp=BASE_TIMESTAMP + 10**7)]},
         "late-0": {0: [batch(0)], 3: [late], 6: [batch(6)]},
         "orders-0": {0: batches(2)},
+        "twice-0": {0: [batch(number * 3, timestamp=BASE_TIMESTAMP) for number in range(2)]},
         "__consumer_offsets-7": {0: batches_of((commit("it's", 0, 99), None))},
     }
     return [
@@ -108,11 +110,28 @@ def test_commands_run_as_printed(
     found = {row["code"] for row in rows}
     assert found >= {
         "records-damaged", "records-lost", "tail-torn", "transaction-open", "retention-held", "group-out-of-range",
+        "records-twice",
     }  # fmt: skip
     for command in sorted({row["command"] for row in rows}):
         words = shlex.split(command)
         assert words[0] == "kafkalog"
         assert main(words[1:]) in (0, 1, 3), command
+
+
+def test_conditions_of_fail_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A condition is met by the diagnosis of its verb, whatever its severity, and by no other diagnosis."""
+    commits = {0: batches_of((commit("billing", 0, 25), None))}
+    group = node(tmp_path / "group", {"orders-0": {0: batches(4)}, "__consumer_offsets-7": commits})
+    codes = {word: Printed(capfd, group, "--fail-on", word).code for word in ("error", "out-of-range", "hanging")}
+    assert codes == {"error": 0, "out-of-range": 1, "hanging": 0}
+    ModelReplica(plain(5), 15).write(tmp_path / "a")
+    ModelReplica(plain(7), 21).write(tmp_path / "ahead")
+    ModelReplica([*plain(3), *plain(2, first=9, epoch=1, tag="x")], 15).write(tmp_path / "other")
+    codes = {name: Printed(capfd, tmp_path / "a", tmp_path / name).code for name in ("ahead", "other")}
+    assert codes == {"ahead": 1, "other": 1}
+    words = ("--fail-on", "diverged")
+    codes = {name: Printed(capfd, tmp_path / "a", tmp_path / name, *words).code for name in ("ahead", "other")}
+    assert codes == {"ahead": 0, "other": 1}
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -16,6 +16,7 @@ from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -218,6 +219,55 @@ def test_retention_held(tmp_path: Path) -> None:
         assert codes(node(tmp_path / f"{days}", {"orders-0": log}, marks={"orders-0": 6})) == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(3600, []), (3601, ["retention-held"])])
+def test_retention_held_past_the_margin(tmp_path: Path, seconds: int, expected: list[str]) -> None:
+    """A broker accepts what is ahead of its clock by an hour."""
+    log = {0: [batch(0, [b"x"], timestamp=NOW_MS + seconds * 1000)], 1: [batch(1)]}
+    made = node(tmp_path / "node-1", {"orders-0": log}, marks={"orders-0": 4})
+    assert codes(made) == codes(made, deep=True) == expected
+
+
+def test_records_twice(tmp_path: Path) -> None:
+    """An equal batch is a retry where the times in it differ; the longest replica is the one that counts."""
+    log = {0: [*batches(2), batch(6, timestamp=BASE_TIMESTAMP), batch(9, timestamp=BASE_TIMESTAMP)]}
+    made = node(tmp_path / "node-1", {"orders-0": log})
+    [found] = diagnoses(made, deep=True)
+    assert (found.code, found.subject, found.evidence_offset) == ("records-twice", "orders-0", 6)
+    words = "3 records are there twice, in equal batches without a producer id, as after a retry: 6-8 and 9-11."
+    assert found.sentence == words
+    assert found.command == f"kafkalog producers --duplicates --topic orders {made / 'orders-0'}"
+    other = node(tmp_path / "node-2", {"orders-0": log}, node_id=2)
+    assert codes(made, other, deep=True) == ["records-twice"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("orders-0", {}, {"timestamp": BASE_TIMESTAMP + 1}),
+        ("orders-0", {"max_timestamp": BASE_TIMESTAMP}, {"max_timestamp": BASE_TIMESTAMP}),
+        ("orders-0", {"producer_id": 7, "base_sequence": 0}, {"producer_id": 7, "base_sequence": 3}),
+        ("__orders-0", {}, {}),
+    ],
+)
+def test_no_records_twice(name: str, first: dict[str, int], second: dict[str, int], tmp_path: Path) -> None:
+    """Equal records that a producer may well have sent again on purpose, and topics that repeat themselves."""
+    log = [batch(0, **{"timestamp": BASE_TIMESTAMP, **first}), batch(3, **{"timestamp": BASE_TIMESTAMP, **second})]
+    found = codes(node(tmp_path / "node-1", {name: {0: log}}), deep=True)
+    assert "records-twice" not in found
+
+
+def test_no_records_twice_in_what_is_compacted_or_much_later(tmp_path: Path) -> None:
+    twice = [batch(number * 3, timestamp=BASE_TIMESTAMP) for number in range(2)]
+    made = node(tmp_path / "node-1", {"orders-0": {0: twice}})
+    assert codes(made, deep=True) == ["records-twice"]
+    assert codes(made) == []  # by headers alone
+    (made / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 6\n")
+    assert codes(made, deep=True) == []
+    later = batch(3, timestamp=BASE_TIMESTAMP + 5 * 60_000)
+    log = [twice[0], later, batch(6, timestamp=BASE_TIMESTAMP)]
+    assert "records-twice" not in codes(node(tmp_path / "later", {"orders-0": {0: log}}), deep=True)
+
+
 def test_index_wrong(tmp_path: Path) -> None:
     """A broken index shows in a deep look, and in any look at a partition that is odd in another way."""
     made = node(tmp_path / "node-1", {"orders-0": SOUND})
@@ -236,6 +286,21 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     found = diagnoses(made)
     assert "directory-stray" in [each.code for each in found]
     assert all(each.command for each in found)
+
+
+def test_stray_by_the_metadata_of_another_node(tmp_path: Path) -> None:
+    """A topic that was deleted and made anew: the command takes the metadata that shows it, and both ids are named."""
+    own, other = topic_id_of("payments"), topic_id_of("orders")
+    one = write_node(tmp_path / "node-1", 1)
+    write_metadata_log(one, extra_topics=3)
+    two = node(tmp_path / "node-2", {"orders-0": SOUND}, node_id=2, cluster_id="cluster-a")
+    (two / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {own}\n")
+    [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
+    assert found.command == f"kafkalog boot --metadata {one} {two}"
+    assert f"id {own}; there orders has the id {other}" in found.sentence
+    write_metadata_log(two)
+    [found] = [each for each in diagnoses(two) if each.code == "directory-stray"]
+    assert found.command == f"kafkalog boot {two}"
 
 
 def test_leftovers(tmp_path: Path) -> None:

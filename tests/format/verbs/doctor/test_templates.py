@@ -15,7 +15,8 @@ from format.io import live_broker
 from format.io.live_broker import BrokerLock
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.state.cluster_context import ClusterContext, ContextTerms
+from format.node.target import Target
+from format.state.cluster_context import ClusterContext, ContextTerms, read_context
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.state.metadata_log import MetadataState
 from format.verbs.doctor import diagnose as diagnosing
@@ -25,7 +26,8 @@ from format.verbs.doctor.templates import TEMPLATES
 from format.verbs.ls.partition_listing import PartitionListing
 from tests.building import batch
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
-from tests.format.verbs.doctor.looking import NOW_MS, codes, looked_at, node
+from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, looked_at, node
+from tests.metadata_logs import write_metadata_log, write_node, write_voters
 
 ID = "AAAAAAAAAAAAAAAAAAAAbw"
 LOG = "/k/orders-0/00000000000000000000.log"
@@ -78,6 +80,17 @@ def test_findings(code: str, expected: str) -> None:
     found = finding(code, where, "words")
     assert of_findings(found) == [(expected, found.severity)]
     assert of_findings(finding(code, where, "words", judgement=Judgement(severity=Severity.INFO))) == []
+
+
+def test_who_wrote_a_sequence_twice_is_shown() -> None:
+    where = Location(LOG, "orders", 0, offset=9)
+    for code, expected in (
+        ("sequence-duplicate", "kafkalog producers --duplicates --topic orders /k/orders-0"),
+        ("sequence-gap", "kafkalog verify /k/orders-0"),
+    ):
+        made = evidence()
+        made.take(finding(code, where, "words"))
+        assert [each.command for each in diagnose(made)] == [expected]
 
 
 @pytest.mark.parametrize("code", ["unclean-shutdown", "index-preallocated", "unflushed-segment", "segment-leftover"])
@@ -209,6 +222,58 @@ def test_of_running_brokers_the_ends_of_replicas_differ(tmp_path: Path, monkeypa
     made = looked_at(tmp_path / "node-1", tmp_path / "node-2")
     assert made.diagnoses == []
     assert "what the running broker has not written yet" in made.not_known
+
+
+@pytest.mark.parametrize(("is_held", "expected"), [(True, []), (False, ["retention-held"])])
+def test_a_running_broker_writes_on(
+    is_held: bool, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it writes while the doctor looks, however long that takes, has no timestamp in the future."""
+    monkeypatch.setattr(live_broker, "probe", lambda path: BrokerLock(str(path), is_held))
+    monkeypatch.setattr(live_broker, "_PATIENCE_S", 0.1)
+    log = {0: [batch(0, timestamp=NOW_MS + 2 * DAY_MS)], 3: [batch(3)]}
+    made = node(tmp_path / "node-1", {"orders-0": log}, marks={"orders-0": 6})
+    assert codes(made) == codes(made, deep=True) == expected
+
+
+LOST, STOPPED, RUNS = (
+    {"fenced": is_fenced, "inControlledShutdown": is_stopping}
+    for is_fenced, is_stopping in ((True, False), (True, True), (False, False))
+)
+WIN = "Of its voters 1, 2 and 3, node 2 is not here; nodes 1 and 3 are a majority, and"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "brokers", "words"),
+    [
+        ({1: 9, 3: 4}, {1: RUNS, 2: RUNS, 3: LOST}, f"{WIN} only node 1 can lead: node 3 lacks 4-8. Node 3 was fenced"),
+        ({1: 9, 3: 9}, {1: RUNS, 2: LOST, 3: RUNS}, f"{WIN} each of them can lead. Node 2 was fenced"),
+        ({1: 9, 3: 9}, {1: RUNS, 2: RUNS, 3: LOST}, ""),
+        ({1: 9, 3: 4}, {1: RUNS, 2: STOPPED, 3: STOPPED}, ""),
+        ({1: 9, 3: 4}, {1: RUNS, 2: RUNS, 3: RUNS}, ""),
+        ({1: 9, 3: 4}, {1: STOPPED, 2: STOPPED, 3: LOST}, ""),
+        ({1: 9, 3: 4}, {}, ""),
+        ({1: 9}, {1: RUNS, 2: LOST, 3: LOST}, ""),
+        ({1: 9, 2: 4, 3: 4}, {1: RUNS, 2: LOST, 3: LOST}, ""),
+    ],
+)
+def test_a_voter_that_is_absent(
+    lengths: dict[int, int], brokers: dict[int, dict[str, Any]], words: str, tmp_path: Path
+) -> None:
+    """Said only where the metadata proves that one was lost: that a node was not given says nothing."""
+    targets = [Target(tmp_path / f"node-{number}") for number in lengths]
+    for number, length in lengths.items():
+        log = write_metadata_log(write_node(tmp_path / f"node-{number}", number), extra_topics=length - 2)
+        write_voters(log, (1, 2, 3))
+    context = read_context(targets, ContextTerms())
+    assert context.image is not None
+    context.image.brokers = brokers
+    made = Evidence(targets, NOW_MS, context=context)
+    made.partitions = [
+        PartitionListing(f"{each.path}/__cluster_metadata-0", "__cluster_metadata", 0, None) for each in targets
+    ]
+    found = [each for each in diagnose(made) if each.code == "voter-absent"]
+    assert [(each.severity, each.sentence[: len(words)]) for each in found] == [(Severity.WARNING, words)] * bool(words)
 
 
 def test_the_most_urgent_comes_first() -> None:
