@@ -124,7 +124,7 @@ def test_controllers_elect_by_themselves(tmp_path: Path, voters: tuple[int, ...]
             "no majority has the records from offset 7 on"
         )
     else:
-        assert words.endswith("of these, node 2 has the latest · not here: nodes 4 and 5, which vote too")
+        assert words.endswith("of the 5 voters, node 2 can win the election · not here: nodes 4 and 5, which vote too")
         assert row["missing_node_ids"] == [4, 5]
 
 
