@@ -48,18 +48,14 @@ def say(text: str) -> None:
 
 
 def _folded(lines: str, width: int) -> str:
-    """Lines that fit a terminal, cut between words. Lines with a command stay whole, to be copied."""
+    """Lines that fit a terminal."""
+    from kafkalog_cli.render.folding import folded_line  # only for a terminal
+
     found = []
     for line in lines.splitlines():
-        if len(line) <= width or (" --" in line and "kafka" in line) or width < _LEAST_WIDTH:
-            found.append(line)
-        else:
-            indent = " " * (len(line) - len(line.lstrip()))
-            import textwrap  # only for a narrow terminal
-
-            found += textwrap.wrap(
-                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
+        words = line.lstrip()
+        is_whole = len(line) <= width or width < _LEAST_WIDTH
+        found += [line] if is_whole else folded_line(words, width, line[: len(line) - len(words)])
     return "".join(f"{each}\n" for each in found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkalog_cli.options.output import DocumentOutput, Judging
+from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import ClusterMetadata, Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
@@ -61,7 +61,13 @@ _TABLE_COLUMNS = {
 
 
 def diff(
-    paths: Paths, metadata_log: ClusterMetadata, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+    paths: Paths,
+    metadata_log: ClusterMetadata,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
+    every_row: EveryRow = False,
 ) -> None:
     """Compare replicas: where they differ, which one is right, what each election would lose.
 
@@ -86,6 +92,7 @@ def diff(
         shown = _Shown(
             run,
             shows_partitions=output.chosen_columns is not None,
+            shows_replicas=every_row,
             only_diverged=judging.is_on("diverged"),
         )
         progress = run.progress(lambda: shown.total_bytes)
@@ -107,14 +114,18 @@ def diff(
 
 
 class _Shown:
-    """The output of diff: the conclusions first, where people read it, and then the replicas of what differs."""
+    """The output of diff: the conclusions first, where people read it, and then the replicas of what differs.
 
-    def __init__(self, run: Run, *, shows_partitions: bool, only_diverged: bool) -> None:
+    Where several partitions differ, their replicas are only counted, unless all are asked for.
+    """
+
+    def __init__(self, run: Run, *, shows_partitions: bool, shows_replicas: bool, only_diverged: bool) -> None:
         """``only_diverged``: no other difference fails the run."""
         from format.verbs.diff.diff import MissingReplicas
 
         self._run = run
         self._shows_partitions, self._only_diverged = shows_partitions, only_diverged
+        self._shows_replicas = shows_replicas
         self._kinds: list[str] = []
         self._odd: list[PartitionResult] = []
         self._missing = MissingReplicas()
@@ -155,22 +166,36 @@ class _Shown:
 
     def finish(self) -> None:
         from format.columns import REPLICA
-        from format.verbs.diff.diff import MOST_SENTENCES, NOTHING_TO_COMPARE, evidence, overview, sentence
+        from format.verbs.diff.diff import MOST_SENTENCES, NOTHING_TO_COMPARE, gravity, overview, sentence
+        from format.wording import counted
 
         run, kinds = self._run, self._kinds
-        self._odd.sort(key=lambda each: _GRAVEST_FIRST.index(each.kind))
+        self._odd.sort(key=gravity)
         is_counted = len(kinds) > 1 or (kinds and not self._odd)
         run.conclude(
             overview(kinds) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
             *map(sentence, self._odd[:MOST_SENTENCES]),
         )
-        for result in self._odd if run.is_readable else ():
+        more = len(self._odd) - MOST_SENTENCES
+        if more > 0:
+            run.conclude(f"{counted(more, 'other partition')} with differences (--columns all lists them).")
+        if run.is_readable and len(self._odd) > 1 and not self._shows_replicas:
+            run.count(REPLICA.type, sum(len(each.replicas) for each in self._odd if each.kind != "identical"))
+            run.conclude(
+                f"Not listed: the replicas of {counted(len(self._odd), 'partition')} (--every-row lists them)."
+            )
+        elif run.is_readable:
+            self._write_replicas()
+        for words in self._missing.not_checked():
+            run.not_checked(words)
+
+    def _write_replicas(self) -> None:
+        from format.columns import REPLICA
+        from format.verbs.diff.diff import evidence
+
+        run = self._run
+        for result in self._odd:
             words = evidence(result)
             run.conclude(words and f"\n{words}")
             if result.kind != "identical":
                 run.write(REPLICA, result.replica_rows())
-        for words in self._missing.not_checked():
-            run.not_checked(words)
-
-
-_GRAVEST_FIRST = ("diverged", "behind", "different_bytes", "identical")

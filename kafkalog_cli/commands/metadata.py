@@ -161,7 +161,7 @@ def metadata(
         run.findings(result.state.findings)
         if moment.history:
             if run.is_readable and not moment.every_row:
-                run.conclude(*changes.lines())
+                run.conclude(*changes.lines(every_partition="partition" in (moment.kind or ())))
             run.conclude(changes.sentence() if changes.count else _unchanged_words(moment.from_time))
         else:
             _write_image(run, result, is_whole=moment.every_row or moment.topic is not None)

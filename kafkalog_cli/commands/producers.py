@@ -34,14 +34,11 @@ EXAMPLES = (
 _TABLE_COLUMNS = {
     "producer": ShownColumns(
         (
-            "topic", "partition", "producer_id", "transactional_id", "epochs", "first_offset", "last_offset",
-            "batch_count", "record_count", "mean_batch_bytes", "codecs", "gap_count", "duplicate_count",
+            "topic", "partition", "producer_id", "transactional_id", "first_offset", "last_offset", "record_count",
+            "gap_count", "duplicate_count", "epochs", "codecs", "batch_count", "mean_batch_bytes",
             "first_timestamp", "last_timestamp", "first_sequence", "last_sequence",
         ),
-        first_to_go=(
-            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count",
-        ),
-        deciding=("gap_count", "duplicate_count"),
+        deciding=("first_offset", "last_offset", "record_count", "gap_count", "duplicate_count"),
     ),
     "repeated_records": ShownColumns(
         (
@@ -135,10 +132,9 @@ def producers(
     ):
         targets = targets_at(map(work.session.path, paths))
         run.hold()
-        producer_id, wrote = wanted.producer_id, []
+        producer_id = wanted.producer_id
         if asked.record is not None:
             producer_id = producer_of(targets, asked.record, guards.limits)
-            wrote = [_wrote_words(asked.record, producer_id)]
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,
             producer_id=producer_id,
@@ -155,7 +151,8 @@ def producers(
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
-        run.conclude(*wrote, producer_sentence(rows, len(result.partitions)))
+        wrote = "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
+        run.conclude(wrote, producer_sentence(rows, len(result.partitions)))
         if run.is_readable:
             rows.sort(key=lambda row: (not has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
@@ -182,10 +179,14 @@ def _show_repeats(
         run.not_checked(words)
 
 
-def _wrote_words(place: RecordPlace, producer_id: int) -> str:
-    """Which producer wrote a record."""
+def _wrote_words(place: RecordPlace, producer_id: int, rows: list[tuple[Any, ...]]) -> str:
+    """Which producer wrote a record, with its transactional id where one of its rows has it."""
+    from format.columns import PRODUCER
+
     if producer_id == NO_PRODUCER_ID:
         return (
             f"{place} was written without a producer id, as were all batches below: which client it was is not known."
         )
-    return f"{place} was written by producer {producer_id}."
+    at = PRODUCER.names.index("transactional_id")
+    known = next((f" (transactional id {row[at]})" for row in rows if row[at]), "")
+    return f"{place} was written by producer {producer_id}{known}."

@@ -15,6 +15,7 @@ import msgspec
 
 from format.columns import FINDING
 from format.findings import FINDING_CODES, Severity
+from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.render.text import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
@@ -186,9 +187,7 @@ class FindingList:
         return lines
 
     def _folded(self, text: str) -> list[str]:
-        return textwrap.wrap(
-            text, self._width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
-        ) or [""]
+        return folded_line(text, self._width, _INDENT) if text else [""]
 
     def _styled(self, text: str, severity: str) -> str:
         return f"\x1b[{_STYLES.get(severity, '0')}m{text}\x1b[0m" if self._is_coloured else text

@@ -20,6 +20,7 @@ from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
+from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
 from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
 
@@ -232,10 +233,8 @@ class TableRenderer:
         self._is_after_sentence = is_sentence
 
     def _wrapped(self, line: str) -> list[str]:
-        """A line in as many lines as the terminal needs; a line with options stays whole, as it may be copied."""
-        if self._width is None or " --" in line:
-            return [line]
-        return textwrap.wrap(line, self._width, break_long_words=False, break_on_hyphens=False) or [""]
+        """A line in as many lines as the terminal needs."""
+        return [line] if self._width is None else folded_line(line, self._width)
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names

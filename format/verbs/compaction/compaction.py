@@ -36,7 +36,7 @@ from format.verbs.retention import (
     modified_ms,
     read_segment_times,
 )
-from format.wording import counted, listed
+from format.wording import counted
 
 
 class CleanerSegment(msgspec.Struct, frozen=True):
@@ -257,7 +257,10 @@ class CompactionTerms(msgspec.Struct, frozen=True):
 
 
 class LogCompaction(msgspec.Struct):
-    """One log: its cleanable range, and the result of a run; ``cleaned`` is None where nothing is dirty."""
+    """One log: its cleanable range, and the result of a run; ``cleaned`` is None where nothing is dirty.
+
+    ``damage`` is the place that stops the cleaner.
+    """
 
     partition: Partition
     range: Cleanable
@@ -265,6 +268,7 @@ class LogCompaction(msgspec.Struct):
     cleaner_offset: int | None
     last_stable_offset: int
     configs: TopicConfigs
+    damage: Finding | None = None
 
     @property
     def blocked_by(self) -> str | None:
@@ -345,21 +349,22 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
         )
         segments = [self._segment(partition, each, found) for each in partition.segments]
         range_ = cleanable(segments, log, limits, terms.now_ms)
-        cleaned = None
+        cleaned = damage = None
         to_clean = _to_clean(partition, range_)
         stopped = damage_in(to_clean, range_.first_dirty_offset, range_.first_uncleanable_offset, terms.limits)
         if stopped is not None:
-            found.append(stopped)
+            damage = stopped
             range_ = replace(range_, blocked_by=DAMAGED_BATCH)
         elif range_.dirty_bytes and (reads_records or are_whole(to_clean)):
             cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
             aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
             cleaned = clean(to_clean, replace(cleaning, aborted=aborted))
             if isinstance(cleaned.damaged, Finding):
-                found.append(cleaned.damaged)
+                damage = cleaned.damaged
             elif cleaned.damaged is not None:
-                found.append(finding_of(cleaned.damaged.error, partition.location()))
-        return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs)
+                damage = finding_of(cleaned.damaged.error, partition.location())
+        found += [damage] if damage is not None else []
+        return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs, damage)
 
     def _segment(self, partition: Partition, segment: Segment, found: list[Finding]) -> CleanerSegment:
         log = log_of_segment(partition, segment)
@@ -475,16 +480,15 @@ class Compaction(msgspec.Struct):
         return ", ".join(f"{counted(count, 'log')} {_WAITING[reason]}" for reason, count in blocked)
 
     def stuck_words(self) -> str:
-        """The sentence about logs in which damage stops the cleaner; empty where there is none."""
+        """The sentences about logs in which damage stops the cleaner, with the place; empty where there is none."""
         if not self.stuck:
             return ""
+        words, others = "", [self._others_of(each.partition) for each in self.stuck]
+        for each, replicas in zip(self.stuck[:_MOST_NAMED], others, strict=False):
+            words += f"Damage stops the cleaner in {each.partition.name}{replicas}: it cannot read "
+            words += f"{_batch_words(each.damage)}, and cleans the log no more. "
         more = len(self.stuck) - _MOST_NAMED
-        others = [self._others_of(each.partition) for each in self.stuck]
-        names = [f"{each.partition.name}{words}" for each, words in zip(self.stuck[:_MOST_NAMED], others, strict=False)]
-        names += [f"{more:,} more"] if more > 0 else []
-        words = (
-            f"Damage stops the cleaner in {listed(names)}: it cannot read a batch there, and cleans the log no more. "
-        )
+        words += f"It stops in {counted(more, 'other log')}, too. " if more > 0 else ""
         if any(others):
             words += "'kafkalog verify' of the log directories of all these nodes says which replica is intact there. "
         return words
@@ -507,6 +511,15 @@ class Compaction(msgspec.Struct):
             were, them = ("was", "it") if count == 1 else ("were", "them")
             words = f"{were} ever cleaned: no readable cleaner-offset-checkpoint names {them}"
             yield f"whether {counted(count, 'log')} {words}"
+
+
+def _batch_words(damage: Finding | None) -> str:
+    """The batch that cannot be read, as "the batch at offset 120 (00000000000000000100.log, position 200,594)"."""
+    if damage is None or damage.location.position is None:
+        return "a batch there"
+    where = damage.location
+    offset = "" if where.offset is None else f" at offset {where.offset:,}"
+    return f"the batch{offset} ({Path(where.path).name}, position {where.position:,})"
 
 
 def _to_clean(partition: Partition, range_: Cleanable) -> list[CleanedSegment]:

@@ -476,6 +476,16 @@ def sentence(result: PartitionResult) -> str:
     return f"{result.name}  {' · '.join((*parts, *_damage_parts(result, names)))}"
 
 
+def gravity(result: PartitionResult) -> tuple[int, int, int]:
+    """A key that sorts results: diverged replicas first, then those that lack the most committed records, or others."""
+    replicas = result.replicas
+    committed, lost = max(each.lost_committed.count for each in replicas), max(each.lost.count for each in replicas)
+    return _GRAVEST_FIRST.index(result.kind), -committed, -lost
+
+
+_GRAVEST_FIRST = ("diverged", "behind", "different_bytes", "identical")
+
+
 def evidence(result: PartitionResult) -> str:
     """What the conclusion on replicas that lack records rests on, and what Kafka does; empty for other differences."""
     if result.kind not in _LACKING:

@@ -371,6 +371,11 @@ _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
 #: How many of the groups with the most bytes are named.
 _MOST_LARGE = 3
 _MS_PER_HOUR = 3_600_000
+#: A coordinator's partition is unusual if it is so large, so many times as large as any other, and one group's share of
+#: its records is so high.
+_LARGE_BYTES = 1_000_000
+_TIMES_AS_LARGE = 10
+_MOST_OF_THEM = 0.9
 #: The most deleted groups that get a sentence.
 _MOST_DELETED = 3
 
@@ -387,6 +392,8 @@ class GroupList:
         self._keys = Keys.of(states)
         self._facts = group_facts(states, self._keys)
         self._partitions = list(read.partitions)
+        self._places = read.partitions
+        self._coordinator_bytes = {} if read.terms.until is not None else read.replicas.coordinator_bytes()
         self._totals = states.totals.copy()
         self._is_group = self._totals[:, _TOTAL["record_count"]] > 0
         of_offsets = np.array([topic == CONSUMER_OFFSETS_TOPIC for topic, _ in read.partitions], bool)
@@ -496,6 +503,8 @@ class GroupList:
     def sentences(self) -> str:
         """The answer about the listed groups: offsets out of range, lag, pending commits, and the largest groups.
 
+        - "made 150,750 of 150,759 commits": the group has most records of a partition of __consumer_offsets, which is
+          many times as large as any other here.
         - "none is behind": the lag on every committed partition is known, and 0 on each. Where it is known for some
           only, "none is behind" is said of these.
         - "Of 3 other groups none is behind": so is the lag of these.
@@ -505,7 +514,8 @@ class GroupList:
         pending = int(self._pending[self._listed].sum())
         wait = "waits" if pending == 1 else "wait"
         open_commits = f"{counted(pending, 'offset')} {wait} for a transaction that has not ended." if pending else ""
-        words = (self._out_of_range_words(), self._lag_words(), open_commits, self._largest_words())
+        largest = self._filling_words() or self._largest_words()
+        words = (self._out_of_range_words(), self._lag_words(), open_commits, largest)
         return " ".join((*(each for each in words if each), *self._deletion_words()))
 
     def _deleted_ms(self, name: int) -> int | None:
@@ -588,6 +598,29 @@ class GroupList:
         if more:
             words += f" {counted(more, 'other committed offset')} {'is' if more == 1 else 'are'} out of range, too."
         return words
+
+    def _filling_words(self) -> str:
+        """The group that made most commits of an unusually large partition of __consumer_offsets, if it is listed."""
+        sizes = self._coordinator_bytes
+        if len(sizes) < 2:
+            return ""
+        second, (number, most) = sorted(sizes.items(), key=lambda each: each[1])[-2:]
+        if most < max(_LARGE_BYTES, _TIMES_AS_LARGE * second[1]):
+            return ""
+        totals = np.where((self._is_group & self._in_consumer_offsets)[:, None], self._totals, 0)
+        place = self._places.get((CONSUMER_OFFSETS_TOPIC, number))
+        is_there = self._states.partition_of_name == (-1 if place is None else place)
+        records = np.where(is_there, totals[:, _TOTAL["record_count"]], 0)
+        name = int(records.argmax())
+        if not records[name] or records[name] < _MOST_OF_THEM * records.sum() or name not in self._groups:
+            return ""
+        made, of_all = int(totals[name, _TOTAL["commit_count"]]), int(totals[:, _TOTAL["commit_count"]].sum())
+        group = text_of(self._states.names[name])
+        return (
+            f"Group {group} made {made:,} of {counted(of_all, 'commit')}: {most / 1e6:,.1f} MB of "
+            f"{CONSUMER_OFFSETS_TOPIC}-{number}; no other partition of it here has more than "
+            f"{counted(second[1], 'byte')}."
+        )
 
     def _largest_words(self) -> str:
         """The groups with the most bytes, where no lag is known, as in the log of a coordinator by itself."""

@@ -25,6 +25,7 @@ from format.node.log_dir import Checkpoints, Kind, TopicPartition
 from format.node.offsets import offsets_of
 from format.node.partition import Partition, Segment, proven_topic_of_file
 from format.node.target import Target
+from format.scan.drivers import size_of
 from format.scan.protocol import LogUnit
 from format.scan.read_log import batches_of
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
@@ -114,6 +115,14 @@ class Replicas(msgspec.Struct):
     @property
     def has_coordinators(self) -> bool:
         return any(isinstance(log, LogUnit) for log in self.logs)
+
+    def coordinator_bytes(self) -> dict[int, int]:
+        """The size of the logs of each partition of __consumer_offsets that is read."""
+        found: dict[int, int] = {}
+        for log in self.logs:
+            if isinstance(log, LogUnit) and log.location.topic == OFFSETS_TOPIC and log.location.partition is not None:
+                found[log.location.partition] = found.get(log.location.partition, 0) + size_of(log.path)
+        return found
 
     def log_bounds(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS, at_ms: int | None = None) -> LogBounds:
         """The largest log end and the smallest log start of a partition's replicas, now or at a time in the past.

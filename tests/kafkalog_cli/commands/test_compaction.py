@@ -83,7 +83,10 @@ def test_a_batch_that_cannot_be_read_stops_the_cleaner(
     assert [row["blocked_by"] for row in run.rows("cleaner")] == ["damaged_batch"]
     (found,) = run.rows("finding")
     assert (found["path"].startswith(str(copy / name)), f"{found['topic']}-{found['partition']}") == (True, name)
-    assert run.stderr.startswith(f"Damage stops the cleaner in {name}: ")
+    assert run.stderr.startswith(
+        f"Damage stops the cleaner in {name}: it cannot read the batch at offset {found['offset']:,} "
+        f"({Path(found['path']).name}, position {found['position']:,}), and cleans the log no more."
+    )
     report = report_of(copy)
     row = next(row for row in report.tables["cleaner"].objects() if f"{row['topic']}-{row['partition']}" == name)
     assert row["blocked_by"] == "damaged_batch"

@@ -168,3 +168,23 @@ def test_a_report_has_the_findings_of_diff(
     compared.check(1)
     document = json.loads(report.check(1).stdout)
     assert [row["code"] for row in document["tables"]["finding"]["rows"]].count("topic-id-conflict") == 1
+
+
+def test_the_replicas_of_several_partitions_are_only_counted(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    """Else the tables of one partition push the conclusion on another one off the screen."""
+    for number, lengths in enumerate(((9, 12), (9, 17))):
+        for node_id, length in enumerate(lengths, 1):
+            node = write_node(tmp_path / f"node-{node_id}", node_id)
+            ModelReplica(plain(length)).write(node, f"orders-{number}")
+    nodes = tmp_path / "node-1", tmp_path / "node-2"
+    run = kafkalog("--format", "table", *nodes).check(1)
+    assert "diff: 2 partitions compared, 4 replicas, 2 behind." in run.stderr
+    lines = run.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["2", "orders-1", "orders-0", "Not"], "the gravest first"
+    assert lines[-1] == "Not listed: the replicas of 2 partitions (--every-row lists them)."
+    every = kafkalog("--format", "table", "--every-row", *nodes).check(1).stdout
+    assert "Not listed" not in every
+    assert every.count("node_id ") == 2
+    one = kafkalog("--format", "table", *(node / "orders-0" for node in nodes)).check(1).stdout
+    assert one.count("node_id ") == 1
+    assert "Not listed" not in one

@@ -43,13 +43,26 @@ def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], d
     )
     (row,) = payments.check(0).rows("producer")
     assert (row["producer_id"], row["first_offset"], row["last_offset"]) == (12, 111, 135)
-    assert payments.stderr.startswith("payments-0:120 was written by producer 12.\n")
+    assert payments.stderr.startswith(
+        "payments-0:120 was written by producer 12 (transactional id payments-hanging).\n"
+    )
     assert {row["producer_id"] for row in no_id.check(0).rows("producer")} == {-1}
     assert no_id.stderr.startswith("clicks-gzip-0:0 was written without a producer id")
     assert "there is no partition payments-9 at the paths" in absent.check(2).stderr
     assert "no replica at the paths has a batch with this offset" in past.check(2).stderr
     assert "give TOPIC-PARTITION:OFFSET" in wrong.check(2).stderr
     assert "exclude each other" in both.check(2).stderr
+
+
+def test_what_else_the_producer_of_a_record_wrote_fits_a_terminal(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path
+) -> None:
+    """Where it wrote from and to comes before its epochs and codecs."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    (run,) = run_kafkalog_many([("producers", "--format", "table", "--record", "payments-0:120", node)])
+    header = next(line.split() for line in run.check(0).stdout.splitlines() if line.startswith("topic"))
+    places = [header.index(name) for name in ("first_offset", "last_offset", "record_count")]
+    assert max(places) < min(header.index(name) for name in ("epochs", "codecs") if name in header)
 
 
 def test_duplicates(run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from format.findings import finding
+from format.location import Location
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
@@ -33,6 +35,25 @@ def test_the_other_replicas_of_a_stuck_log(tmp_path: Path, metadata: dict[str, A
     if metadata is not None:
         write_metadata_log(tmp_path, **metadata)
     judged = Compaction(read_context([Target(tmp_path)], ContextTerms()), CompactionTerms(0))
-    stuck: list[Any] = [SimpleNamespace(partition=read_partition(tmp_path / "orders-0"))]
+    stuck: list[Any] = [SimpleNamespace(partition=read_partition(tmp_path / "orders-0"), damage=None)]
     judged.stuck = stuck
     assert judged.stuck_words() == words
+
+
+def test_the_batch_at_which_the_cleaner_stops_is_named(tmp_path: Path) -> None:
+    write_segment(write_node(tmp_path, 2) / "orders-0", 0, [batch(0)])
+    judged = Compaction(read_context([Target(tmp_path)], ContextTerms()), CompactionTerms(0))
+    where = Location(str(tmp_path / "orders-0" / f"{100:020}.log"), "orders", 0, 100)
+    partition = read_partition(tmp_path / "orders-0")
+    for place, words in (
+        (where.at(200_594, 50_151, 1120), f"the batch at offset 1,120 ({100:020}.log, position 200,594)"),
+        (where.at(200_594), f"the batch ({100:020}.log, position 200,594)"),
+        (where, "a batch there"),
+    ):
+        stuck: list[Any] = [SimpleNamespace(partition=partition, damage=finding("record-invalid", place, ""))]
+        judged.stuck = stuck
+        assert judged.stuck_words() == _STUCK.format("").replace("a batch there", words)
+        judged.stuck = stuck * 3
+        assert "too" not in judged.stuck_words()
+        judged.stuck = stuck * 4
+        assert judged.stuck_words().endswith("and cleans the log no more. It stops in 1 other log, too. ")

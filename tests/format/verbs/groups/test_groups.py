@@ -19,6 +19,7 @@ from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
 from format.timestamps import DAY_MS, iso_time
+from format.verbs.groups import group_list
 from format.verbs.groups.answers import ResetCsv, none_of
 from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
@@ -295,6 +296,44 @@ def test_what_fills_the_log_of_a_coordinator(five_hundred: Answer) -> None:
         f"{row['group']} ({row['size_bytes']:,} bytes, {row['record_count']} records)" for row in largest
     )
     assert f" The largest by bytes: {first}, {second} and {third}. Group " in alone.sentences
+
+
+@pytest.mark.parametrize(
+    ("commits", "others", "sibling", "until", "is_said"),
+    [
+        (18, 2, 1, None, True),
+        (17, 2, 1, None, False),  # others made more than a tenth of the records
+        (18, 2, 0, None, True),
+        (18, 2, 4, None, False),  # a sibling has more than a tenth of its bytes
+        (18, 2, None, None, False),  # no sibling is here
+        (18, 2, 1, BASE_TIMESTAMP + 10**6, False),  # of a time in the past the bytes are not known
+    ],
+)
+def test_the_group_that_fills_a_partition_far_larger_than_its_siblings(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: int,
+    others: int,
+    sibling: int | None,
+    until: int | None,
+    is_said: bool,
+) -> None:
+    monkeypatch.setattr(group_list, "_LARGE_BYTES", 1000)
+    often = [(commit("poller", 0, number, "x" * 40), None) for number in range(commits)]
+    log = batches_of(*often, *((commit("other", 0, number), None) for number in range(others)))
+    path = tmp_path / "__consumer_offsets-2"
+    write_segment(path, 0, log)
+    if sibling is not None:
+        third = batches_of(*((commit("third", 0, number), None) for number in range(sibling)))
+        write_segment(tmp_path / "__consumer_offsets-1", 0, third)
+    answer = Answer(tmp_path, terms=GroupTerms(until=until))
+    made = commits + others + (sibling or 0)
+    size = sum(each.stat().st_size for each in path.glob("*.log")) / 1e6
+    words = f"Group poller made {commits} of {made} commits: {size:,.1f} MB of __consumer_offsets-2; no other"
+    assert (words in answer.sentences) is is_said
+    assert ("Group poller made" in answer.sentences) is is_said
+    monkeypatch.undo()
+    assert "Group poller made" not in Answer(tmp_path).sentences, "a small log is nothing unusual"
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

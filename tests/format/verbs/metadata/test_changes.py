@@ -40,7 +40,7 @@ DELETED = (5, "REMOVE_TOPIC_RECORD", "topic orders", {"topic": "orders"}, None)
 
 def test_a_topic_is_created_with_its_partitions_and_configs() -> None:
     assert lines(*CREATED) == ["topic orders: created, 2 partitions, retention.ms=-1"]
-    assert sentence(*CREATED).endswith(": 1 topic created.")
+    assert sentence(*CREATED).endswith(": orders created.")
 
 
 def test_many_configs_of_a_new_topic_are_counted() -> None:
@@ -53,15 +53,20 @@ def test_partitions_and_configs_that_are_added_later_have_their_own_lines() -> N
     added = (9, "PARTITION_RECORD", "partition orders-2", None, {"leader": 1, "isr": [1]})
     config = (9, "CONFIG_RECORD", "config segment.ms of topic orders", None, "7")
     assert lines(*CREATED, added, config)[1:] == [
-        "partition orders-2: created, leader 1, ISR [1]", "config segment.ms of topic orders: none → 7",
-    ]  # fmt: skip
+        "partition orders-2: created, leader 1, ISR [1]",
+        "config segment.ms of topic orders: unset → 7",
+        "topic orders: 2 → 3 partitions",
+    ]
+    assert ": orders segment.ms unset → 7 · orders 2 → 3 partitions · orders created · " in sentence(
+        *CREATED, added, config
+    )
 
 
 def test_a_topic_that_is_made_again_was_deleted_before() -> None:
     again = [(9, *row[1:]) for row in CREATED[:3]]
     words = "topic orders: created, deleted, created, 1 partition, retention.ms=-1 (3 changes since 00:00:00.000Z)"
     assert lines(*CREATED, DELETED, *again) == [words]
-    assert sentence(*CREATED, DELETED, *again).endswith(": 1 topic created and 1 topic deleted.")
+    assert sentence(*CREATED, DELETED, *again).endswith(": orders created, deleted, created.")
     assert lines(DELETED, *again) == [words.replace("created, d", "d").replace("3 ch", "2 ch").replace("00Z", "05Z")]
 
 
@@ -79,7 +84,7 @@ def test_changes_of_a_partition_are_one_line() -> None:
     assert line == (
         "partition orders-0: leader 1 → 2, ISR [1,2] → [2] → [1,2] (3 changes since 1970-01-01T00:00:00.000Z)"
     )
-    assert sentence(*rows).endswith(": 1 partition with another leader and 1 partition with another ISR.")
+    assert sentence(*rows).endswith(": 1 partition: leader of 1 and ISR of 1 changed.")
 
 
 def test_a_partition_that_flaps_is_cut_in_the_middle() -> None:
@@ -90,7 +95,7 @@ def test_a_partition_that_flaps_is_cut_in_the_middle() -> None:
 
 def test_a_partition_of_which_only_the_epoch_changed() -> None:
     assert lines(change(0, {"leader_epoch": 3}, {"leader_epoch": 4})) == ["partition orders-0: leader_epoch 3 → 4"]
-    assert sentence(change(0, {"leader_epoch": 3}, {"leader_epoch": 4})).endswith(": other partitions.")
+    assert sentence(change(0, {"leader_epoch": 3}, {"leader_epoch": 4})).endswith(": 1 partition: no leader changed.")
 
 
 def test_a_broker_that_is_new_and_fenced_in_the_end() -> None:
@@ -102,7 +107,62 @@ def test_a_broker_that_is_new_and_fenced_in_the_end() -> None:
     assert lines(*rows) == [
         "broker 3: created, fenced true → false → true (3 changes since 00:00:00.000Z)",
     ]
-    assert sentence(*rows).startswith("3 changes from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.002Z: 1 broker.")
+    assert sentence(*rows).startswith(
+        "3 changes from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.002Z: broker 3 registered, away from 00:00:00 "
+    )
+
+
+def fence(at_ms: int, broker: int, is_fenced: bool) -> tuple[int, str, str, Any, Any]:
+    states = {"fenced": not is_fenced}, {"fenced": is_fenced}
+    return at_ms, "BROKER_REGISTRATION_CHANGE_RECORD", f"broker {broker}", *states
+
+
+def test_when_brokers_were_away() -> None:
+    rows = [fence(1000, 3, True), fence(9000, 3, False), fence(20_000, 2, True), fence(20_000, 1, True)]
+    assert sentence(*rows).endswith(": broker 3 away 00:00:01–00:00:09 · brokers 1 and 2 away from 00:00:20 on.")
+    assert sentence(fence(9000, 3, False)).endswith(": broker 3 away until 00:00:09.")
+    assert (
+        sentence(*rows, fence(DAY_MS, 3, True))
+        .partition(": ")[2]
+        .startswith("broker 3 away 1970-01-01T00:00:01–1970-01-01T00:00:09 and from 1970-01-02T00:00:00 on")
+    )
+    often = [fence(number * 1000, 3, number % 2 == 0) for number in range(12)]
+    assert sentence(*often).endswith(": broker 3 away 6 times and 00:00:10–00:00:11.")
+
+
+def test_partitions_that_follow_brokers_are_one_line_if_they_are_many() -> None:
+    states = {"leader": 1, "isr": [1, 2]}, {"leader": 2, "isr": [2]}
+    rows = [(1, "PARTITION_CHANGE_RECORD", f"partition orders-{number}", *states) for number in range(4)]
+    assert len(lines(*rows[:3])) == 3
+    words = "4 partitions: leader of 4 and ISR of 4 changed"
+    (line,) = lines(*rows)
+    assert line == f"{words} (4 changes since 1970-01-01T00:00:00.001Z; --kind partition lists them)"
+    assert sentence(*rows).endswith(f": {words}.")
+    changes = Changes()
+    for number, row in enumerate(rows):
+        changes.take((number, *row))
+    assert len(list(changes.lines(every_partition=True))) == 4
+    moved = (2, "PARTITION_CHANGE_RECORD", "partition orders-0", {"replicas": [1, 2]}, {"replicas": [2, 3]})
+    assert len(lines(*rows, moved)) == 4, "what people did has its own line, and three are left"
+    assert ": orders-0 reassigned · 3 partitions: " in sentence(*rows, moved)
+
+
+def test_ids_of_processes_and_producers_are_no_news() -> None:
+    started = (1, "REGISTER_CONTROLLER_RECORD", "controller 3", {"incarnationId": "a"}, {"incarnationId": "b"})
+    block = (1, "PRODUCER_IDS_RECORD", "producer ids", 1000, 2000)
+    assert lines(started, block) == []
+    assert sentence(started, block).endswith(": ids of producers and processes.")
+    moved = (1, "REGISTER_CONTROLLER_RECORD", "controller 3", {"host": "a"}, {"host": "b"})
+    assert lines(moved, block) == ["controller 3: host a → b"]
+
+
+def test_many_changes_of_a_kind_are_named_once() -> None:
+    alike = [(1, "CONFIG_RECORD", f"config retention.ms of topic t{number}", None, "1") for number in range(9)]
+    assert sentence(*alike).endswith(": t0, t1, t2 and 6 others retention.ms unset → 1.")
+    other = [(1, "CONFIG_RECORD", "config retention.ms of topic orders", None, str(number)) for number in range(9)]
+    apart = [(*row[:2], f"{row[2]}{number}", *row[3:]) for number, row in enumerate(other)]
+    assert sentence(*apart[:4]).endswith(" · orders3 retention.ms unset → 3.")
+    assert sentence(*apart).endswith(" · orders2 retention.ms unset → 2 · 6 other configs.")
 
 
 def test_a_record_type_has_one_kind() -> None:
