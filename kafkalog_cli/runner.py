@@ -125,7 +125,7 @@ class Run:
         """
         counted = self._counted(schema, self._judged(schema, rows), only if self.is_readable else None)
         if self._held is not None:
-            if not self._held or self._held[-1][0] is not schema:
+            if not self._held or self._held[-1][0] != schema:
                 self._held.append((schema, []))
             self._held[-1][1].extend(counted)
             return

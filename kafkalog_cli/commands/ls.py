@@ -330,7 +330,7 @@ class _Shown:
             self.remote_heads += HEAD_IS_REMOTE in (item.notes or "")
         else:
             schema = LOG_DIR if isinstance(item, LogDirListing) else SEGMENT
-        if schema is not self._schema:
+        if schema != self._schema:
             self.write_rows()
             self._schema = schema
         self._rows.append(item.row())

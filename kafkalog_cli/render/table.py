@@ -144,7 +144,7 @@ class TableRenderer:
         if schema.type == RECORD.type and self._chosen is None:
             self._write_records(schema, rows)
             return
-        if schema is not self._schema:
+        if schema != self._schema:
             self._draw()
             self._begin(schema)
         names = self._essential.deciding if self._chosen is None else ()
