@@ -234,9 +234,16 @@ def test_two_damaged_and_two_sound_brokers_below_one_root(
     assert printed("scan", "verify", root, "--format", "jsonl") == (code, out, err)
     for words in (("verify",), ("scan", "verify")):
         there = printed(*words, address, "--format", "jsonl")
-        *found, last = there[1].replace(address, str(root)).splitlines()
-        assert (there[0], found) == (code, out.splitlines()[:-1])
-        assert json.loads(last)["complete"]
+        *found, last = map(json.loads, there[1].replace(address, str(root)).splitlines())
+        for row, row_there in zip(rows, found, strict=True):
+            if row["code"] == "batch-crc-mismatch":  # a copy in a store is not what a broker fetches anew
+                assert "intact there" in row["next_step"]
+                assert (
+                    row_there.pop("next_step")
+                    == "Compare with another replica; run salvage to keep the batches after it."
+                )
+                row_there["next_step"] = row["next_step"]
+        assert (there[0], found, last["complete"]) == (code, rows, True)
     for number in (2, 4):  # without the damaged ones nothing is left to report
         shutil.rmtree(root / f"kafka-{number}")
     address = upload(root, "two")

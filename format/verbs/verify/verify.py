@@ -445,14 +445,13 @@ def verify_all(targets: Sequence[Target], terms: VerifyTerms) -> Verified:
 
     def find(coverage: Coverage) -> Iterator[Finding]:
         found = _findings(targets, terms, coverage)
-        is_here = not any(cluster_of(each.path) for each in targets)
         told: set[str] = set()
-        for each in _advised(found, targets, terms.limits) if is_here else found:
+        for each in _advised(found, targets, terms.limits):
             if each.code in ("replica-stray", "topic-id-conflict"):
                 told.add(each.location.path.removesuffix(f"/{PARTITION_METADATA}"))
             yield each
         yield from verify_nodes(targets, terms)
-        if is_here and terms.level is Level.FULL:
+        if terms.level is Level.FULL:
             yield from _topic_ids(targets, terms.limits, told)
 
     return Verified(find)
