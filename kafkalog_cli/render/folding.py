@@ -7,6 +7,9 @@ import textwrap
 
 #: A command at the end of a line, alone or after a colon.
 _COMMAND = re.compile(r"(?:^\s*|(?<=: ))(?:kafkalog|kafka-[a-z-]+(?:\.sh)?) \S.*$")
+#: An option before its value, which stay together.
+_OPTION = re.compile(r"(?<![^ (])(--[\w-]+) (?=\w)")
+_NO_BREAK = "\x00"
 
 
 def folded_line(line: str, width: int, indent: str = "") -> list[str]:
@@ -14,7 +17,7 @@ def folded_line(line: str, width: int, indent: str = "") -> list[str]:
     if len(indent) + len(line) <= width:
         return [indent + line]
     found = _COMMAND.search(line)
-    words = line if found is None else line[: found.start()]
+    words = _OPTION.sub(rf"\1{_NO_BREAK}", line if found is None else line[: found.start()])
     lines = textwrap.wrap(
         words,
         width,
@@ -23,4 +26,5 @@ def folded_line(line: str, width: int, indent: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+    lines = [each.replace(_NO_BREAK, " ") for each in lines]
     return lines if found is None else [*lines, indent + found[0].strip()]

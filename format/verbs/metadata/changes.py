@@ -245,12 +245,10 @@ class Changes(msgspec.Struct):
                 added.setdefault(topic, []).append((int(number), subject))
         for topic, partitions in added.items():
             numbers = [number for number, _ in partitions]
-            first = min(partitions, key=lambda each: each[0])[1]
-            yield (
-                topic,
-                Subject("topic", first.first_ms, first.first_ms),
-                f"{min(numbers)} → {max(numbers) + 1} partitions",
-            )
+            since = min(subject.first_ms for _, subject in partitions)
+            before, after = min(numbers), max(numbers) + 1
+            words = f"{before} → {after} partitions" if before else f"{counted(after, 'partition')} created"
+            yield topic, Subject("topic", since, since), words
 
     def _named(self, name: str, subject: Subject) -> tuple[str, str, str]:
         """The kind of a part of the sentence, its words, and the name of its subject."""

@@ -31,6 +31,10 @@ COMMAND = "kafka-consumer-groups.sh --reset-offsets --group reports-app --from-f
             "What the verb 'kafkalog verify' of all these nodes says",
             ["What the verb 'kafkalog verify' of all", "these nodes says"],
         ),
+        (
+            "the document is too long here: add --output incident.html",
+            ["the document is too long here: add", "--output incident.html"],
+        ),
         ("", [""]),
         (f"{'x' * 50} y", ["x" * 50, "y"]),
     ],

@@ -62,6 +62,11 @@ def test_partitions_and_configs_that_are_added_later_have_their_own_lines() -> N
     )
 
 
+def test_partitions_of_which_the_creation_of_the_topic_was_not_taken() -> None:
+    """As with --kind partition."""
+    assert ": orders 2 partitions created · " in sentence(*CREATED[2:])
+
+
 def test_a_topic_that_is_made_again_was_deleted_before() -> None:
     again = [(9, *row[1:]) for row in CREATED[:3]]
     words = "topic orders: created, deleted, created, 1 partition, retention.ms=-1 (3 changes since 00:00:00.000Z)"
