@@ -199,7 +199,8 @@ class _Electors(msgspec.Struct, frozen=True):
 
     def lack(self, node_id: int) -> str:
         """The offsets of the metadata log that a node lacks."""
-        return f"{self.lagging[node_id].shared_end:,}-{self.best.end[1] - 1:,}"
+        first, last = self.lagging[node_id].shared_end, self.best.end[1] - 1
+        return f"{first:,}" if first == last else f"{first:,}-{last:,}"
 
 
 def _electors(evidence: Evidence) -> _Electors | None:

@@ -248,6 +248,7 @@ WIN = "Of its voters 1, 2 and 3, node 2 is not here; nodes 1 and 3 are a majorit
     ("lengths", "brokers", "words"),
     [
         ({1: 9, 3: 4}, {1: RUNS, 2: RUNS, 3: LOST}, f"{WIN} only node 1 can lead: node 3 lacks 4-8. Node 3 was fenced"),
+        ({1: 9, 3: 8}, {1: RUNS, 2: RUNS, 3: LOST}, f"{WIN} only node 1 can lead: node 3 lacks 8. Node 3 was fenced"),
         ({1: 9, 3: 9}, {1: RUNS, 2: LOST, 3: RUNS}, f"{WIN} each of them can lead. Node 2 was fenced"),
         ({1: 9, 3: 9}, {1: RUNS, 2: RUNS, 3: LOST}, ""),
         ({1: 9, 3: 4}, {1: RUNS, 2: STOPPED, 3: STOPPED}, ""),
