@@ -119,7 +119,7 @@ def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
 
 def _closing(made: Report, width: int | None) -> Iterator[str]:
     """What was looked at, and what is not known."""
-    found = "" if made.diagnoses else "nothing wrong found in "
+    found = "nothing wrong found in " if made.finds_nothing_wrong else ""
     yield from _folded(f"doctor: {found}{made.looked_at}.", "", width)
     if made.not_known:
         yield from _folded(f"Not known: {'; '.join(made.not_known)}.", "", width)

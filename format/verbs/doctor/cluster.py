@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from format.layout import CLUSTER_METADATA_TOPIC
@@ -15,6 +16,7 @@ from format.wording import are, counted, listed
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
+    from format.verbs.metadata.quorum import Quorum, QuorumLog
 
 
 def older_nodes(evidence: Evidence) -> Iterator[Draft]:
@@ -180,17 +182,35 @@ def _of_metadata(evidence: Evidence, code: str, name: str, words: str) -> Draft:
     return Draft(code, name, words, path, offset, follow, many_command=many)
 
 
-def absent_voters(evidence: Evidence) -> Iterator[Draft]:
-    """The metadata quorum where a voter is not here, a majority is, and the metadata proves that a voter was lost.
+class _Electors(msgspec.Struct, frozen=True):
+    """The voters at hand, a majority of all: those that can lead without the absent ones, the best first, and others.
 
-    A voter that was merely not given, or was stopped in order, is no trouble.
+    ``lost`` are voters that the metadata proves to have been lost.
     """
+
+    quorum: Quorum
+    able: list[int]
+    lagging: dict[int, QuorumLog]
+    lost: list[int]
+
+    @property
+    def best(self) -> QuorumLog:
+        return self.quorum.voting[self.able[0]]
+
+    def lack(self, node_id: int) -> str:
+        """The offsets of the metadata log that a node lacks."""
+        first, last = self.lagging[node_id].shared_end, self.best.end[1] - 1
+        return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
+def _electors(evidence: Evidence) -> _Electors | None:
+    """The voters at hand where others are absent; None where all are here, or too few to elect a leader."""
     voters, state = evidence.context.voters, evidence.context.state
     if voters is None or state is None or state.is_damaged or evidence.is_live or evidence.is_bundled:
-        return
+        return None
     logs = [each for each in evidence.partitions if each.topic == CLUSTER_METADATA_TOPIC and each.mark is None]
-    if len(logs) < 2 or set(voters) <= evidence.node_ids or not _active(evidence):
-        return
+    if len(logs) < 2 or set(voters) <= evidence.node_ids:
+        return None
     from format.state.metadata_log import metadata_source
     from format.state.quorum import majority_of
     from format.verbs.metadata.quorum import quorum_of
@@ -198,25 +218,45 @@ def absent_voters(evidence: Evidence) -> Iterator[Draft]:
     source, others = metadata_source(evidence.targets, evidence.limits)
     quorum = quorum_of([source, *others], state.image, voters, evidence.limits)
     if quorum is None or not quorum.absent or len(quorum.voting) < majority_of(len(voters)):
-        return
-    able = [node for node, is_able in quorum.can_lead.items() if is_able]
-    best = quorum.voting[able[0]]  # the furthest log comes first
+        return None
+    able = [node for node, is_able in quorum.can_lead.items() if is_able]  # the furthest log comes first
     lagging = {node: log for node, log in quorum.voting.items() if node not in able}
-    lost = [each for each in (*quorum.absent, *lagging) if _was_lost(evidence, each)]
-    if not lost:
+    candidates = (*quorum.absent, *lagging) if _active(evidence) else ()
+    return _Electors(quorum, able, lagging, [each for each in candidates if _was_lost(evidence, each)])
+
+
+def absent_voters(evidence: Evidence) -> Iterator[Draft]:
+    """The metadata quorum where a voter is not here, a majority is, and the metadata proves that a voter was lost.
+
+    A voter that was merely not given, or was stopped in order, is no trouble.
+    """
+    found = _electors(evidence)
+    if found is None or not found.lost:
         return
-    words = f"Of its voters {listed(list(map(str, voters)))}, {named_nodes(quorum.absent)} "
+    quorum, lost = found.quorum, found.lost
+    words = f"Of its voters {listed(list(map(str, quorum.voters or ())))}, {named_nodes(quorum.absent)} "
     words += f"{are(len(quorum.absent))} not here; {named_nodes(sorted(quorum.voting))} are a majority, and "
-    words += "only " if lagging else "each of them can lead" if len(able) > 1 else ""
-    words += f"{named_nodes(sorted(able))} can lead: " if lagging else ""
-    end = best.end[1] - 1
-    words += ", ".join(f"node {node} lacks {log.shared_end:,}-{end:,}" for node, log in lagging.items())
+    if found.lagging:
+        lacks = ", ".join(f"node {node} lacks {found.lack(node)}" for node in found.lagging)
+        words += f"only {named_nodes(sorted(found.able))} can lead: {lacks}"
+    else:
+        words += "each of them can lead"
     words += f". {capital(named_nodes(lost))} {'was' if len(lost) == 1 else 'were'} fenced, and not stopped in order "
     words += f"({evidence.context.source_words})."
-    path = str(best.source.partition.path)
-    offset = min((log.shared_end for log in lagging.values()), default=None)
-    yield Draft("voter-absent", best.source.partition.name, words, path, offset,
+    source = found.best.source.partition
+    offset = min((log.shared_end for log in found.lagging.values()), default=None)
+    yield Draft("voter-absent", source.name, words, str(source.path), offset,
                 command("metadata", *(str(each.path) for each in evidence.targets)))  # fmt: skip
+
+
+def open_elections(evidence: Evidence) -> list[str]:
+    """What is not known of an election, where the metadata logs at hand differ and a voter is not here."""
+    found = _electors(evidence)
+    if found is None or found.lost:
+        return []
+    absent = named_nodes(found.quorum.absent)
+    return [f"whether node {node}, which lacks {found.lack(node)} of the metadata log, can lead without {absent}"
+            for node in found.lagging]  # fmt: skip
 
 
 def _was_lost(evidence: Evidence, node_id: int) -> bool:

@@ -12,7 +12,7 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.state.cluster_context import named_nodes
 from format.timestamps import iso_time
-from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, out_of_sync
+from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.disk import full_disks, leftovers
 from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
@@ -27,6 +27,7 @@ from format.wording import counted, listed
 if TYPE_CHECKING:
     from format.verbs.compaction.compaction import LogCompaction
     from format.verbs.ls.partition_listing import PartitionListing
+    from format.verbs.report.terms import Report
 
 #: More diagnoses of one kind and node than these become one, which names the first of them.
 _MOST_ALIKE = 3
@@ -73,6 +74,14 @@ def diagnose(evidence: Evidence) -> list[Diagnosis]:
         )
         for rank, each in enumerate(drafts, 1)
     ]  # fmt: skip
+
+
+def conclude(report: Report, evidence: Evidence) -> None:
+    """Add the diagnoses to a report, what was looked at, and what is not known."""
+    elections = open_elections(evidence)
+    report.diagnoses = diagnose(evidence)
+    report.looked_at, report.not_known = evidence.looked_at(), [*elections, *evidence.not_known()]
+    report.finds_nothing_wrong = not (report.diagnoses or elections)
 
 
 def _explained(drafts: Sequence[Draft]) -> list[Draft]:

@@ -27,7 +27,7 @@ from format.node.partition import Partition, key_of_directory, location_of_direc
 from format.node.target import Target, nothing_to_read
 from format.scan.drivers import SerialDriver
 from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
-from format.verbs.doctor.diagnose import diagnose
+from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.ls.ls import ListUnit, known_by
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, PartitionTerms
@@ -206,10 +206,9 @@ class DoctorRun:
                 answer(report)
             except (InputError, KafkaLogError) as error:
                 report.note([f"{question}: {error.message}"])
-        report.diagnoses = diagnose(self.evidence)
+        conclude(report, self.evidence)
         report.counts = self._coverage.counts
         report.counts["log_dirs"] = len(self.evidence.log_dirs)
-        report.looked_at, report.not_known = self.evidence.looked_at(), list(self.evidence.not_known())
         return report
 
     def _replicas(self, report: Report) -> None:

@@ -54,11 +54,11 @@ _TEMPLATES = (
              "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
     Template("file-damaged", _E, "verify", "files are damaged",
              "Another file beside the logs cannot be decoded, or contradicts them."),
+    Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
+             "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
     Template("voter-absent", _W, "metadata", "metadata quorums lack voters",
              "No broker runs, a voter of the metadata is not here and a majority is, and by the newest metadata a "
              "voter that is not here, or that cannot lead for what it lacks, was fenced and not stopped in order."),
-    Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
-             "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
              "In the newest metadata a replica is not in the ISR, although its broker runs."),
     Template("tail-torn", _W, "boot", "partitions end in a torn write",

@@ -45,7 +45,7 @@ from format.state.metadata_log import MetadataState
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
-from format.verbs.doctor.diagnose import diagnose
+from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
@@ -397,8 +397,7 @@ class ReportRun:
         answers.retention()
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
-        report.diagnoses, report.not_known = diagnose(evidence), list(evidence.not_known())
-        report.looked_at = evidence.looked_at()
+        conclude(report, evidence)
         report.table(LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)

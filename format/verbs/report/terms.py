@@ -85,6 +85,7 @@ class Report(msgspec.Struct):
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)
     not_checked: list[str] = msgspec.field(default_factory=list)
     looked_at: str = ""  # for the diagnoses
+    finds_nothing_wrong: bool = True  # False too where the logs at hand leave open who can lead
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
     is_incomplete: bool = False  # one of the scans could not read everything
