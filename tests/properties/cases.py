@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests.corpora import DATA_DIR
-from tests.recording.commands import BOTH, CSV, JSONL, LATER, LEVELS, OUT, TEXT, Command
+from tests.recording.commands import BOTH, CSV, JSONL, LATER, LEVELS, LOGFMT, OUT, Command
 from tests.recording.compare import differences
 from tests.recording.damage import KINDS, Case, subject
 from tests.recording.inputs import KEY_FILE, write_case
@@ -99,7 +99,7 @@ def writing_commands(case: Case) -> Iterator[Command]:
 def sharing_commands(case: Case) -> Iterator[Command]:
     """What can share its work among processes."""
     yield from (("verify", LOG_DIR, "--level", level, *JSONL) for level in LEVELS)
-    yield ("verify", LOG_DIR, *TEXT)
+    yield ("verify", LOG_DIR, *LOGFMT)
     yield from (("dump", LOG_DIR, *form) for form in BOTH)
     yield from (("dump", LOG_DIR, "--records", *form) for form in (*BOTH, CSV))
     yield ("dump", LOG_DIR, "--records", "--limit", "70", *JSONL)

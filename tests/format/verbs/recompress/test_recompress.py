@@ -398,7 +398,7 @@ def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
     from format.log.encode_batches import BatchHeader, encode_batch
-    from format.rewriting.read_back import Rows, compare
+    from format.rewriting.read_back import ChunkRows, compare
     from tests.record_encoder import NewRecord, encode_record
 
     record = encode_record(NewRecord(0, 0, b"k", b"v", ((b"name", b"x"),)))
@@ -409,9 +409,9 @@ def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
         for each in (record, longer, record.replace(b"name", b"nama"))
     )
     rows = np.arange(1)
-    compare([Rows(mine, rows)], [Rows(same, rows)], DEFAULT_LIMITS, Location(""))
+    compare([ChunkRows(mine, rows)], [ChunkRows(same, rows)], DEFAULT_LIMITS, Location(""))
     with pytest.raises(ReadBackMismatch, match="offset 0 differs in headers"):
-        compare([Rows(mine, rows)], [Rows(other, rows)], DEFAULT_LIMITS, Location(""))
+        compare([ChunkRows(mine, rows)], [ChunkRows(other, rows)], DEFAULT_LIMITS, Location(""))
 
 
 def test_two_partitions_of_one_name_are_refused(tmp_path: Path) -> None:
