@@ -104,12 +104,12 @@ def run_on_terminal(words: list[str], terminal: Terminal, cwd: Path, *, typed: b
 
 
 def _child(words: list[str], terminal: Terminal, cwd: Path) -> NoReturn:
-    code = 99
+    code, pager = 99, 0
     try:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", terminal.lines, terminal.columns, 0, 0))
         os.chdir(cwd)
         if terminal.is_paged:
-            _put_in_pipe()
+            pager = _put_in_pipe()
         for name in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "KAFKALOG_DEBUG"):
             os.environ.pop(name, None)
         os.environ["TERM"] = terminal.term
@@ -127,19 +127,24 @@ def _child(words: list[str], terminal: Terminal, cwd: Path) -> NoReturn:
 
         code = main()
     finally:
+        if pager:  # the terminal goes with this process
+            os.close(1)
+            os.waitpid(pager, 0)
         os._exit(code)  # neither pytest's exit handlers nor its buffered output belong to the child
 
 
-def _put_in_pipe() -> None:
-    """Send standard output through a program that writes it to the terminal."""
+def _put_in_pipe() -> int:
+    """Send standard output through a program that writes it to the terminal; returns its process id."""
     read_end, write_end = os.pipe()
-    if os.fork() == 0:
+    pager = os.fork()
+    if pager == 0:
         os.dup2(read_end, 0)
         os.close(write_end)
         os.execvp("cat", ["cat"])
     os.dup2(write_end, 1)
     os.close(read_end)
     os.close(write_end)
+    return pager
 
 
 def _set_clocks(shows_progress: bool) -> None:
