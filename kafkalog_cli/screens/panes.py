@@ -23,7 +23,7 @@ from format.errors import KafkaLogError
 from format.io.source import os_reason
 from format.verbs.explore import ENTRY_LAYOUTS, LOG_KINDS, ByteView, PartitionState, Place, PlaceKind, Spot, children
 from format.wording import counted
-from kafkalog_cli.render.table import human_size
+from kafkalog_cli.render.table import cut_in_middle, human_size
 from kafkalog_cli.render.text import CELL_WRITERS, printable
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red")
@@ -284,7 +284,8 @@ class PlaceTree(Tree[Place]):
             beside = []
         width = max(room - _room_for(beside), _LEAST_NAME)
         label.right_crop(len(name))
-        label.append(_cut(name, width).ljust(min(self._longest.get(place.path.parent, 0), width)), style + _BOLD)
+        shown = name if len(name) <= width else cut_in_middle(name, width)
+        label.append(shown.ljust(min(self._longest.get(place.path.parent, 0), width)), style + _BOLD)
         for each, own in beside:
             label.append(each, style + own)
         return label
@@ -423,14 +424,6 @@ def _room_for(beside: list[tuple[str, Style]]) -> int:
 
 def _depth_of(node: Node) -> int:
     return 0 if node.parent is None else 1 + _depth_of(node.parent)
-
-
-def _cut(name: str, width: int) -> str:
-    """A name that fits, cut in the middle: topics share their starts, and partitions differ in their last digits."""
-    if len(name) <= width:
-        return name
-    end = width // 2
-    return f"{name[: width - end - 1]}…{name[-end:]}"
 
 
 def _end_words(state: PartitionState) -> str:
