@@ -731,6 +731,41 @@ RETENTION_TOTAL = row_schema(
     Column("next_deletable_at", "timestamp", "when retention.ms allows the deletion of the next segment after these"),
     Column("retained", "any", "bytes that are kept, by the value of retained_by"),
 )
+SCRUB_STATUS = row_schema(
+    "scrub_status",
+    PATH_COLUMN,
+    Column("node_id", "int", "node id of meta.properties; null without one"),
+    Column("partition_count", "int", "partitions"),
+    Column("segment_count", "int", "segments"),
+    Column("size_bytes", "int", "bytes of their .log files"),
+    Column("overdue_count", "int", "segments that were not verified within the period"),
+    Column("overdue_bytes", "int", "their bytes"),
+    Column("oldest_verified_at", "timestamp", "when the longest unverified of the verified segments was verified"),
+    Column("finding_count", "int", "open findings"),
+)
+SCRUBBED_FINDING = row_schema(
+    "scrubbed_finding",
+    TOPIC_COLUMN,
+    PARTITION_COLUMN,
+    Column("code", "string", "stable code, see finding-codes.md"),
+    Column("severity", "string", "info, warning, error or fatal"),
+    PATH_COLUMN,
+    Column("position", "int", "byte position in the log; null if the whole of it is meant"),
+    Column("offset", "int", "record offset, if there is one"),
+    Column("found_at", "timestamp", "when it was found"),
+    Column("seen_at", "timestamp", "when it was found the last time"),
+    Column("gone_at", "timestamp", "when it was not found again; null while it is open"),
+    Column("message", "string", "what is wrong"),
+)
+SCRUB_DIFFERENCE = row_schema(
+    "scrub_difference",
+    TOPIC_COLUMN,
+    PARTITION_COLUMN,
+    Column("first_offset", "int", "first offset of the range whose batches differ"),
+    Column("last_offset", "int", "last offset of the range"),
+    Column("path_1", "string", "log with the first offset, of the first state"),
+    Column("path_2", "string", "log with the first offset, of the second state"),
+)
 CLEANER = row_schema(
     "cleaner",
     TOPIC_COLUMN,

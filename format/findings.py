@@ -388,6 +388,8 @@ _CODES = (
                 "Deletes it at start, or completes what it had begun.", "Nothing; the broker does this by itself."),
     FindingCode("segment-overlap", _E, "headers", "Two segments hold the same offsets.",
                 "Serves the segment that its search finds, and never the other one at these offsets.", "Compare with another replica."),
+    FindingCode("segment-changed", _E, "any", "scrub: the batches of a segment are others than when it was verified before, with right CRCs, and neither compaction nor truncation explains it.",
+                "Does not notice.", "Compare with another replica by kafkalog diff; look for errors of the disk and its controller."),
     FindingCode("segment-missing", _E, "headers", "Offsets are missing between two segments. If an earlier record has no key, the log was not compacted, and they are lost; else compaction may have removed them.",
                 "Does not notice; consumers skip them.", "Look for the segment's file; compare with another replica."),
     FindingCode("partition-dir-marked", _I, "full", "A partition directory is marked for deletion, as a future replica, or as stray.",

@@ -367,6 +367,12 @@ COMMANDS = (
         reads_bundles=True,
     ),
     CommandEntry(
+        "scrub",
+        "kafkalog_cli.commands.scrub",
+        "Verify every segment of a node once in a period, beside its broker, and keep what was found.",
+        "Check",
+    ),
+    CommandEntry(
         "boot",
         "kafkalog_cli.commands.boot",
         "Whether a broker starts on these log directories, and what it does to each file.",
