@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -24,6 +27,7 @@ EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
     ("kafkalog verify --partitioner murmur2 /var/kafka/orders-0", "also the partition of each key"),
+    ("kafkalog verify --since scrub.db /var/kafka", "read only the headers of what kafkalog scrub has verified"),
     ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it is appended"),
     (
         "kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl",
@@ -46,6 +50,14 @@ class Depth(msgspec.Struct, frozen=True):
             **one_of(*LEVELS),
         ),
     ] = "full"
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="STATE",
+            help="Read only the headers of logs that kafkalog scrub found sound, by its state file, as they are now.",
+        ),
+    ] = None
     following: Following = msgspec.field(default_factory=Following)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
@@ -110,7 +122,8 @@ def verify(
             f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"
         )
     remote = depth.tiering.remote
-    depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote})
+    follow_apart = {"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote}
+    depth.following.check({**follow_apart, "--since": depth.since})
     targets = reading.targets()
     if places.partitions is not None:
         _check_one_topic(targets)
@@ -121,9 +134,10 @@ def verify(
     with (
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
         depth.tiering.joined(run, targets, guards.limits) as tiered,
+        _verified_files(depth.since) as is_verified,
     ):
         compacted_topics = compacted_topics_at(targets, guards.limits)
-        terms = VerifyTerms(level, guards.limits, partition_counts, compacted_topics, work.process_count)
+        terms = VerifyTerms(level, guards.limits, partition_counts, compacted_topics, is_verified, work.process_count)
         if reading.session.bundles:
             _show_bundled(run, reading, targets, terms)
             return
@@ -145,8 +159,22 @@ def verify(
             _say_misplaced(run, coverage)
         for words in not_checked(level, coverage):
             run.not_checked(words)
+        if is_verified is not None:
+            run.not_checked("CRCs and records of the logs that are verified by --since")
         if level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
+
+
+@contextmanager
+def _verified_files(state_path: str | None) -> Iterator[Callable[[Path], bool] | None]:
+    """Whether a log is as scrub verified it, by a state file; None without one."""
+    if state_path is None:
+        yield None
+        return
+    from format.verbs.scrub.state import reading_state
+
+    with reading_state(state_path) as state:
+        yield state.verified_files()
 
 
 def _partition_counts(places: KeyPlaces, targets: list[Target], limits: Limits) -> int | dict[str, int] | None:
@@ -197,6 +225,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
         "--remote": depth.tiering.remote is not None,
         "--partitioner": places.partitioner is not None,
         "--level": depth.level != "full",
+        "--since": depth.since is not None,
     }
     for name, is_given in given.items():
         if is_given:

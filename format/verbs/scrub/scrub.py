@@ -127,9 +127,9 @@ def plan_pass(targets: Sequence[Target], state: State, terms: ScrubTerms) -> Pla
     not the last one, or if it was damaged and its file is another one now. Raises InputError for another kind of path.
     """
     for target in targets:
-        target.require_partitions("scrub verifies partitions")
         if not is_on_disk(target.path):
             raise InputError("scrub reads disks, and not object stores or bundles", Location(str(target.path)))
+        target.require_partitions("scrub verifies partitions")
     planner = _Planner(state, terms, compacted_topics_at(targets, terms.limits))
     for target in targets:
         planner.target(target)
@@ -234,7 +234,7 @@ class _Planner:
             elif (
                 (known.size_bytes != size and next_base_offset >= 0)
                 or known.verified_ms < cutoff_ms
-                or (known.is_damaged and _is_another_file(path, known))
+                or (known.is_damaged and not known.is_still(path / segment_file_name(base_offset, layout.LOG_SUFFIX)))
             ):
                 rows.append((known.verified_ms, base_offset, next_base_offset, size))
         return rows, list(verified), may_rest and not rows
@@ -275,14 +275,6 @@ def cleaned_offsets(log_dir: Path, limits: Limits) -> Mapping[tuple[str, int], i
         with suppress(KafkaLogError):
             return {(each.topic, each.partition): each.offset for each in offset_checkpoint.read(path, limits).entries}
     return {}
-
-
-def _is_another_file(partition_dir: Path, known: VerifiedSegment) -> bool:
-    try:
-        status = (partition_dir / segment_file_name(known.base_offset, layout.LOG_SUFFIX)).stat()
-    except OSError:
-        return True
-    return (status.st_ino, status.st_size, status.st_mtime_ns) != (known.inode, known.size_bytes, known.mtime_ns)
 
 
 class _Stopped(Exception):

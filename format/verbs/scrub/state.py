@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,6 +100,14 @@ class VerifiedSegment(msgspec.Struct, frozen=True):
     verified_ms: int
     is_damaged: bool
     digest: bytes
+
+    def is_still(self, path: Path) -> bool:
+        """Whether the log at a path is the file that was verified, by its inode, size and time of modification."""
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        return (status.st_ino, status.st_size, status.st_mtime_ns) == (self.inode, self.size_bytes, self.mtime_ns)
 
 
 class KnownPartition(msgspec.Struct, frozen=True):
@@ -205,6 +213,20 @@ class State:
             f"{query} WHERE partition_id = ? AND verified_ms >= ?", partition_id, cutoff_ms
         )
         return count, size_bytes
+
+    def verified_files(self) -> Callable[[Path], bool]:
+        """Whether a log was verified and found sound as it is now, by its path, size, time and inode."""
+        partitions = {each.path: each.id for each in self.partitions()}
+
+        def is_verified(path: Path) -> bool:
+            name = str(path.absolute())
+            directory, _, stem = name.rpartition("/")
+            known = None
+            if directory in partitions and stem[:-4].isdecimal():
+                known = self.segment(partitions[directory], int(stem[:-4]))
+            return known is not None and not known.is_damaged and known.is_still(path)
+
+        return is_verified
 
     def findings(self, *, with_gone: bool = False) -> list[KnownFinding]:
         """The open findings, with ``with_gone`` all; the newest last."""

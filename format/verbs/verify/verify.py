@@ -176,14 +176,16 @@ Watch = Callable[[LogUnit, WalkedChunk], None]
 class VerifyTerms(msgspec.Struct, frozen=True):
     """What is verified, and how.
 
-    ``compacted_topics`` are those that the metadata log configures so. ``jobs`` processes share the work, and
-    ``advance`` is called with the bytes of the logs that were read since the last call.
+    ``compacted_topics`` are those that the metadata log configures so. Of a log that ``is_verified`` as it is now, only
+    headers are read. ``jobs`` processes share the work, and ``advance`` is called with the bytes of the logs that were
+    read since the last call.
     """
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     partition_counts: PartitionCounts = None  # see LogWalk
     compacted_topics: frozenset[str] = frozenset()
+    is_verified: Callable[[Path], bool] | None = None
     jobs: int = 1
     advance: Advance = no_progress
 
@@ -396,6 +398,21 @@ class _Watched(msgspec.Struct, frozen=True):
         """The caller closes the driver."""
 
 
+class _Incremental(msgspec.Struct, frozen=True):
+    """A driver that reads only the headers of logs that were verified before."""
+
+    driver: Driver[WalkedChunk]
+    of_headers: Driver[WalkedChunk]
+    is_verified: Callable[[Path], bool]
+
+    def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
+        """The parts of a log."""
+        return (self.of_headers if self.is_verified(log.path) else self.driver).parts(log)
+
+    def close(self) -> None:
+        """The caller closes the driver."""
+
+
 def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
     """Whether a broker may write to the files of a unit."""
     if isinstance(unit, LogDirFiles):
@@ -504,8 +521,13 @@ def _findings(
         for target in targets:
             with suppress(KafkaLogError):  # verifying the target reports it
                 logs.extend(logs_to_verify(target, terms.limits))
+    if terms.is_verified is not None:
+        logs = [each for each in logs if not terms.is_verified(each.path)]
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
-        driver = opened if watch is None else _Watched(opened, watch)
+        driver: Driver[WalkedChunk] = opened if watch is None else _Watched(opened, watch)
+        if terms.is_verified is not None:
+            of_headers = SerialDriver(replace(terms.walk, only_headers=True), terms.advance)
+            driver = _Incremental(driver, of_headers, terms.is_verified)
         for target, cluster in zip(targets, clusters, strict=True):
             units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(target, coverage)
             if cluster is None:

@@ -1,0 +1,143 @@
+"""kafkalog scrub as a user runs it: its sentences, exit codes, state, metrics, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.building import batch, batches, write_segment
+from tests.corpora import REPOSITORY
+from tests.running import Run
+
+Kafkalog = Callable[..., Run]
+
+
+@pytest.fixture
+def kafkalog(run_kafkalog_many: Callable[..., list[Run]]) -> Kafkalog:
+    """One run of the program, in a fork: quicker than a process of its own."""
+    return lambda *arguments: run_kafkalog_many([arguments])[0]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    node = tmp_path / "node"
+    for base_offset in (0, 30, 60):
+        write_segment(node / "orders-0", base_offset, batches(10, base_offset))
+    return node
+
+
+def damage(node: Path) -> Path:
+    log = node / "orders-0" / f"{30:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[-20] ^= 1
+    log.write_bytes(content)
+    return log
+
+
+def test_passes(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    state = tmp_path / "scrub.db"
+    first = kafkalog("scrub", node, "--state", state, "--once", "--format", "text").check(0)
+    assert first.stdout == "3 segments verified (3.1 KiB) of 3. No damage.\n"
+    again = kafkalog("scrub", node, "--state", state, "--once", "--format", "text").check(0)
+    assert again.stdout == "Nothing is due: all 3 segments were verified within the period.\n"
+    damage(node)
+    found = kafkalog("scrub", node, "--state", state, "--once", "--period", "0", "--format", "jsonl").check(1)
+    assert [row["code"] for row in found.rows("finding")] == ["batch-crc-mismatch"]
+    assert (found.summary["counts"]["segments"], found.summary["counts"]["due_segments"]) == (3, 3)
+    still = kafkalog("scrub", node, "--state", state, "--once", "--format", "text").check(1)
+    assert "Nothing is due" in still.stdout
+    assert "1 finding of earlier passes still open." in still.stdout
+
+
+def test_status_and_metrics(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    state, metrics = tmp_path / "scrub.db", tmp_path / "scrub.prom"
+    log = damage(node)
+    kafkalog("scrub", node, "--state", state, "--once", "--metrics", metrics).check(1)
+    text = metrics.read_text()
+    assert f'kafkalog_scrub_segments{{path="{node}"}} 3\n' in text
+    assert 'kafkalog_scrub_findings{severity="fatal",code="batch-crc-mismatch"} 1\n' in text
+    assert "kafkalog_scrub_last_run_complete 1\n" in text
+    status = kafkalog("scrub", "--status", "--state", state, "--format", "text").check(1)
+    assert status.stdout.startswith("All 3 segments were verified within 21 days.\nOpen: 1 finding.\n")
+    overdue = kafkalog("scrub", "--status", "--state", state, "--period", "0", "--format", "jsonl").check(1)
+    (row,) = overdue.rows("scrub_status")
+    assert (row["segment_count"], row["overdue_count"], row["finding_count"]) == (3, 3, 1)
+    history = kafkalog("scrub", "--status", "--history", "--state", state, "--format", "jsonl").check(1)
+    (past,) = history.rows("scrubbed_finding")
+    assert (past["path"], past["gone_at"]) == (str(log), None)
+
+
+def test_compare(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(node, other)
+    states = [tmp_path / "one.db", tmp_path / "two.db"]
+    for place, state in zip((node, other), states, strict=True):
+        kafkalog("scrub", place, "--state", state, "--once").check(0)
+    equal = kafkalog("scrub", "--compare", *states, "--format", "text").check(0)
+    assert equal.stdout == "1 partition compared, as far as both states verified them: no difference.\n"
+    write_segment(other / "orders-0", 30, [*batches(9, 30), batch(57, [b"VALUE-%d" % each for each in range(3)])])
+    kafkalog("scrub", other, "--state", states[1], "--once", "--period", "0").check(1)
+    different = kafkalog("scrub", "--compare", *states, "--format", "jsonl")
+    assert different.code == 0  # the changed segment is known by the digest before it changed
+    kafkalog("scrub", other, "--state", tmp_path / "new.db", "--once").check(0)
+    different = kafkalog("scrub", "--compare", states[0], tmp_path / "new.db", "--format", "jsonl").check(1)
+    (row,) = different.rows("scrub_difference")
+    assert row["first_offset"] <= 57 <= row["last_offset"]
+    assert row["path_1"] == f"{node}/orders-0/{30:020d}.log"
+
+
+def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    state = tmp_path / "scrub.db"
+    kafkalog("scrub", node, "--state", state, "--once").check(0)
+    log = node / "orders-0" / f"{30:020d}.log"
+    times = log.stat()
+    damage(node)
+    os.utime(log, ns=(times.st_atime_ns, times.st_mtime_ns))
+    unread = kafkalog("verify", node, "--level", "crc", "--since", state, "--format", "jsonl").check(0)
+    assert unread.rows("finding") == []
+    assert "CRCs and records of the logs that are verified by --since" in unread.summary["not_checked"]
+    os.utime(log)
+    read = kafkalog("verify", node, "--level", "crc", "--since", state, "--format", "jsonl").check(1)
+    assert [row["code"] for row in read.rows("finding")] == ["batch-crc-mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["NODE"], 2, "no --state"),
+        (["--state", "DB", "--once"], 2, "no PATH"),
+        (["NODE", "--status", "--state", "DB"], 2, "read only states"),
+        (["NODE", "--state", "NODE/scrub.db", "--once"], 5, "nothing is ever written"),
+        (["NODE", "--state", "DB", "--once", "--metrics", "NODE/m.prom"], 5, "nothing is ever written"),
+        (["--status", "--state", "DB"], 2, "there is no state file"),
+        (["NODE", "--state", "DB", "--once", "--history"], 2, "--history goes with --status"),
+        (["s3://bucket/node", "--state", "DB", "--once"], 2, "scrub reads disks"),
+    ],
+)
+def test_refusals(kafkalog: Kafkalog, node: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    given = [each.replace("NODE", str(node)).replace("DB", str(tmp_path / "scrub.db")) for each in arguments]
+    run = kafkalog("scrub", *given).check(code)
+    assert words in run.stderr
+    assert sorted(each.name for each in node.iterdir()) == ["orders-0"]
+
+
+def test_goes_on_until_it_is_stopped(node: Path, tmp_path: Path) -> None:
+    state = tmp_path / "scrub.db"
+    command = [sys.executable, "-m", "kafkalog_cli", "scrub", str(node), "--state", str(state), "--format", "jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY, text=True) as process:
+        for _ in range(600):
+            if state.exists() and state.stat().st_size:
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
