@@ -39,7 +39,7 @@ from tests.building import batch
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
 
-_SETTINGS = {
+LIVE_SETTINGS = {
     "log.cleaner.enable": "true",
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.threads": "1",
@@ -50,7 +50,7 @@ _SETTINGS = {
     "metadata.log.max.record.bytes.between.snapshots": "4096",
 }
 _COMPACTED = ("accounts", "limits", "__transaction_state")
-_WRITER = Path(__file__).with_name("LiveWriter.java")
+LIVE_WRITER = Path(__file__).with_name("LiveWriter.java")
 
 
 def verified(log_dir: Path) -> list[Finding]:
@@ -124,12 +124,12 @@ def run(lab: KafkaLab, version: str, folder: Path, seconds: int, rounds: int) ->
     log_dir = folder / "node-1"
     log_dir.mkdir(parents=True)
     for number in range(rounds):
-        with Broker(lab, version, log_dir, folder / f"work-{number}", _SETTINGS) as broker:
+        with Broker(lab, version, log_dir, folder / f"work-{number}", LIVE_SETTINGS) as broker:
             if number == 0:
                 broker.run("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "old-records")
             write_old_records(broker.address)
             java = lab.java_command(version, extra=lab.logging_jars())
-            _round(trial, log_dir, [*java, str(_WRITER), broker.address, str(seconds // rounds)], chance)
+            _round(trial, log_dir, [*java, str(LIVE_WRITER), broker.address, str(seconds // rounds)], chance)
         trial.note("after a clean stop", verified(log_dir), lambda each: each.severity > Severity.INFO)
     return trial
 
