@@ -36,7 +36,10 @@ class DirectoryStatus(msgspec.Struct):
         self.partition_count += 1
         self.segment_count += known.segment_count
         self.size_bytes += known.size_bytes
-        verified, verified_bytes = state.verified_since(known.id, cutoff_ms)
+        if known.listing and known.oldest_ms is not None and known.oldest_ms >= cutoff_ms:
+            verified, verified_bytes = known.segment_count, known.size_bytes  # as planning found, without a query
+        else:
+            verified, verified_bytes = state.verified_since(known.id, cutoff_ms)
         self.overdue_count += max(known.segment_count - verified, 0)
         self.overdue_bytes += max(known.size_bytes - verified_bytes, 0) if known.segment_count > verified else 0
         if known.oldest_ms is not None:
