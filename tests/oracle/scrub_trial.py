@@ -2,16 +2,17 @@
 
     python -m tests.oracle.scrub_trial [--kafka 4.3.1] [--seconds 600] [--rounds 3] [--rots 40] [--kills 200]
 
-Beside a broker that rolls, compacts, deletes, truncates and restarts under the clients of the live trial, everything is
-scrubbed over and over with one state: nothing may be found. Then the broker stops, and rot is planted into sealed
-segments: flipped bits, segments that change places, and batches with other bytes and repaired CRCs; one pass must find
-each. At the end the program scrubs a copy slowly, and is killed at random moments: the state stays sound, and no pass
-verifies more than one segment again.
+Beside a broker that rolls, compacts, deletes and moves logs between two directories under the clients of the live
+trial, and is killed and started again, everything is scrubbed over and over with one state: nothing may be found. Then
+the broker stops, and rot is planted into sealed segments: flipped bits, segments that change places, and batches with
+other bytes and repaired CRCs; one pass must find each. At the end the program scrubs a copy slowly, and is killed at
+random moments: the state stays sound, and no pass verifies more than one segment again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -20,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -46,12 +48,14 @@ def scrubbed(node: Path, state_path: Path, *, period_ms: int = 0) -> tuple[list[
 
 
 def beside_the_broker(lab: KafkaLab, version: str, folder: Path, seconds: int, rounds: int) -> Counter[str]:
-    """Scrub beside a broker that is started again for each round; the counts of findings that accuse."""
+    """Scrub beside a broker with two log directories that is killed after each round; the counts of what accuses."""
     counts: Counter[str] = Counter()
-    node, state_path = folder / "node-1", folder / "scrub.db"
-    node.mkdir(parents=True)
+    nodes, state_path = [folder / "node-1", folder / "node-1-b"], folder / "scrub.db"
+    for node in nodes:
+        node.mkdir(parents=True)
+    settings = {**LIVE_SETTINGS, "log.dirs": ",".join(map(str, nodes))}
     for number in range(rounds):
-        with Broker(lab, version, node, folder / f"work-{number}", LIVE_SETTINGS) as broker:
+        with Broker(lab, version, nodes[0], folder / f"work-{number}", settings) as broker:
             if number == 0:
                 broker.run("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "old-records")
             write_old_records(broker.address)
@@ -59,10 +63,34 @@ def beside_the_broker(lab: KafkaLab, version: str, folder: Path, seconds: int, r
             with (folder / "writer.log").open("w") as output:
                 command = [*java, str(LIVE_WRITER), broker.address, str(seconds // rounds)]
                 writer = subprocess.Popen(command, stdout=output, stderr=output)
+                mover = threading.Thread(target=_move, args=(broker, nodes, folder, writer, counts))
+                mover.start()
                 while writer.poll() is None:
-                    _note(counts, "beside the broker", node, state_path)
-        _note(counts, "after a stop", node, state_path)
+                    _note(counts, "beside the broker", folder, state_path)
+                mover.join()
+            if number < rounds - 1:
+                broker.kill()
+        _note(counts, "after a stop", folder, state_path)
     return counts
+
+
+def _move(
+    broker: Broker, nodes: list[Path], folder: Path, writer: subprocess.Popen[bytes], counts: Counter[str]
+) -> None:
+    """Move partitions from directory to directory while clients write."""
+    plan = folder / "moves.json"
+    while writer.poll() is None:
+        for topic in ("payments", "accounts", "old-records"):
+            here = next((node for node in nodes if (node / f"{topic}-0").exists()), None)
+            if here is None or writer.poll() is not None:
+                continue
+            to = str(nodes[1 - nodes.index(here)])
+            move = {"topic": topic, "partition": 0, "replicas": [1], "log_dirs": [to]}
+            plan.write_text(json.dumps({"version": 1, "partitions": [move]}))
+            words = ("--reassignment-json-file", str(plan), "--execute")
+            broker.run("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", *words)
+            counts["moves between directories"] += 1
+            time.sleep(2)
 
 
 def _note(counts: Counter[str], what: str, node: Path, state_path: Path) -> None:
@@ -75,10 +103,11 @@ def _note(counts: Counter[str], what: str, node: Path, state_path: Path) -> None
             print("FALSE", what, each.code, each.location, each.message, flush=True)
 
 
-def planted(node: Path, count: int, chance: random.Random) -> dict[Path, str]:
+def planted(nodes: list[Path], count: int, chance: random.Random) -> dict[Path, str]:
     """Rot in sealed segments, by file: its kind."""
     logs = [
         log
+        for node in nodes
         for directory in sorted(node.iterdir())
         if directory.is_dir() and directory.name.rpartition("-")[2].isdecimal()
         for log in sorted(directory.glob("*.log"))[:-1]
@@ -171,14 +200,15 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="scrub-trial-"))
     try:
         counts = beside_the_broker(lab, options.kafka, folder, options.seconds, options.rounds)
-        node = folder / "node-1"
-        sound = folder / "sound"
-        shutil.copytree(node, sound)
-        rots = planted(node, options.rots, chance)
-        found = {each.location.path for each in scrubbed(node, folder / "scrub.db")[0]}
+        sound = folder.with_name(f"{folder.name}-sound")
+        for name in ("node-1", "node-1-b"):
+            shutil.copytree(folder / name, sound / name)
+        rots = planted([folder / "node-1", folder / "node-1-b"], options.rots, chance)
+        found = {each.location.path for each in scrubbed(folder, folder / "scrub.db")[0]}
         missed = {str(log): kind for log, kind in rots.items() if str(log) not in found}
         beside = found - {str(log) for log in rots}
         kills, segments, verified = killed(sound, folder, options.kills, chance)
+        shutil.rmtree(sound)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print("\n".join(f"{count:8} {words}" for words, count in sorted(counts.items())))
