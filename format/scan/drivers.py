@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
@@ -298,7 +299,7 @@ class ForkedDriver(Generic[PartT]):
         return LogParts(lambda parts: self._receive(planned, parts))
 
     def _receive(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
-        from format.scan.processes import SharedBytes, Unsound
+        from format.scan.processes import Unsound
 
         progress = LogProgress(self._advance)
         try:
@@ -309,7 +310,7 @@ class ForkedDriver(Generic[PartT]):
                     if isinstance(item, Unsound):
                         yield from self._rest(log, task, parts, progress)
                         return
-                    yield item.view if isinstance(item, SharedBytes) else item  # type: ignore[misc]
+                    yield item  # type: ignore[misc]
                 if task.batch_range.end is not None:
                     progress.reached(task.batch_range.end)
             if parts.state is not None:
@@ -324,11 +325,11 @@ class ForkedDriver(Generic[PartT]):
     ) -> Iterator[PartT]:
         """The parts from a range on, made in this process."""
         self._ranges.leave(log)
-        rest = task.rest
-        with rest.open(log.path) as source:
+        rest = replace(task.batch_range, end=None)
+        with FileSource(log.path, task.state) as source:
             parts.state = source.state
-            progress.reached(rest.batch_range.start)
-            yield from read_range(self._walk, log, source, rest.batch_range, self._room, progress)
+            progress.reached(rest.start)
+            yield from read_range(self._walk, log, source, rest, self._room, progress)
             check_unchanged(log.path, source.state, log.location)
 
     def close(self) -> None:
@@ -348,14 +349,15 @@ def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) ->
 
     log, needs = task.log, walk.needs
     if task.is_left:
-        outbox.send(Unsound(task.batch_range))
+        outbox.send(Unsound())
         return
     with FileSource(log.path, task.state) as source:
         if task.is_whole_log:
             parts = read_range(walk, log, source, task.batch_range, outbox.room, LogProgress(no_progress))
         else:
-            chunks = sound_chunks(source, task, outbox, needs.limits, needs.range_bytes)
+            chunks = sound_chunks(source, task, needs.limits, needs.range_bytes)
             if chunks is None:
+                outbox.send(Unsound())
                 return
             parts = walk.parts(OpenedRange(log, source, task.batch_range, chunks, outbox.room))
         for part in parts:
