@@ -6,6 +6,7 @@ The choice is made by cost: whether several processes read some logs faster than
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -21,7 +22,19 @@ from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.walker import header_chunks
 from format.scan.cluster import cluster_for
 from format.scan.progress import Advance, LogProgress, no_progress
-from format.scan.protocol import Cost, Driver, LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
+from format.scan.protocol import (
+    Cost,
+    Driver,
+    LogParts,
+    LogUnit,
+    OpenedRange,
+    PartT,
+    ResultT,
+    Room,
+    Scan,
+    Walk,
+    own_room,
+)
 
 if TYPE_CHECKING:
     from format.scan.processes import Outbox, RangeTask, SharedRanges
@@ -96,13 +109,13 @@ def take_results(
 _HEADER_CHECK_BYTES = MIB
 
 
-class SerialDriver(Generic[PartT]):
+class SerialDriver(AbstractContextManager["SerialDriver[PartT]"], Generic[PartT]):
     """Reads one log after the other, in any order; it need not be closed."""
 
     def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
         self._walk = walk
         self._advance = advance
-        self._room = OwnRoom()
+        self._room = own_room()
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
         """The parts of a log."""
@@ -121,9 +134,6 @@ class SerialDriver(Generic[PartT]):
 
     def close(self) -> None:
         """Do nothing: there are no open resources."""
-
-    def __enter__(self) -> SerialDriver[PartT]:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -260,7 +270,7 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
 
 
-class ForkedDriver(Generic[PartT]):
+class ForkedDriver(AbstractContextManager["ForkedDriver[PartT]"], Generic[PartT]):
     """Reads planned logs with ``jobs`` processes; close it, or use it as a context manager.
 
     Planned logs must be requested in their order. Other logs are read in this process.
@@ -278,7 +288,7 @@ class ForkedDriver(Generic[PartT]):
         self._walk = walk
         self._advance = advance
         self._serial: SerialDriver[PartT] = SerialDriver(walk, advance)
-        self._room = OwnRoom()
+        self._room = own_room()
         self._planned: dict[Path, LogUnit] = {}
         for log in logs:
             self._planned.setdefault(log.path, log)  # a repeated log is read in this process the second time
@@ -335,9 +345,6 @@ class ForkedDriver(Generic[PartT]):
     def close(self) -> None:
         """End the processes."""
         self._ranges.close()
-
-    def __enter__(self) -> ForkedDriver[PartT]:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

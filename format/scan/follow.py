@@ -13,10 +13,10 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,12 +32,13 @@ from format.node.target import Target
 from format.scan.followed_partition import (
     FollowedPartition,
     LogEnd,
-    directory_inode,
     end_behind_damage,
     end_of_table,
+    inode_at,
+    status_at,
     whole_batches,
 )
-from format.scan.protocol import LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT, Room, Scan, Walk, own_room
 from format.scan.selection import EVERYTHING, Selection
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Stopping(msgspec.Struct, frozen=True):
 NEVER = Stopping(lambda: False)
 
 
-class Changes:
+class Changes(AbstractContextManager["Changes"]):
     """The followed directories, and their changes; close it, or use it as a context manager."""
 
     def __init__(self, stopping: Stopping = NEVER, *, may_watch: bool = True) -> None:
@@ -214,12 +215,7 @@ class Changes:
             self._inotify.close()
             self._inotify = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -349,30 +345,15 @@ class CaughtUp(msgspec.Struct, frozen=True):
 Event = Grown | Broken | CaughtUp | Finding
 
 
-class _Trouble(msgspec.Struct):
-    """The last errors of paths that could not be read, so that each error is reported once."""
-
-    messages: dict[Path, str] = msgspec.field(default_factory=dict)
-
-    def is_news(self, path: Path, message: str | None) -> bool:
-        """Whether the error of a path is new; None means that there is no error any longer."""
-        if message is None:
-            self.messages.pop(path, None)
-            return False
-        before = self.messages.get(path)
-        self.messages[path] = message
-        return before != message
-
-
-class FollowDriver:
+class FollowDriver(AbstractContextManager["FollowDriver"]):
     """Follows the partitions of some targets, which must be directories; close it, or use it as a context manager."""
 
     def __init__(self, targets: Sequence[Target], terms: FollowTerms) -> None:
         self._targets = targets
         self._terms = terms
         self._changes = Changes(terms.stopping, may_watch=terms.may_watch)
-        self._room = OwnRoom()
-        self._trouble = _Trouble()
+        self._room = own_room()
+        self._errors: dict[Path, str] = {}  # the last of each path that cannot be read: each is reported once
         self._log_dirs: dict[Path, LogDir] = {}
         self._absent: set[Path] = set()
         self._begun = False
@@ -393,7 +374,7 @@ class FollowDriver:
             yield from target.link_findings()
             for log_dir in target.log_dirs:
                 self._log_dirs[log_dir.path] = log_dir
-                self._changes.add(log_dir.path, lambda path=log_dir.path: _names_look(path))  # type: ignore[misc]
+                self._changes.add(log_dir.path, partial(status_at, log_dir.path))
                 yield from log_dir.unread_findings()
                 for path in log_dir.partitions:
                     yield from self._add(path, at_end, is_named=False)
@@ -437,10 +418,10 @@ class FollowDriver:
         try:
             log_dir = read_log_dir(path)
         except KafkaLogError as error:
-            if self._trouble.is_news(path, str(error)):
+            if self._is_news(path, error):
                 yield finding_of(error, Location(str(path)))
             return
-        self._trouble.is_news(path, None)
+        self._errors.pop(path, None)
         self._log_dirs[path] = log_dir
         for each in log_dir.partitions:
             if each not in self.partitions:
@@ -460,7 +441,7 @@ class FollowDriver:
 
     def _look_for_absent(self, due: deque[FollowedPartition]) -> Iterator[Event]:
         """Follow named directories again that were deleted and exist again."""
-        for path in [each for each in sorted(self._absent) if directory_inode(each) is not None]:
+        for path in [each for each in sorted(self._absent) if inode_at(each) is not None]:
             self._absent.discard(path)
             yield from self._add(path, at_end=False)
             if path in self.partitions:
@@ -485,7 +466,7 @@ class FollowDriver:
         if self.partitions.get(path) is not partition:
             return
         try:
-            inode = directory_inode(path)
+            inode = inode_at(path)
             if inode is None:
                 yield from self._gone(partition)
                 return
@@ -499,13 +480,18 @@ class FollowDriver:
                 yield from self._steps(partition)
                 if partition.place_path == file:
                     break
-            self._trouble.is_news(path, None)
+            self._errors.pop(path, None)
         except FileChanged:
             partition.look_again_at = time.monotonic() + _SOON_S
         except KafkaLogError as error:
-            if self._trouble.is_news(path, str(error)):
+            if self._is_news(path, error):
                 yield finding_of(error, partition.listed.location())
             partition.look_again_at = time.monotonic() + _LOOK_AGAIN_S
+
+    def _is_news(self, path: Path, error: KafkaLogError) -> bool:
+        """Whether the last error of a path was another one."""
+        before, self._errors[path] = self._errors.get(path), str(error)
+        return before != str(error)
 
     def _replaced(self, partition: FollowedPartition, inode: tuple[int, int]) -> Broken:
         partition.restart()
@@ -615,20 +601,8 @@ class FollowDriver:
         """Stop waiting for changes."""
         self._changes.close()
 
-    def __enter__(self) -> FollowDriver:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _names_look(path: Path) -> Hashable:
-    """The state of a log directory, which changes when a directory is created or deleted in it."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def follow_logs(scan: Scan[PartT, ResultT], driver: FollowDriver) -> Iterator[ResultT | Finding | CaughtUp]:

@@ -22,7 +22,7 @@ import struct
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast
 
@@ -248,7 +248,7 @@ class _Worker(msgspec.Struct):
         return self.tasks_fd, self.results_fd
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context manager.
 
     Each calls ``begin`` first, to release resources that only the parent may hold, such as a lock.
@@ -399,9 +399,6 @@ class Workers:
                 worker.shared.close()
         self._workers.clear()
 
-    def __enter__(self) -> Workers:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -434,7 +431,7 @@ class RangeTask(msgspec.Struct, Generic[LogT], frozen=True):
 
 
 class SharedRanges(Generic[LogT]):
-    """Planned logs, and the processes that read them; close it, or use it as a context manager.
+    """Planned logs, and the processes that read them; close it at the end.
 
     ``do`` reads the range of a task and sends its results, or Unsound; ``range_of`` returns the range of a log that is
     read. Each process calls ``begin`` first.
@@ -504,12 +501,6 @@ class SharedRanges(Generic[LogT]):
     def close(self) -> None:
         """End the processes."""
         self._workers.close()
-
-    def __enter__(self) -> SharedRanges[LogT]:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def sound_chunks(
