@@ -249,9 +249,9 @@ def follow_dump(
     text, room = _text_of(style), own_room()
     scan = DumpScan(terms)
     follow = replace(follow, selection=terms.selection, limits=terms.limits, step_bytes=scan.needs.range_bytes)
-    with FollowDriver(targets, follow) as driver:
-        for item in _limited(_followed(scan, driver), limit):
-            yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
+    driver = FollowDriver(targets, follow)
+    for item in _limited(_followed(scan, driver), limit):
+        yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
 
 
 def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:
