@@ -79,10 +79,7 @@ def followed(run: Run, follow: Callable[[Stopping], Iterable[ItemT | CaughtUp]])
 def _begun(state: CaughtUp) -> str:
     """The line that is printed when all logs have been read to their ends once."""
     partitions = "1 partition" if state.partition_count == 1 else f"{state.partition_count} partitions"
-    polled = ""
-    if state.polled_count:
-        polled = f" Polled, as inotify does not cover them: {state.polled_count} directories."
-    return f"kafkalog: following {partitions}, until Ctrl-C.{polled}"
+    return f"kafkalog: following {partitions}, until Ctrl-C."
 
 
 def _is_gone(reader_fd: int) -> bool:

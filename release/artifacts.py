@@ -137,7 +137,7 @@ if __name__ == "__main__":
 
 
 #: The extras inside, which a host without network cannot install later.
-EXTRAS = ("fast", "follow", "explore", "report", "arrow")
+EXTRAS = ("fast", "explore", "report", "arrow")
 #: Packages of the environment that only build. The licence of PyInstaller is of its loader, which is inside.
 _ONLY_BUILDS = ("pip", "setuptools", "altgraph", "packaging", "pyinstaller-hooks-contrib")
 #: Libraries of the compiler that numpy and others load.

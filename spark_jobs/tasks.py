@@ -22,7 +22,7 @@ from format.log.batch_chunk import BatchRange, HeaderChunk, batch_ranges
 from format.log.batch_header import has_right_crc, read_header
 from format.log.read_records import known_batches
 from format.scan.drivers import SerialDriver
-from format.scan.protocol import LogParts, LogUnit, OpenedRange, OwnRoom, Walk
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk, own_room
 from spark_jobs.planning import (
     FileStamp,
     Item,
@@ -344,7 +344,7 @@ def results_of_part(item: LogPart, walk: Walk[Any]) -> Iterator[Result]:
             elif change is None:
                 batch_range = BatchRange(first, end)
                 seen = _SoundChunks(needs.chunks(source, batch_range), start)
-                read = OpenedRange(log, source, batch_range, seen, OwnRoom())
+                read = OpenedRange(log, source, batch_range, seen, own_room())
                 for step, part in enumerate(walk.parts(read)):
                     yield result(PARTS, step, settled(part))
             is_plain = change is None and seen.is_plain and seen.position == (size_bytes if end is None else end)

@@ -1,4 +1,4 @@
-"""The slots of an .index or .timeindex file: reading them, telling entries from padding, and binary search.
+"""Side files of entries: their columns and problems; of an .index or .timeindex also padding, and binary search.
 
 While a segment is active, its index files have their full size, with zeros after the last entry. A broker trims them
 when it rolls or closes the segment (storage AbstractIndex). After a crash the zeros remain.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ from format.errors import InvalidIndex, KafkaLogError
 from format.files.side_file import INT64_RANGE, MAX_PROBLEMS, Problem, check_size
 from format.io.session import is_remote
 from format.io.source import Source
-from format.layout import Layout
+from format.layout import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
 from format.location import Location
 from format.wording import counted_plainly
@@ -35,26 +35,47 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-class SlotIndex(msgspec.Struct, frozen=True):
-    """A whole index file: int64 columns of ``entry_count`` values, and the problems of the file.
+class HasColumns(Protocol):
+    """The content of a file of entries."""
 
-    ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an
-    incomplete slot at the end.
+    @property
+    def columns(self) -> tuple[NDArray[np.int64], ...]: ...
+
+
+class EntryColumn:
+    """A column (int64) of the entries of a file, as an attribute."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __get__(self, entries: HasColumns, owner: object = None) -> NDArray[np.int64]:
+        return entries.columns[self._number]
+
+
+class EntryFile(msgspec.Struct, frozen=True):
+    """A whole file of entries: int64 columns in the order of the layout's fields, and the problems of the file.
+
+    ``trailing_bytes`` counts the bytes after the last entry.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     path: str
-    base_offset: int
-    relative_offsets: NDArray[np.int64]
-    file_size_bytes: int
-    padding_bytes: int
+    columns: tuple[NDArray[np.int64], ...]
     trailing_bytes: int
     problems: tuple[Problem, ...]
 
     @property
     def entry_count(self) -> int:
-        return len(self.relative_offsets)
+        return len(self.columns[0])
+
+
+class SlotIndex(EntryFile, frozen=True):
+    """A whole .index or .timeindex; ``padding_bytes`` counts the preallocated zeros of an active segment's index."""
+
+    base_offset: int
+    padding_bytes: int
+    relative_offsets = EntryColumn(0)
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -63,30 +84,66 @@ class SlotIndex(msgspec.Struct, frozen=True):
         return np.minimum(self.relative_offsets, most) + np.int64(self.base_offset)
 
 
-def read_columns(
-    source: Source, base_offset: int, layout: Layout, limits: Limits, *, zero_may_be_first: bool
-) -> tuple[list[NDArray[np.int64]], tuple[Problem, ...], dict[str, Any]]:
-    """The columns of an index in the order of the layout, problems of the file, and other fields of SlotIndex.
+def may_begin_with_zeros(layout: Layout) -> bool:
+    """Whether zeros are valid as the first entry, as they are in a time index: timestamp 0 at the base offset."""
+    return layout is TIME_INDEX_ENTRY
 
-    The file is read backwards over the padding, so that its zeros are never in memory at once. With
-    ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
+
+def read_slots(source: Source, base_offset: int, layout: Layout, limits: Limits) -> dict[str, Any]:
+    """The fields of a SlotIndex. Raises LimitExceeded, and InvalidIndex for a base offset over 63 bits.
+
+    The file is read backwards over the padding, so that its zeros are never in memory at once.
     """
     check_base_offset(source, base_offset)
     check_size(source, limits)
     slot_count, trailing_bytes = divmod(source.size_bytes, layout.size_bytes)
     content = _without_zero_tail(source, slot_count * layout.size_bytes)
     entry_count = -(-len(content) // layout.size_bytes)
-    if zero_may_be_first and slot_count == 1:
+    if may_begin_with_zeros(layout) and slot_count == 1:
         entry_count = 1
-    table = np.frombuffer(content.ljust(entry_count * layout.size_bytes, b"\0"), dtype=layout.numpy_dtype())
-    facts = {
+    columns = columns_of(content.ljust(entry_count * layout.size_bytes, b"\0"), layout)
+    return {
         "path": source.path,
-        "base_offset": base_offset,
-        "file_size_bytes": source.size_bytes,
-        "padding_bytes": (slot_count - entry_count) * layout.size_bytes,
+        "columns": columns,
         "trailing_bytes": trailing_bytes,
+        "problems": (*_problems_of_slots(layout, columns, base_offset), *trailing_problems(source, layout)),
+        "base_offset": base_offset,
+        "padding_bytes": (slot_count - entry_count) * layout.size_bytes,
     }
-    return [table[name].astype(np.int64) for name in layout.names], trailing_problems(source, layout), facts
+
+
+def columns_of(content: bytes, layout: Layout) -> tuple[NDArray[np.int64], ...]:
+    """The columns of encoded entries."""
+    table = np.frombuffer(content, dtype=layout.numpy_dtype())
+    return tuple(table[name].astype(np.int64) for name in layout.names)
+
+
+def _problems_of_slots(layout: Layout, columns: tuple[NDArray[np.int64], ...], base_offset: int) -> tuple[Problem, ...]:
+    """Entries rise; only the offsets of a time index may be equal."""
+    first, second = columns
+    words = [name.removeprefix("relative_") for name in layout.names]
+    is_zero = (first == 0) & (second == 0)
+    if may_begin_with_zeros(layout):
+        is_zero[:1] = False
+    is_negative = (first < 0) | (second < 0)
+    is_compared = ~is_zero & ~is_negative
+    rises = layout is OFFSET_INDEX_ENTRY
+    relation = "not above" if rises else "below"
+    above_63_bits = columns[layout.names.index("relative_offset")] > INT64_RANGE[1] - base_offset
+    checks = (
+        (is_zero, "zeros before the last entry"),
+        (is_negative, f"a negative {words[0]} or {words[1]}"),
+        (
+            not_above_previous(first, is_compared, strictly=True),
+            f"the {words[0]} is not above the {words[0]} of the previous entry",
+        ),
+        (
+            not_above_previous(second, is_compared, strictly=rises),
+            f"the {words[1]} is {relation} the {words[1]} of the previous entry",
+        ),
+        (above_63_bits, "the absolute offset does not fit in 63 bits"),
+    )
+    return problems_of_entries(layout, checks)
 
 
 def trailing_problems(source: Source, layout: Layout) -> tuple[Problem, ...]:
@@ -168,11 +225,6 @@ def _described(words: str, first: int, last: int) -> str:
     return f"{entry_range(first, last)}: {words}"
 
 
-def slot_location(source: Source, layout: Layout, base_offset: int, number: int) -> Location:
-    """The location of a slot."""
-    return Location(source.path, base_offset=base_offset, position=number * layout.size_bytes, length=layout.size_bytes)
-
-
 def entry_range(first: int, last: int) -> str:
     """``entry 3`` or ``entries 3 to 5``, for messages."""
     return f"entry {first}" if first == last else f"entries {first} to {last}"
@@ -189,31 +241,41 @@ def not_above_previous(
     return is_wrong
 
 
-def last_slot(source: Source, layout: Layout, *, zero_may_be_first: bool) -> tuple[int, Slot] | None:
-    """Find the last entry before the padding by bisection: its number and values; None for an index without entries.
+def floor_entry(source: Source, layout: Layout, base_offset: int, target: int | None) -> tuple[int, ...] | None:
+    """Find the last entry whose first field is not above ``target``, without reading the whole file.
 
-    A zero slot among the entries, which ``read`` reports as damage, may end the search before it.
+    None for the target stands for the last entry before the padding. Returns the number of the entry and its values,
+    with the absolute offset; None if there is no such entry. A zero slot among the entries, which ``read`` reports as
+    damage, may end the search before it. Raises InvalidIndex for an entry with a negative value.
     """
-    return floor_slot(source, layout, lambda slot: False, zero_may_be_first=zero_may_be_first)
+    check_base_offset(source, base_offset)
+    found = _floor_slot(source, layout, target)
+    if found is None:
+        return None
+    number, slot = found
+    at = layout.names.index("relative_offset")
+    if min(slot) < 0 or base_offset + slot[at] > INT64_RANGE[1]:
+        values = " and ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in zip(layout.names, slot, strict=True)
+        )
+        position = number * layout.size_bytes
+        where = Location(source.path, base_offset=base_offset, position=position, length=layout.size_bytes)
+        raise InvalidIndex(f"entry {number} has {values}", where)
+    return number, *slot[:at], base_offset + slot[at], *slot[at + 1 :]
 
 
-def floor_slot(
-    source: Source,
-    layout: Layout,
-    is_above: Callable[[Slot], bool],
-    *,
-    zero_may_be_first: bool,
-    target: int | None = None,
-    lowest: int | None = None,
-) -> tuple[int, Slot] | None:
-    """Find the last entry that is not above a target by bisection: its number and values; None if there is none.
+def _floor_slot(source: Source, layout: Layout, target: int | None) -> tuple[int, Slot] | None:
+    """The number and values of the entry of ``floor_entry``.
 
     Reads single slots until the range fits one window of 4 KiB. A zero slot counts as above every target, since padding
-    follows the entries. Zeros in the first slot are an entry if an entry follows and ``zero_may_be_first``. With
-    ``target``, the target value of the slots' first field, the search in a remote file starts where the target is
-    likely to be; ``lowest`` is the least value of that field, and is read from the first slot if it is None.
+    follows the entries. Zeros in the first slot of a time index are an entry if an entry follows. In a remote file the
+    search starts where the target is likely to be.
     """
-    size_bytes = layout.size_bytes
+
+    def is_above(slot: Slot) -> bool:
+        return target is not None and slot[0] > target
+
+    size_bytes, zero_may_be_first = layout.size_bytes, may_begin_with_zeros(layout)
     low, high = 0, source.size_bytes // size_bytes  # slots before low are not above the target, slots from high on are
     if high == 0:
         return None
@@ -224,7 +286,8 @@ def floor_slot(
         return high - 1, last  # the usual case for a trimmed index and a target near its end
     high -= 1
     if target is not None and is_remote(source.path):
-        if lowest is None:
+        lowest = 0  # a relative offset, or the timestamp in the first slot
+        if zero_may_be_first:
             first_slot = layout.struct.unpack(source.read_at(0, size_bytes))
             if any(first_slot) and is_above(first_slot):
                 return None
@@ -253,7 +316,7 @@ def floor_slot(
 def _narrowed(
     source: Source, layout: Layout, is_above: Callable[[Slot], bool], target: int, bounds: tuple[int, int, int]
 ) -> tuple[int, int]:
-    """Narrow ``low`` and ``high`` of ``floor_slot`` with a few reads of whole windows of slots (interpolation search).
+    """Narrow ``low`` and ``high`` of ``_floor_slot`` with a few reads of whole windows of slots (interpolation search).
 
     ``bounds`` are the value of the first field in the first slot, its value in a slot above the target, and the number
     of that slot. Each window is where the target would be if the values rose evenly between the known slots.

@@ -59,7 +59,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Leade
                 message = f"start offset {entry.start_offset} is not above the previous one, {entries[-1].start_offset}"
                 reader.add_problem(line, message)
             entries.append(entry)
-        return LeaderEpochCheckpoint(source.path, reader.head.version, tuple(entries), reader.problems)
+        return LeaderEpochCheckpoint(source.path, reader.version, tuple(entries), reader.problems)
 
 
 def write(entries: LeaderEpochCheckpoint | Iterable[EpochEntry]) -> bytes:

@@ -58,15 +58,13 @@ def node_id_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> int | None
     return ids_in(path, limits)[0]
 
 
-def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | None, str | None]:
-    """The node id and the cluster id in a file; None if ``node_id_in`` returns None."""
-    if path is None:
-        return None, None
+def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | None, str | None, str | None]:
+    """The node id, cluster id and directory id in a file; None for each where ``node_id_in`` returns None."""
     try:
-        found = read(path, limits)
+        found = None if path is None else read(path, limits)
     except KafkaLogError:
-        return None, None
-    return found.node_id, found.cluster_id
+        found = None
+    return (None, None, None) if found is None else (found.node_id, found.cluster_id, found.directory_id)
 
 
 class KnownIds(msgspec.Struct, frozen=True):

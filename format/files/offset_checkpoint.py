@@ -68,7 +68,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
                 reader.add_problem(line, message)
             seen.add((topic, partition))
             entries.append(TopicPartitionOffset(topic, partition, offset))
-        return OffsetCheckpoint(source.path, reader.head.version, tuple(entries), reader.problems)
+        return OffsetCheckpoint(source.path, reader.version, tuple(entries), reader.problems)
 
 
 def write(entries: OffsetCheckpoint | Iterable[TopicPartitionOffset]) -> bytes:

@@ -6,13 +6,15 @@ A broker whose newest snapshot cannot be read deletes it and rebuilds the state 
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterator
+
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.codecs.checksums import crc32c_of
 from format.errors import InvalidSnapshot, UnknownVersion
-from format.files.index_file import encode_columns, problems_of_entries
+from format.files.index_file import EntryColumn, EntryFile, columns_of, encode_columns, problems_of_entries
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
@@ -22,51 +24,26 @@ CURRENT_VERSION = 1
 _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
 
 
-class ProducerSnapshot(msgspec.Struct, frozen=True):
-    """A whole snapshot: int64 columns of ``entry_count`` values, and the problems of the file.
+class ProducerSnapshot(EntryFile, frozen=True):
+    """A whole snapshot; ``timestamps`` are in ms.
 
-    ``timestamps`` are in ms; -1 is none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and
-    ``current_txn_first_offsets``. ``stored_entry_count`` is the count in the header, ``entry_count`` the number of
-    decoded entries. ``version``, ``stored_crc`` and ``stored_entry_count`` are None if the file is too short for a
-    header.
+    -1 is none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and ``current_txn_first_offsets``.
+    ``stored_entry_count`` is the count in the header, ``entry_count`` the number of decoded entries. ``version``,
+    ``stored_crc`` and ``stored_entry_count`` are None if the file is too short for a header.
     """
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
-
-    path: str
-    version: int | None
-    stored_crc: int | None
-    crc_valid: bool
-    stored_entry_count: int | None
-    producer_ids: NDArray[np.int64]
-    producer_epochs: NDArray[np.int64]
-    last_sequences: NDArray[np.int64]
-    last_offsets: NDArray[np.int64]
-    offset_deltas: NDArray[np.int64]
-    timestamps: NDArray[np.int64]
-    coordinator_epochs: NDArray[np.int64]
-    current_txn_first_offsets: NDArray[np.int64]
-    file_size_bytes: int
-    trailing_bytes: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def entry_count(self) -> int:
-        return len(self.producer_ids)
-
-    @property
-    def columns(self) -> tuple[NDArray[np.int64], ...]:
-        """The columns in the order of the layout's fields."""
-        return (
-            self.producer_ids,
-            self.producer_epochs,
-            self.last_sequences,
-            self.last_offsets,
-            self.offset_deltas,
-            self.timestamps,
-            self.coordinator_epochs,
-            self.current_txn_first_offsets,
-        )
+    version: int | None = None
+    stored_crc: int | None = None
+    crc_valid: bool = False
+    stored_entry_count: int | None = None
+    producer_ids = EntryColumn(0)
+    producer_epochs = EntryColumn(1)
+    last_sequences = EntryColumn(2)
+    last_offsets = EntryColumn(3)
+    offset_deltas = EntryColumn(4)
+    timestamps = EntryColumn(5)
+    coordinator_epochs = EntryColumn(6)
+    current_txn_first_offsets = EntryColumn(7)
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> ProducerSnapshot:
@@ -88,7 +65,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
 
     if len(content) < header_bytes:
         add(0, len(content), f"the file has {len(content)} bytes, fewer than the {header_bytes} of a header")
-        return _snapshot(path, content, _Header(), 0, problems)
+        return ProducerSnapshot(path, columns_of(b"", PRODUCER_SNAPSHOT_ENTRY), len(content), tuple(problems))
     version, stored_crc, stored_count = PRODUCER_SNAPSHOT_HEADER.struct.unpack_from(content)
     if version != CURRENT_VERSION:
         field_bytes = PRODUCER_SNAPSHOT_HEADER.offset_of("crc")
@@ -115,75 +92,31 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     left = room - entry_count * entry_bytes
     if left and version == CURRENT_VERSION:
         add(len(content) - left, left, f"{counted_plainly(left, 'byte')} after the last entry")
-    header = _Header(version, stored_crc, crc == stored_crc, stored_count)
-    return _snapshot(path, content, header, entry_count, problems)
-
-
-class _Header(msgspec.Struct, frozen=True):
-    """The fields before the entries, and whether the CRC is right; None for all if the file is too short."""
-
-    version: int | None = None
-    stored_crc: int | None = None
-    crc_valid: bool = False
-    stored_entry_count: int | None = None
-
-
-def _snapshot(
-    path: str, content: bytes, header: _Header, entry_count: int, problems: list[Problem]
-) -> ProducerSnapshot:
-    entries_end = PRODUCER_SNAPSHOT_HEADER.size_bytes + entry_count * PRODUCER_SNAPSHOT_ENTRY.size_bytes
-    table = np.frombuffer(
-        content[PRODUCER_SNAPSHOT_HEADER.size_bytes : entries_end], dtype=PRODUCER_SNAPSHOT_ENTRY.numpy_dtype()
-    )
-    columns = {name: table[name].astype(np.int64) for name in PRODUCER_SNAPSHOT_ENTRY.names}
+    columns = columns_of(content[header_bytes : len(content) - left], PRODUCER_SNAPSHOT_ENTRY)
     problems += _problems_of_entries(columns)
-    return ProducerSnapshot(
-        path,
-        header.version,
-        header.stored_crc,
-        header.crc_valid,
-        header.stored_entry_count,
-        columns["producer_id"],
-        columns["producer_epoch"],
-        columns["last_sequence"],
-        columns["last_offset"],
-        columns["offset_delta"],
-        columns["timestamp"],
-        columns["coordinator_epoch"],
-        columns["current_txn_first_offset"],
-        len(content),
-        max(0, len(content) - entries_end),
-        tuple(problems),
+    return ProducerSnapshot(path, columns, left, tuple(problems), version, stored_crc, crc == stored_crc, stored_count)
+
+
+def _problems_of_entries(columns: tuple[NDArray[np.int64], ...]) -> Iterator[Problem]:
+    is_impossible = np.zeros(len(columns[0]), bool)
+    for name, column in zip(PRODUCER_SNAPSHOT_ENTRY.names, columns, strict=True):
+        if name != "timestamp":
+            is_impossible |= column < (0 if name in ("producer_id", "offset_delta") else -1)
+    is_repeated = np.ones(len(columns[0]), bool)
+    is_repeated[np.unique(columns[0], return_index=True)[1]] = False
+    checks = (
+        (is_impossible, "a negative value in a field that cannot be negative"),
+        (is_repeated, "the producer id of an earlier entry"),
     )
+    for each in problems_of_entries(PRODUCER_SNAPSHOT_ENTRY, checks, InvalidSnapshot.code):
+        yield replace(each, position=PRODUCER_SNAPSHOT_HEADER.size_bytes + each.position)
 
 
-def _problems_of_entries(columns: dict[str, NDArray[np.int64]]) -> list[Problem]:
-    producer_ids = columns["producer_id"]
-    is_impossible = (producer_ids < 0) | (columns["offset_delta"] < 0)
-    for name in ("producer_epoch", "last_sequence", "last_offset", "coordinator_epoch", "current_txn_first_offset"):
-        is_impossible |= columns[name] < -1
-    is_repeated = np.ones(len(producer_ids), dtype=np.bool_)
-    is_repeated[np.unique(producer_ids, return_index=True)[1]] = False
-    found = problems_of_entries(
-        PRODUCER_SNAPSHOT_ENTRY,
-        (
-            (is_impossible, "a negative value in a field that cannot be negative"),
-            (is_repeated, "the producer id of an earlier entry"),
-        ),
-        InvalidSnapshot.code,
-    )
-    header_bytes = PRODUCER_SNAPSHOT_HEADER.size_bytes
-    return [
-        Problem(header_bytes + problem.position, problem.length, problem.message, problem.code) for problem in found
-    ]
-
-
-def write(entries: ProducerSnapshot | tuple[NDArray[np.int64], ...]) -> bytes:
-    """Encode a sound snapshot: one that was read, or columns in the order of the layout's fields.
+def write(columns: tuple[NDArray[np.int64], ...]) -> bytes:
+    """Encode a sound snapshot from columns in the order of the layout's fields.
 
     Raises InvalidSnapshot for a value that does not fit in its field.
     """
-    columns = entries.columns if isinstance(entries, ProducerSnapshot) else entries
     count, encoded = len(columns[0]), encode_columns(PRODUCER_SNAPSHOT_ENTRY, columns, InvalidSnapshot)
     body = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, 0, count) + encoded
     return PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, crc32c_of(body[_CRC_FROM:]), count) + encoded

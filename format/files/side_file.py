@@ -162,15 +162,10 @@ def problem_findings(
 CURRENT_VERSION = 0
 
 
-class CheckpointHead(msgspec.Struct, frozen=True):
-    """The first two lines. ``version`` is None for an empty file, and ``entry_count`` without a second line."""
-
-    version: int | None
-    entry_count: int | None
-
-
 class CheckpointReader:
-    """Reads the head when it is made, then the entry lines, and compares the count with their number.
+    """Reads the first two lines when it is made, then the entry lines, and compares the count with their number.
+
+    ``version`` is None for an empty file, and ``entry_count`` without a second line.
 
     An empty file has no entries: brokers create it at start and fill it later. A file that ends after its version also
     has no entries for a broker, but gets a problem. All methods raise InvalidCheckpoint (with the number of the line
@@ -184,14 +179,14 @@ class CheckpointReader:
         self._problem_count = 0
         self._last_problem_line = Line(0, 0, b"")
         version_line = next(self._lines, None)
-        version = self._integer(version_line, f"the version, {CURRENT_VERSION}", INT32_RANGE[0])
-        if version is not None and version != CURRENT_VERSION:
-            raise UnknownVersion(f"line 1: version {version}, only {CURRENT_VERSION} is known", Location(source.path))
+        self.version = self._integer(version_line, f"the version, {CURRENT_VERSION}", INT32_RANGE[0])
+        if self.version not in (None, CURRENT_VERSION):
+            message = f"line 1: version {self.version}, only {CURRENT_VERSION} is known"
+            raise UnknownVersion(message, Location(source.path))
         self._count_line = next(self._lines, None)
-        count = self._integer(self._count_line, "the number of entries", 0)
-        if version_line is not None and count is None:
+        self.entry_count = self._integer(self._count_line, "the number of entries", 0)
+        if version_line is not None and self.entry_count is None:
             self.add_problem(version_line, "the file ends after the version; a broker reads it as one without entries")
-        self.head = CheckpointHead(version, count)
 
     def _integer(self, line: Line | None, expected: str, least: int) -> int | None:
         if line is None:
@@ -205,8 +200,8 @@ class CheckpointReader:
         """The entry lines and their words; ``expected`` describes the words, for the error if the count is wrong."""
         number = 0
         for number, line in enumerate(self._lines, start=1):
-            if number > (self.head.entry_count or 0):
-                count = counted_plainly(self.head.entry_count or 0, "entry")
+            if number > (self.entry_count or 0):
+                count = counted_plainly(self.entry_count or 0, "entry")
                 raise invalid_line(self._source, line, f"the end of the file after {count}, as line 2 says")
             # A broker accepts white space between words and after them, but not before them.
             # bytes.split() splits at ASCII white space only, as Java's \s does.
@@ -215,9 +210,9 @@ class CheckpointReader:
             if len(words) != word_count or not text.startswith(words[0]):
                 raise invalid_line(self._source, line, expected)
             yield line, words
-        if self._count_line is not None and number != self.head.entry_count:
+        if self._count_line is not None and number != self.entry_count:
             raise InvalidCheckpoint(
-                f"line 2: expected the number of entries, which is {number}, found {self.head.entry_count}",
+                f"line 2: expected the number of entries, which is {number}, found {self.entry_count}",
                 Location(self._source.path, position=self._count_line.position, length=len(self._count_line.content)),
             )
 

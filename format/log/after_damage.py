@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -48,15 +49,15 @@ _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
 
 
-class Block(msgspec.Struct, frozen=True):
+class Block(NamedTuple):
     """Batches of a group that were read at once: their positions, and the lowest and highest of the possible offsets.
 
-    ``count`` are the batches with possible offsets; ``is_rising`` if each starts after the end of the one before.
+    ``batch_count`` are those with possible offsets; ``is_rising`` if each starts after the end of the one before.
     """
 
     start: int
     end: int
-    count: int
+    batch_count: int
     first_offset: int
     last_offset: int
     is_rising: bool
@@ -278,7 +279,7 @@ class Survey:
         self._looked_to = self._find_groups(start, found)
         blocks = found.blocks()
         if after_offset is not None:
-            blocks = np.concatenate(([_row(Block(start, start, 1, after_offset, after_offset, True), -1)], blocks))
+            blocks = np.concatenate(([(start, start, 1, after_offset, after_offset, True, _BEFORE)], blocks))
         is_kept = np.ones(len(found.starts), bool)
         self._chain = None
         if not _is_free(blocks).all():
@@ -348,7 +349,7 @@ class Survey:
         position = 0
         for table in header_tables(self._source, 0, stop):
             position = int(table.end_position[-1])
-            found.extend(_row(block_of(table.unopened(), position, self._offsets), _BEFORE))
+            found.extend((*block_of(table.unopened(), position, self._offsets), _BEFORE))
         return np.frombuffer(found, np.int64).reshape(-1, _WIDTH), position
 
     def _judged(self, blocks: Int64Column, is_doubtful: NDArray[np.bool_]) -> tuple[_Chain, NDArray[np.bool_]]:
@@ -435,7 +436,7 @@ class _Found(msgspec.Struct):
         if proof:
             self.proofs[group.start] = proof
         for block in group.blocks:
-            self._blocks.extend(_row(block, number))
+            self._blocks.extend((*block, number))
 
     def blocks(self) -> Int64Column:
         return np.array(self._blocks, np.int64).reshape(-1, _WIDTH)
@@ -444,11 +445,6 @@ class _Found(msgspec.Struct):
 #: The columns of blocks.
 _START, _END, _COUNT, _FIRST, _LAST, _IS_RISING, _GROUP = range(7)
 _WIDTH = 7
-
-
-def _row(block: Block, group: int) -> tuple[int, ...]:
-    where = (block.start, block.end, block.count)
-    return (*where, block.first_offset, block.last_offset, int(block.is_rising), group)
 
 
 def _is_free(blocks: Int64Column) -> NDArray[np.bool_]:

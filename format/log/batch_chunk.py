@@ -7,7 +7,7 @@ single ranges get the same chunks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import msgspec
 import numpy as np
@@ -147,21 +147,9 @@ class HeaderChunk:
     next_offset: int | None = None
     window: memoryview | None = field(default=None, compare=False)
 
-    def with_batches(
-        self, table: BatchTable, buffer: memoryview | None = None, repeated: NDArray[np.bool_] | None = None
-    ) -> BatchChunk:
+    def with_batches(self, table: BatchTable) -> BatchChunk:
         """The chunk with batches that were made of its headers."""
-        return BatchChunk(
-            headers=self.headers,
-            buffer_position=self.buffer_position,
-            damage=self.damage,
-            after_offset=self.after_offset,
-            next_offset=self.next_offset,
-            window=self.window,
-            table=table,
-            buffer=buffer,
-            repeated=repeated,
-        )
+        return BatchChunk(**{each.name: getattr(self, each.name) for each in fields(HeaderChunk)}, table=table)
 
     @property
     def covered_bytes(self) -> int:
@@ -209,6 +197,13 @@ class OffsetRange(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = _MAX_OFFSET - 1
 
+    @classmethod
+    def of_segment(cls, base_offset: int | None) -> OffsetRange:
+        """The offsets that a segment can have: its indexes have them relative to its base offset, with 31 bits."""
+        if base_offset is None or base_offset >= _MAX_OFFSET:
+            return cls()
+        return cls(base_offset, min(base_offset + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
+
     def possible(self, table: BatchTable) -> BatchTable:
         """The batches whose offsets are in the range."""
         is_possible = self.holds(table.base_offset, table.last_offset_delta)
@@ -222,15 +217,9 @@ class OffsetRange(msgspec.Struct, frozen=True):
 
 
 def possible_offsets(path: str) -> OffsetRange:
-    """The offsets that the batches of a file can have: from the base offset in its name on, limited by its index.
-
-    An offset index stores offsets relative to the base offset as int32. All offsets for a file with another name.
-    """
+    """The offsets that the batches of a file can have, by its name: all for a file with another name."""
     match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
-    first = 0 if match is None else int(match["base_offset"])
-    if match is None or first >= _MAX_OFFSET:
-        return OffsetRange()
-    return OffsetRange(first, min(first + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
+    return OffsetRange.of_segment(None if match is None else int(match["base_offset"]))
 
 
 def offset_before(path: str) -> int | None:

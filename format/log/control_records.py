@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
@@ -100,8 +99,10 @@ def read_control_records(chunk: HeaderChunk, source: Source, limits: Limits) -> 
         if size_bytes == _PLAIN_BYTES and start + size_bytes <= len(window):
             control = _plain_marker(bytes(window[start + _ATTRIBUTES_AT : start + size_bytes]))
         if control is None:
+            where = BatchRange(chunk.buffer_position + start, chunk.buffer_position + start + size_bytes)
             with suppress(NotInBundle):  # a bundle leaves out control batches with unexpected content
-                control = next(_decode_batch(chunk, row, source, limits), None)
+                for whole in batch_chunks(source, where, check_crc=False, limits=limits):
+                    control = first_control_records(whole, whole.table.is_control, limits).get(0)
         if control is not None:
             found[row] = control
     return found
@@ -177,15 +178,3 @@ def _is_plain(records: RecordTable, row: int) -> bool:
         return False
     is_key = records.key_length[row] == layout.CONTROL_KEY.size_bytes and not records.header_count[row]
     return is_key and control.is_end_transaction and len(value or b"") == layout.END_TRANSACTION_MARKER.size_bytes
-
-
-def _decode_batch(chunk: HeaderChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:
-    """Read one batch, and yield its control records."""
-    start, end = int(chunk.headers.position[row]), int(chunk.headers.end_position[row])
-    for whole in batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits):
-        for records in record_tables(whole, which=whole.table.is_control, limits=limits):
-            for number in range(len(records)):
-                try:
-                    yield decode_control_record(records.key(number), records.value(number))
-                except CorruptDataError:
-                    continue

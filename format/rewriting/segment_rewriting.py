@@ -66,8 +66,6 @@ from format.rewriting.rewriter import (
 from format.scan.processes import (
     Outbox,
     RangeTask,
-    RestOfLog,
-    SharedBytes,
     SharedRanges,
     Unsound,
     Workers,
@@ -404,7 +402,10 @@ class SharedRewriting:
 
         Logs must be requested in their order.
         """
-        return None if self._makers is None else _received(self._makers.items(self._logs[log.path]))
+        if self._makers is None:
+            return None
+        ranges = self._makers.tasks(self._logs[log.path])
+        return _received(item for _, items in ranges for item in items)
 
     def leave(self, log: SourceLog) -> None:
         """Stop making new batches of a log."""
@@ -431,18 +432,20 @@ class SharedRewriting:
 
 def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> None:
     """The new batches of one range, or of one whole log, in a worker."""
-    log, batch_range = task.log, task.batch_range
+    log = task.log
     try:
         with FileSource(log.path, task.state) as source:
-            chunks = sound_chunks(source, task, outbox, rewriter.terms.limits, rewriter.chunk_bytes)
-        for item in _rewritten_sound(chunks or (), log, rewriter, batch_range.after_offset):
+            chunks = sound_chunks(source, task, rewriter.terms.limits, rewriter.chunk_bytes)
+        if chunks is None:
+            raise NotSound
+        for item in _rewritten_sound(chunks, log, rewriter, task.batch_range.after_offset):
             if isinstance(item, NewBatches):
                 outbox.send((replace(item, content=b""), len(item.content)))  # the columns, and then the content
                 outbox.stream(item.content)
             else:
                 outbox.send(item)
     except (NotSound, UnreadableFile):
-        outbox.send(Unsound(batch_range))
+        outbox.send(Unsound())
 
 
 def _received(items: Iterator[object]) -> Iterator[NewBatches | RewrittenChunk]:
@@ -453,7 +456,7 @@ def _received(items: Iterator[object]) -> Iterator[NewBatches | RewrittenChunk]:
             yield replace(batches, content=_received_bytes(items, length))
         elif isinstance(item, RewrittenChunk):
             yield item
-        elif isinstance(item, RestOfLog):
+        elif isinstance(item, Unsound):
             raise NotSound
         else:
             raise TypeError(f"{item!r} came for new batches")
@@ -463,11 +466,11 @@ def _received_bytes(items: Iterator[object], length: int) -> bytes | bytearray:
     parts = bytearray()
     while len(parts) < length:
         item = next(items)
-        if not isinstance(item, SharedBytes):
+        if not isinstance(item, memoryview):
             raise TypeError(f"{item!r} came for the content of new batches")
-        if len(item.view) == length:
-            return bytes(item.view)
-        parts += item.view
+        if len(item) == length:
+            return bytes(item)
+        parts += item
     return parts
 
 

@@ -6,11 +6,13 @@ The choice is made by cost: whether several processes read some logs faster than
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
@@ -20,7 +22,19 @@ from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.walker import header_chunks
 from format.scan.cluster import cluster_for
 from format.scan.progress import Advance, LogProgress, no_progress
-from format.scan.protocol import Cost, Driver, LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
+from format.scan.protocol import (
+    Cost,
+    Driver,
+    LogParts,
+    LogUnit,
+    OpenedRange,
+    PartT,
+    ResultT,
+    Room,
+    Scan,
+    Walk,
+    own_room,
+)
 
 if TYPE_CHECKING:
     from format.scan.processes import Outbox, RangeTask, SharedRanges
@@ -95,13 +109,13 @@ def take_results(
 _HEADER_CHECK_BYTES = MIB
 
 
-class SerialDriver(Generic[PartT]):
+class SerialDriver(AbstractContextManager["SerialDriver[PartT]"], Generic[PartT]):
     """Reads one log after the other, in any order; it need not be closed."""
 
     def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
         self._walk = walk
         self._advance = advance
-        self._room = OwnRoom()
+        self._room = own_room()
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
         """The parts of a log."""
@@ -120,9 +134,6 @@ class SerialDriver(Generic[PartT]):
 
     def close(self) -> None:
         """Do nothing: there are no open resources."""
-
-    def __enter__(self) -> SerialDriver[PartT]:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -259,7 +270,7 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
 
 
-class ForkedDriver(Generic[PartT]):
+class ForkedDriver(AbstractContextManager["ForkedDriver[PartT]"], Generic[PartT]):
     """Reads planned logs with ``jobs`` processes; close it, or use it as a context manager.
 
     Planned logs must be requested in their order. Other logs are read in this process.
@@ -277,7 +288,7 @@ class ForkedDriver(Generic[PartT]):
         self._walk = walk
         self._advance = advance
         self._serial: SerialDriver[PartT] = SerialDriver(walk, advance)
-        self._room = OwnRoom()
+        self._room = own_room()
         self._planned: dict[Path, LogUnit] = {}
         for log in logs:
             self._planned.setdefault(log.path, log)  # a repeated log is read in this process the second time
@@ -298,7 +309,7 @@ class ForkedDriver(Generic[PartT]):
         return LogParts(lambda parts: self._receive(planned, parts))
 
     def _receive(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
-        from format.scan.processes import SharedBytes, Unsound
+        from format.scan.processes import Unsound
 
         progress = LogProgress(self._advance)
         try:
@@ -309,7 +320,7 @@ class ForkedDriver(Generic[PartT]):
                     if isinstance(item, Unsound):
                         yield from self._rest(log, task, parts, progress)
                         return
-                    yield item.view if isinstance(item, SharedBytes) else item  # type: ignore[misc]
+                    yield item  # type: ignore[misc]
                 if task.batch_range.end is not None:
                     progress.reached(task.batch_range.end)
             if parts.state is not None:
@@ -324,19 +335,16 @@ class ForkedDriver(Generic[PartT]):
     ) -> Iterator[PartT]:
         """The parts from a range on, made in this process."""
         self._ranges.leave(log)
-        rest = task.rest
-        with rest.open(log.path) as source:
+        rest = replace(task.batch_range, end=None)
+        with FileSource(log.path, task.state) as source:
             parts.state = source.state
-            progress.reached(rest.batch_range.start)
-            yield from read_range(self._walk, log, source, rest.batch_range, self._room, progress)
+            progress.reached(rest.start)
+            yield from read_range(self._walk, log, source, rest, self._room, progress)
             check_unchanged(log.path, source.state, log.location)
 
     def close(self) -> None:
         """End the processes."""
         self._ranges.close()
-
-    def __enter__(self) -> ForkedDriver[PartT]:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -348,14 +356,15 @@ def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) ->
 
     log, needs = task.log, walk.needs
     if task.is_left:
-        outbox.send(Unsound(task.batch_range))
+        outbox.send(Unsound())
         return
     with FileSource(log.path, task.state) as source:
         if task.is_whole_log:
             parts = read_range(walk, log, source, task.batch_range, outbox.room, LogProgress(no_progress))
         else:
-            chunks = sound_chunks(source, task, outbox, needs.limits, needs.range_bytes)
+            chunks = sound_chunks(source, task, needs.limits, needs.range_bytes)
             if chunks is None:
+                outbox.send(Unsound())
                 return
             parts = walk.parts(OpenedRange(log, source, task.batch_range, chunks, outbox.room))
         for part in parts:

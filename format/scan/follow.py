@@ -1,22 +1,19 @@
 """Following logs that grow: reads batches as they are appended, and reports what else happens to these logs.
 
 The driver reads whole batches from all partitions in turn, in log order, one step at a time, and waits for more. The
-caller makes parts of each step with its own walk. It waits by inotify or by polling. inotify does not report changes on
-network file systems, and the number of its watches is limited, so each directory is watched or polled. Watched
-directories are also checked from time to time; if inotify misses a change, the directory is polled from then on.
+caller makes parts of each step with its own walk. It waits by looking at the directories and files again and again, as
+that works on every file system.
 """
 
 from __future__ import annotations
 
-import os
+import math
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -32,31 +29,19 @@ from format.node.target import Target
 from format.scan.followed_partition import (
     FollowedPartition,
     LogEnd,
-    directory_inode,
     end_behind_damage,
     end_of_table,
+    inode_at,
+    status_at,
     whole_batches,
 )
-from format.scan.protocol import LogParts, LogUnit, OpenedRange, OwnRoom, PartT, ResultT, Room, Scan, Walk
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT, Room, Scan, Walk, own_room
 from format.scan.selection import EVERYTHING, Selection
 
-if TYPE_CHECKING:
-    from inotify_simple import INotify
-
-
-#: The intervals between checks of polled directories, and of watched ones.
-POLL_S = 0.1
-SWEEP_S = 2.0
-#: Checks take at most this part of the time: with many directories, the intervals are longer.
-_MOST_OF_TIME = 1 / 200
-#: The time between the first event of inotify and reading events, so that a burst is read at once.
-_GATHER_S = 0.002
-_MOUNTS = Path("/proc/self/mountinfo")
-#: File systems on which another host, or a process outside this kernel, may change files.
-_SILENT_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "gpfs", "afs", "beegfs", "virtiofs"}
-    | {"vboxsf", "fuse", "fuseblk", "ocfs2", "gfs2"}
-)
+#: The time between two looks at all directories.
+LOOK_S = 0.1
+#: Looks take at most this part of the time: with many directories, they are further apart.
+_MOST_OF_TIME = 1 / 50
 
 #: A function that returns the state of a directory; a different value means that something changed.
 Look = Callable[[], Hashable]
@@ -78,21 +63,16 @@ NEVER = Stopping(lambda: False)
 
 
 class Changes:
-    """The followed directories, and their changes; close it, or use it as a context manager."""
+    """The followed directories, which are looked at again and again for changes."""
 
-    def __init__(self, stopping: Stopping = NEVER, *, may_watch: bool = True) -> None:
+    def __init__(self, stopping: Stopping = NEVER) -> None:
         self._stopping = stopping
         self._looks: dict[Path, tuple[Look, Hashable]] = {}
-        self._inotify = _inotify() if may_watch else None
-        self._watch_of: dict[Path, int] = {}
-        self._path_of: dict[int, Path] = {}
-        self._missed: set[Path] = set()  # directories with a change that a sweep found and inotify had not reported
         self._poll = select.poll()
-        self._next_poll = self._next_sweep = 0.0
+        self._next_look = 0.0
         self.reader_is_gone = False
-        for fd in (stopping.wake_fd, -1 if self._inotify is None else self._inotify.fd):
-            if fd >= 0:
-                self._poll.register(fd, select.POLLIN)
+        if stopping.wake_fd >= 0:
+            self._poll.register(stopping.wake_fd, select.POLLIN)
         if stopping.reader_fd >= 0:
             self._poll.register(stopping.reader_fd, 0)  # errors are always reported
 
@@ -100,181 +80,41 @@ class Changes:
         """Whether following is to end."""
         return self.reader_is_gone or self._stopping.is_asked()
 
-    def polled_count(self) -> int:
-        """The number of directories that inotify does not watch."""
-        return len(self._looks) - len(self._watch_of)
-
     def add(self, directory: Path, look: Look) -> None:
         """Follow a directory; changes before this call are not reported."""
         self._looks[directory] = look, look()
-        if self._inotify is None or directory in self._watch_of or is_silent(directory):
-            return
-        try:
-            watch = self._inotify.add_watch(directory, _mask())
-        except OSError:
-            return  # no more watches, or the directory does not exist: it is polled
-        self._watch_of[directory] = watch
-        self._path_of[watch] = directory
 
     def seen(self, directory: Path) -> None:
         """Take the present state of a directory as known, so that only later changes are reported."""
         known = self._looks.get(directory)
         if known is not None:
-            self._looks[directory] = known[0], known[0]()
+            self.add(directory, known[0])
 
     def forget(self, directory: Path) -> None:
         """Stop following a directory."""
         self._looks.pop(directory, None)
-        self._unwatch(directory)
-
-    def _unwatch(self, directory: Path) -> None:
-        watch = self._watch_of.pop(directory, None)
-        if watch is not None and self._inotify is not None:
-            self._path_of.pop(watch, None)
-            with suppress(OSError):
-                self._inotify.rm_watch(watch)
 
     def wait(self, most_s: float | None = None) -> set[Path]:
         """Wait until something may have changed, or following is to end; return the directories with changes.
 
         After ``most_s`` the wait ends, and the result is empty.
         """
-        until = None if most_s is None else time.monotonic() + most_s
+        until = math.inf if most_s is None else time.monotonic() + most_s
         while not self.is_over():
-            changed = self._due()
-            if changed:
-                return changed
-            now = time.monotonic()
-            if until is not None and now >= until:
-                break
-            moments = [self._next_sweep] if self._watch_of else []
-            moments += [self._next_poll] if self.polled_count() else []
-            moments += [] if until is None else [until]
-            timeout = None if not moments else max(0.0, min(moments) - now)
-            ready = self._poll.poll(None if timeout is None else timeout * 1000 + 1)
-            for fd, event in ready:
-                if fd == self._stopping.reader_fd and event & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
-                    self.reader_is_gone = True
-            if self._inotify is not None and any(fd == self._inotify.fd for fd, _ in ready):
-                time.sleep(_GATHER_S)
-                changed = self._reported()
+            began = time.monotonic()
+            if began >= self._next_look:
+                changed = {path for path, (look, before) in self._looks.items() if look() != before}
+                ended = time.monotonic()
+                self._next_look = ended + max(LOOK_S, (ended - began) / _MOST_OF_TIME)
                 if changed:
                     return changed
+            if began >= until:
+                break
+            timeout_s = max(0.0, min(self._next_look, until) - time.monotonic())
+            for fd, event in self._poll.poll(timeout_s * 1000 + 1):
+                if fd == self._stopping.reader_fd and event & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+                    self.reader_is_gone = True
         return set()
-
-    def _reported(self) -> set[Path]:
-        """The directories for which inotify reports changes."""
-        from inotify_simple import flags
-
-        if self._inotify is None:
-            return set()
-        changed: set[Path] = set()
-        for event in self._inotify.read(timeout=0):
-            if event.mask & flags.Q_OVERFLOW:
-                return set(self._looks)
-            path = self._path_of.get(event.wd)
-            if path is None:
-                continue
-            changed.add(path)
-            self._missed.discard(path)
-            if event.mask & flags.IGNORED:  # the directory was deleted, and its watch with it
-                del self._path_of[event.wd]
-                self._watch_of.pop(path, None)
-        return changed
-
-    def _due(self) -> set[Path]:
-        """The directories with changes, of those whose check is due."""
-        now = time.monotonic()
-        changed: set[Path] = set()
-        if now >= self._next_poll:
-            changed |= self._different(path for path in list(self._looks) if path not in self._watch_of)
-            self._next_poll = _after(now, POLL_S)
-        if self._watch_of and now >= self._next_sweep:
-            missed = self._different(list(self._watch_of))
-            if missed:
-                reported = self._reported()
-                for path in missed - reported:
-                    if path in self._missed:
-                        self._unwatch(path)  # inotify does not report changes here
-                self._missed |= missed - reported  # the first miss may only be a delay
-                changed |= missed | reported
-            self._next_sweep = _after(now, SWEEP_S)
-        return changed
-
-    def _different(self, paths: Iterable[Path]) -> set[Path]:
-        changed: set[Path] = set()
-        for path in paths:
-            look, before = self._looks[path]
-            if look() != before:
-                changed.add(path)
-        return changed
-
-    def close(self) -> None:
-        if self._inotify is not None:
-            self._inotify.close()
-            self._inotify = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _after(started: float, least_s: float) -> float:
-    """The time of the next check, after one that started at ``started`` and ends now."""
-    now = time.monotonic()
-    return now + max(least_s, (now - started) / _MOST_OF_TIME)
-
-
-def _inotify() -> INotify | None:
-    """An inotify instance; None without the package, or if the system has none."""
-    try:
-        from inotify_simple import INotify
-    except ImportError:
-        return None
-    try:
-        return INotify(nonblocking=True)
-    except OSError:
-        return None
-
-
-def _mask() -> int:
-    from inotify_simple import flags
-
-    return int(
-        flags.MODIFY
-        | flags.CREATE
-        | flags.DELETE
-        | flags.MOVED_FROM
-        | flags.MOVED_TO
-        | flags.DELETE_SELF
-        | flags.MOVE_SELF
-        | flags.ONLYDIR
-    )
-
-
-def is_silent(directory: Path) -> bool:
-    """Whether a directory is on a file system whose changes this kernel may not see."""
-    kind = _file_system_of(os.path.realpath(directory))
-    return kind.partition(".")[0] in _SILENT_FILE_SYSTEMS
-
-
-def _file_system_of(path: str) -> str:
-    """The type of the file system at a path, such as ext4; empty if unknown."""
-    best, kind = -1, ""
-    try:
-        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return ""
-    for line in lines:
-        fields, _, rest = line.partition(" - ")
-        place = fields.split(" ")[4].encode().decode("unicode_escape")
-        if len(place) >= best and (path == place or path.startswith(place.rstrip("/") + "/")):
-            best, kind = len(place), rest.split(" ")[0]
-    return kind
 
 
 #: The time after which an incomplete batch with intact batches after it counts as damage.
@@ -296,7 +136,6 @@ class FollowTerms(msgspec.Struct, frozen=True):
     step_bytes: int = MIB
     limits: Limits = DEFAULT_LIMITS
     stopping: Stopping = NEVER
-    may_watch: bool = True
 
 
 class Grown(msgspec.Struct):
@@ -337,42 +176,23 @@ class Broken(msgspec.Struct, frozen=True):
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
-    """Everything was read, and the next event may take long.
-
-    ``polled_count`` directories are polled, since inotify does not watch them.
-    """
+    """Everything was read, and the next event may take long."""
 
     partition_count: int = 0
-    polled_count: int = 0
 
 
 Event = Grown | Broken | CaughtUp | Finding
 
 
-class _Trouble(msgspec.Struct):
-    """The last errors of paths that could not be read, so that each error is reported once."""
-
-    messages: dict[Path, str] = msgspec.field(default_factory=dict)
-
-    def is_news(self, path: Path, message: str | None) -> bool:
-        """Whether the error of a path is new; None means that there is no error any longer."""
-        if message is None:
-            self.messages.pop(path, None)
-            return False
-        before = self.messages.get(path)
-        self.messages[path] = message
-        return before != message
-
-
 class FollowDriver:
-    """Follows the partitions of some targets, which must be directories; close it, or use it as a context manager."""
+    """Follows the partitions of some targets, which must be directories."""
 
     def __init__(self, targets: Sequence[Target], terms: FollowTerms) -> None:
         self._targets = targets
         self._terms = terms
-        self._changes = Changes(terms.stopping, may_watch=terms.may_watch)
-        self._room = OwnRoom()
-        self._trouble = _Trouble()
+        self._changes = Changes(terms.stopping)
+        self._room = own_room()
+        self._errors: dict[Path, str] = {}  # the last of each path that cannot be read: each is reported once
         self._log_dirs: dict[Path, LogDir] = {}
         self._absent: set[Path] = set()
         self._begun = False
@@ -393,7 +213,7 @@ class FollowDriver:
             yield from target.link_findings()
             for log_dir in target.log_dirs:
                 self._log_dirs[log_dir.path] = log_dir
-                self._changes.add(log_dir.path, lambda path=log_dir.path: _names_look(path))  # type: ignore[misc]
+                self._changes.add(log_dir.path, partial(status_at, log_dir.path))
                 yield from log_dir.unread_findings()
                 for path in log_dir.partitions:
                     yield from self._add(path, at_end, is_named=False)
@@ -407,7 +227,7 @@ class FollowDriver:
             yield from self._read_all(due)
             if self._changes.is_over():
                 return
-            yield CaughtUp(len(self.partitions), self._changes.polled_count())
+            yield CaughtUp(len(self.partitions))
             for path in sorted(self._changes.wait(self._patience())):
                 if path in self._log_dirs:
                     yield from self._appeared(path, due)
@@ -437,10 +257,10 @@ class FollowDriver:
         try:
             log_dir = read_log_dir(path)
         except KafkaLogError as error:
-            if self._trouble.is_news(path, str(error)):
+            if self._is_news(path, error):
                 yield finding_of(error, Location(str(path)))
             return
-        self._trouble.is_news(path, None)
+        self._errors.pop(path, None)
         self._log_dirs[path] = log_dir
         for each in log_dir.partitions:
             if each not in self.partitions:
@@ -460,7 +280,7 @@ class FollowDriver:
 
     def _look_for_absent(self, due: deque[FollowedPartition]) -> Iterator[Event]:
         """Follow named directories again that were deleted and exist again."""
-        for path in [each for each in sorted(self._absent) if directory_inode(each) is not None]:
+        for path in [each for each in sorted(self._absent) if inode_at(each) is not None]:
             self._absent.discard(path)
             yield from self._add(path, at_end=False)
             if path in self.partitions:
@@ -485,7 +305,7 @@ class FollowDriver:
         if self.partitions.get(path) is not partition:
             return
         try:
-            inode = directory_inode(path)
+            inode = inode_at(path)
             if inode is None:
                 yield from self._gone(partition)
                 return
@@ -499,19 +319,23 @@ class FollowDriver:
                 yield from self._steps(partition)
                 if partition.place_path == file:
                     break
-            self._trouble.is_news(path, None)
+            self._errors.pop(path, None)
         except FileChanged:
             partition.look_again_at = time.monotonic() + _SOON_S
         except KafkaLogError as error:
-            if self._trouble.is_news(path, str(error)):
+            if self._is_news(path, error):
                 yield finding_of(error, partition.listed.location())
             partition.look_again_at = time.monotonic() + _LOOK_AGAIN_S
+
+    def _is_news(self, path: Path, error: KafkaLogError) -> bool:
+        """Whether the last error of a path was another one."""
+        before, self._errors[path] = self._errors.get(path), str(error)
+        return before != str(error)
 
     def _replaced(self, partition: FollowedPartition, inode: tuple[int, int]) -> Broken:
         partition.restart()
         partition.directory_inode = inode
-        self._changes.forget(partition.path)  # inotify watches the directory that was there before
-        self._changes.add(partition.path, partition.look)
+        self._changes.seen(partition.path)
         words = "replaced by another directory: the topic was deleted and created again, or the partition moved back"
         return Broken(partition, finding("followed-log-replaced", partition.listed.location(), words))
 
@@ -610,25 +434,6 @@ class FollowDriver:
             if each.look_again_at is not None and now >= each.look_again_at:
                 each.look_again_at = None
                 due.append(each)
-
-    def close(self) -> None:
-        """Stop waiting for changes."""
-        self._changes.close()
-
-    def __enter__(self) -> FollowDriver:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-def _names_look(path: Path) -> Hashable:
-    """The state of a log directory, which changes when a directory is created or deleted in it."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def follow_logs(scan: Scan[PartT, ResultT], driver: FollowDriver) -> Iterator[ResultT | Finding | CaughtUp]:

@@ -161,11 +161,11 @@ class FollowedPartition:
     @classmethod
     def at(cls, path: Path, selection: Selection = EVERYTHING) -> FollowedPartition:
         """The partition in a directory, without a place. Raises UnreadableFile and FileChanged."""
-        return cls(path, read_partition(path), directory_inode(path) or (0, 0), selection)
+        return cls(path, read_partition(path), inode_at(path) or (0, 0), selection)
 
     def look(self) -> Hashable:
         """The state of the directory and of the file that is read, which changes when the partition does."""
-        return _look(self.path), None if self.place is None else _look(self.place.path)
+        return status_at(self.path), None if self.place is None else status_at(self.place.path)
 
     @property
     def place_path(self) -> Path | None:
@@ -217,7 +217,7 @@ class FollowedPartition:
 
         With ``if_changed`` it is not listed if its modification time is the same, and old enough to show all changes.
         """
-        look, now_ns = _directory_look(self.path), time.time_ns()
+        look, now_ns = status_at(self.path), time.time_ns()
         if not if_changed or look is None or look != self._listed_look:
             self.listed = read_partition(self.path)
             self._listed_look = look if look is not None and now_ns - look[2] > _TICK_NS else None
@@ -281,7 +281,7 @@ class FollowedPartition:
         segments = self.listed.segments
         if place is not None:
             for each in self.listed.leftovers:
-                if each.leftover == _DELETED and each.log is not None and _inode_of(each.log) == place.device_inode:
+                if each.leftover == _DELETED and each.log is not None and inode_at(each.log) == place.device_inode:
                     self.place = replace(place, path=each.log, is_deleted=True)
                     return None
         if not segments:
@@ -367,37 +367,19 @@ class FollowedPartition:
         )
 
 
-def directory_inode(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the directory at a path; None if there is none."""
+def status_at(path: Path) -> tuple[int, int, int, int] | None:
+    """The device, the inode, the modification time and the size of what is at a path; None if there is nothing."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _directory_look(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
-
-
-def _inode_of(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _look(path: Path) -> Hashable:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def inode_at(path: Path) -> tuple[int, int] | None:
+    """The device and the inode of what is at a path; None if there is nothing."""
+    found = status_at(path)
+    return None if found is None else found[:2]
 
 
 def _opened(segment: Segment) -> FileSource:

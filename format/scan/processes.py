@@ -22,7 +22,7 @@ import struct
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast
 
@@ -43,19 +43,9 @@ SLOTS = 4
 #: Smaller buffers of a result are part of its pickle.
 _LARGE_BUFFER_BYTES = 32 * 1024
 _FRAME = struct.Struct("<cQ")
-SLOT = struct.Struct("<BI")
 #: A buffer in shared memory: its slot, start and length, and whether it is lent, and not to be copied.
 BUFFER = struct.Struct("<BII?")
-TASK, FREE, ITEM, PARTED, LINES, ERROR, DONE = b"T", b"F", b"I", b"P", b"L", b"E", b"D"
-
-
-class SharedBytes:
-    """Bytes in shared memory: ``view`` must be released before the next result is requested."""
-
-    __slots__ = ("view",)
-
-    def __init__(self, view: memoryview) -> None:
-        self.view = view
+TASK, FREE, ITEM, ERROR, DONE = b"T", b"F", b"I", b"E", b"D"
 
 
 class Outbox:
@@ -91,10 +81,7 @@ class Outbox:
             return False
 
         pickled = pickle.dumps(item, pickle.HIGHEST_PROTOCOL, buffer_callback=stays_inside)
-        if buffers:
-            write_frame(self._results_fd, PARTED, b"".join((bytes((len(buffers),)), *self._placed(buffers), pickled)))
-        else:
-            write_frame(self._results_fd, ITEM, pickled)
+        write_frame(self._results_fd, ITEM, b"".join((bytes((len(buffers),)), *self._placed(buffers), pickled)))
 
     def _placed(self, buffers: list[memoryview]) -> Iterator[bytes]:
         """The place of each buffer in shared memory; buffers that are not in it are copied to another slot."""
@@ -130,12 +117,11 @@ class Outbox:
         start = self._free[-1] * SLOT_BYTES
         return self._shared[start : start + SLOT_BYTES]
 
-    def send_room(self, length: int) -> None:
-        """Send the first ``length`` bytes of the last room."""
-        write_frame(self._results_fd, LINES, SLOT.pack(self._free.pop(), length))
-
     def stream(self, content: bytes | bytearray | memoryview) -> None:
-        """Send bytes of a stream, which may be joined with later ones and split; they are received as SharedBytes."""
+        """Send bytes of a stream, which may be joined with later ones and split.
+
+        They are received as memoryviews, which must be released before the next result is requested.
+        """
         rest = memoryview(content)
         while rest:
             room = self._free_room()
@@ -149,7 +135,7 @@ class Outbox:
     def _flush(self) -> None:
         if self._streamed:
             length, self._streamed = self._streamed, 0
-            self.send_room(length)
+            self.send(pickle.PickleBuffer(self._free_room()[:length]))
 
     def _receive(self) -> None:
         kind, content = read_frame(self._tasks_fd)
@@ -262,7 +248,7 @@ class _Worker(msgspec.Struct):
         return self.tasks_fd, self.results_fd
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context manager.
 
     Each calls ``begin`` first, to release resources that only the parent may hold, such as a lock.
@@ -321,9 +307,7 @@ class Workers:
         while True:
             while work.items:
                 kind, content = work.items.popleft()
-                if kind == LINES:
-                    self._free(worker, content[:1])
-                elif kind == PARTED:
+                if kind == ITEM:
                     self._free(worker, {each[0] for each in places_of(content)})
             if work.is_done:
                 return
@@ -336,23 +320,14 @@ class Workers:
                     return
                 self._receive()
             kind, content = work.items.popleft()
-            if kind == LINES:
-                slot, length = SLOT.unpack(content)
-                start = slot * SLOT_BYTES
-                try:
-                    with memoryview(worker.shared)[start : start + length] as view:
-                        yield SharedBytes(view)
-                    del view
-                finally:
-                    self._free(worker, (slot,))
-            elif kind == PARTED:
-                yield from self._parted(worker, content)
-            elif kind == ERROR:
+            if kind == ERROR:
                 raise pickle.loads(content)
+            if content[0]:
+                yield from self._with_buffers(worker, content)
             else:
-                yield pickle.loads(content)
+                yield pickle.loads(memoryview(content)[1:])
 
-    def _parted(self, worker: _Worker, content: bytes) -> Iterator[Any]:
+    def _with_buffers(self, worker: _Worker, content: bytes) -> Iterator[Any]:
         """A result with buffers in shared memory, which are released when the next result is requested."""
         shared = memoryview(worker.shared)
         buffers: list[bytearray | memoryview] = []
@@ -424,9 +399,6 @@ class Workers:
                 worker.shared.close()
         self._workers.clear()
 
-    def __enter__(self) -> Workers:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -441,19 +413,6 @@ LogT = TypeVar("LogT", bound=_Log)
 
 class Unsound(msgspec.Struct, frozen=True):
     """A worker sends this instead of results for a range with damage."""
-
-    batch_range: BatchRange
-
-
-class RestOfLog(msgspec.Struct, frozen=True):
-    """The part of a log, from a range on, that the parent process must read, with the state of the file."""
-
-    batch_range: BatchRange
-    state: FileState | None
-
-    def open(self, path: Path) -> FileSource:
-        """Open the file; raises FileChanged if it was replaced or truncated."""
-        return FileSource(path, self.state)
 
 
 class RangeTask(msgspec.Struct, Generic[LogT], frozen=True):
@@ -470,14 +429,9 @@ class RangeTask(msgspec.Struct, Generic[LogT], frozen=True):
     is_whole_log: bool = False
     is_left: bool = False
 
-    @property
-    def rest(self) -> RestOfLog:
-        """This range and all after it."""
-        return RestOfLog(replace(self.batch_range, end=None), self.state)
-
 
 class SharedRanges(Generic[LogT]):
-    """Planned logs, and the processes that read them; close it, or use it as a context manager.
+    """Planned logs, and the processes that read them; close it at the end.
 
     ``do`` reads the range of a task and sends its results, or Unsound; ``range_of`` returns the range of a log that is
     read. Each process calls ``begin`` first.
@@ -518,16 +472,6 @@ class SharedRanges(Generic[LogT]):
             yield self._next
             self._next = next(self._results, None)
 
-    def items(self, log: LogT) -> Iterator[object]:
-        """The results of a log's ranges, in order, and a RestOfLog if they end early. Otherwise like ``tasks``."""
-        for task, items in self.tasks(log):
-            for item in items:
-                if isinstance(item, Unsound):
-                    self.leave(log)
-                    yield replace(task, batch_range=item.batch_range).rest
-                    return
-                yield item
-
     def leave(self, log: LogT) -> None:
         """Drop the ranges of a log that no worker has taken yet."""
         self._left.add(self._numbers[id(log)])
@@ -558,32 +502,18 @@ class SharedRanges(Generic[LogT]):
         """End the processes."""
         self._workers.close()
 
-    def __enter__(self) -> SharedRanges[LogT]:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 def sound_chunks(
-    source: FileSource, task: RangeTask[LogT], outbox: Outbox, limits: Limits, chunk_bytes: int
+    source: FileSource, task: RangeTask[LogT], limits: Limits, chunk_bytes: int
 ) -> list[BatchChunk] | None:
-    """The chunks of a task's range. If there is damage, or offsets do not rise, it sends Unsound and returns None."""
-    batch_range = task.batch_range
-    after_offset = batch_range.after_offset
-    chunks = []
+    """The chunks of a task's range; None if there is damage, or offsets do not rise."""
     if task.is_left:
-        outbox.send(Unsound(batch_range))
         return None
-    for chunk in batch_chunks(
-        source,
-        replace(batch_range, read_from=batch_range.start),
-        limits=limits,
-        chunk_bytes=chunk_bytes,
-    ):
+    chunks, after_offset = [], task.batch_range.after_offset
+    own_range = replace(task.batch_range, read_from=task.batch_range.start)
+    for chunk in batch_chunks(source, own_range, limits=limits, chunk_bytes=chunk_bytes):
         if not chunk.is_sound_after(after_offset):
-            outbox.send(Unsound(batch_range))  # damage may extend to the end of the log, so no more is read
-            return None
+            return None  # damage may extend to the end of the log, so no more is read
         after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)
         chunks.append(chunk)
     return chunks

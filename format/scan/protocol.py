@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -211,13 +212,6 @@ class Driver(Protocol[PartT]):
 SLOT_BYTES = 4 * MIB
 
 
-class OwnRoom:
+def own_room() -> Room:
     """A room in the memory of this process, which is reused for all parts; it is allocated when it is first needed."""
-
-    def __init__(self) -> None:
-        self._memory: memoryview | None = None
-
-    def __call__(self) -> memoryview:
-        if self._memory is None:
-            self._memory = memoryview(bytearray(SLOT_BYTES))
-        return self._memory
+    return cache(lambda: memoryview(bytearray(SLOT_BYTES)))

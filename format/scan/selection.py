@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format import layout
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.io.source import FileSource, Source
+from format.log.batch_header import read_header
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.node.partition import Segment
@@ -139,11 +139,5 @@ def _offset_by_time(segment: Segment, timestamp: int) -> int | None:
 
 def is_batch_start(source: Source, position: int, *, at_most_offset: int) -> bool:
     """Whether a plausible batch with a base offset of at most ``at_most_offset`` starts at a position."""
-    header = source.read_at(position, layout.RECORD_BATCH.size_bytes)
-    if len(header) < layout.MESSAGE_V0.size_bytes:
-        return False
-    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
-    magic = header[layout.RECORD_BATCH.offset_of("magic")]
-    end = position + layout.LOG_ENTRY.size_bytes + length
-    is_plausible = magic <= 2 and length >= layout.MIN_MESSAGE_LENGTH and end <= source.size_bytes
-    return is_plausible and 0 <= base_offset <= at_most_offset
+    header = read_header(source, position)
+    return header is not None and header.end_position <= source.size_bytes and header.base_offset <= at_most_offset

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-import msgspec
 
 from format.scan.cluster import cluster_for
 from format.scan.drivers import is_worth_sharing, size_of
@@ -53,15 +52,6 @@ class WholeUnits(Generic[UnitT, ResultT]):
         return self.read(unit, no_progress)
 
 
-class _SizedUnit(msgspec.Struct, Generic[UnitT], frozen=True):
-    unit: UnitT
-    paths: tuple[Path, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(size_of, self.paths))
-
-
 def scan_units(
     scan: WholeUnits[UnitT, ResultT], units: Iterable[UnitT], *, jobs: int = 1, advance: Advance = no_progress
 ) -> Iterator[ResultT]:
@@ -76,25 +66,25 @@ def scan_units(
         return
     units = list(waiting)
     if jobs > 1:
-        sized = [_SizedUnit(unit, tuple(log.path for log in scan.logs(unit))) for unit in units]
-        jobs = min(jobs, sum(bool(each.paths) for each in sized))
-        if jobs > 1 and is_worth_sharing([path for each in sized for path in each.paths], scan.cost):
-            yield from _shared(scan, sized, jobs, advance)
+        paths = [[log.path for log in scan.logs(unit)] for unit in units]
+        jobs = min(jobs, sum(map(bool, paths)))
+        if jobs > 1 and is_worth_sharing(list(chain.from_iterable(paths)), scan.cost):
+            sizes = [sum(map(size_of, each)) for each in paths]
+            for size_bytes, results in zip(sizes, _shared(scan, units, jobs), strict=True):
+                yield from results
+                advance(size_bytes)
             return
     for unit in units:
         yield from scan.read(unit, advance)
 
 
-def _shared(
-    scan: WholeUnits[UnitT, ResultT], units: Sequence[_SizedUnit[UnitT]], jobs: int, advance: Advance
-) -> Iterator[ResultT]:
-    """The results by worker processes. These have the units since the fork: only numbers and results are sent."""
+def _shared(scan: WholeUnits[UnitT, ResultT], units: Sequence[UnitT], jobs: int) -> Iterator[Iterator[ResultT]]:
+    """The results of each unit, by worker processes, which have the units: only numbers and results are sent."""
 
     def read(number: int, outbox: Outbox) -> None:
-        for result in scan.read(units[number].unit, no_progress):
+        for result in scan.read(units[number], no_progress):
             outbox.send(result)
 
     with Workers(jobs, read) as workers:
-        for number, results in workers.results(range(len(units))):
-            yield from results
-            advance(units[number].size_bytes)
+        for _, results in workers.results(range(len(units))):
+            yield results

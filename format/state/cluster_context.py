@@ -340,11 +340,7 @@ class ClusterContext(msgspec.Struct):
     def _node_at(self, log_dir: Path) -> tuple[int | None, str | None, str | None]:
         """The node id, cluster id and directory id in a meta.properties; None for what it does not have."""
         if log_dir not in self._nodes:
-            try:
-                found = meta_properties.read(log_dir / layout.META_PROPERTIES, self.terms.limits)
-                self._nodes[log_dir] = found.node_id, found.cluster_id, found.directory_id
-            except KafkaLogError:
-                self._nodes[log_dir] = None, None, None
+            self._nodes[log_dir] = meta_properties.ids_in(log_dir / layout.META_PROPERTIES, self.terms.limits)
         return self._nodes[log_dir]
 
     def configs_of(self, partition: Partition, checkpoints: Checkpoints) -> TopicConfigs:

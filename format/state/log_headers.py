@@ -7,7 +7,6 @@ from operator import add
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from format import layout
 from format.findings import Finding
@@ -25,6 +24,7 @@ from format.kernel.tables import (
 )
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_chunk import OffsetRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, read_control_records
 from format.node.partition import Partition
@@ -33,18 +33,6 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
 from format.scan.read_log import tail_finding
 from format.state.producers import ProducerState, newest_sound_snapshot
-
-_MAX_INT64 = 2**63 - 1
-
-
-class OffsetsImpossible(msgspec.Struct, frozen=True):
-    """The first batch of a table whose offsets are impossible in its segment, and the number of further ones."""
-
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    more: int
 
 
 class LogTotals(msgspec.Struct):
@@ -70,13 +58,13 @@ class LogTotals(msgspec.Struct):
     is_whole: bool = True
     _has_first: bool = False
 
-    def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
-        """Add the next batches of a segment; returns an event if some have offsets that are impossible in it."""
-        is_sound = None
-        sound = table
-        if not _all_offsets_can_be(table, segment_base_offset):
-            is_sound = _offsets_can_be(table, segment_base_offset)
-            sound = table.rows(is_sound)
+    def add(self, table: BatchTable, segment_base_offset: int | None) -> BatchTable | None:
+        """Add the next batches of a segment; returns those whose offsets are impossible in it, None for none."""
+        sound, impossible, offsets = table, None, OffsetRange.of_segment(segment_base_offset)
+        if not _are_plainly_in(offsets, table):
+            is_sound = offsets.holds(table.base_offset, table.last_offset_delta)
+            if not is_sound.all():
+                sound, impossible = table.rows(is_sound), table.rows(~is_sound)
         sums = table.sums
         self.batch_count += len(table)
         self.magics.update(magic for magic in range(3) if sums.magics >> magic & 1)
@@ -88,7 +76,7 @@ class LogTotals(msgspec.Struct):
             started = None if sound.has_delete_horizon_at(0) else _timestamp(sound.value("base_timestamp", 0))
             last_offset, latest = sound.last_offset_of(len(sound) - 1), _timestamp(sound.sums.max_timestamp)
             self._extend(sound.value("base_offset", 0), started, last_offset, latest)
-        return None if is_sound is None or is_sound.all() else _impossible(table, is_sound)
+        return impossible
 
     def merge(self, later: LogTotals) -> None:
         """Add the totals of the segment that follows."""
@@ -154,48 +142,17 @@ def _timestamp(value: int) -> int | None:
     return None if value == layout.NO_TIMESTAMP else value
 
 
-def _all_offsets_can_be(table: BatchTable, base_offset: int | None) -> bool:
-    """Whether ``_offsets_can_be`` is true of all batches, without columns of its own: the usual case, and quick.
+def _are_plainly_in(offsets: OffsetRange, table: BatchTable) -> bool:
+    """Whether all batches are in a range by their sums alone: the usual case, and quick.
 
     It may be False where the largest offset and the largest delta are in different batches.
     """
-    if not len(table):
-        return True
-    sums, most = table.sums, _most_offset(base_offset)
-    return (
-        sums.least_offset >= (base_offset or 0)
+    sums = table.sums
+    return not len(table) or (
+        sums.least_offset >= offsets.first
         and sums.least_delta >= 0
-        and sums.greatest_offset <= most
-        and sums.greatest_delta <= most - sums.greatest_offset
-    )
-
-
-def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:
-    """Which batches are at or after the segment's base offset, and within the offsets that its indexes can address."""
-    least = base_offset or 0
-    most = _most_offset(base_offset)
-    # The delta has 32 bits: compared against what is left of the range, so that no sum leaves 64 bits.
-    is_sound: NDArray[np.bool_] = (
-        (table.base_offset >= least)
-        & (table.base_offset <= most)
-        & (table.last_offset_delta >= 0)
-        & (table.last_offset_delta <= most - np.clip(table.base_offset, 0, most))
-    )
-    return is_sound
-
-
-def _most_offset(base_offset: int | None) -> int:
-    """The largest offset that is possible in a segment."""
-    return _MAX_INT64 - 1 if base_offset is None else min(_MAX_INT64 - 1, base_offset + layout.MAX_RELATIVE_OFFSET)
-
-
-def _impossible(table: BatchTable, is_sound: NDArray[np.bool_]) -> OffsetsImpossible:
-    rows = np.flatnonzero(~is_sound)
-    row = int(rows[0])
-    base_offset = int(table.base_offset[row])
-    last_offset = base_offset + int(table.last_offset_delta[row])
-    return OffsetsImpossible(
-        int(table.position[row]), int(table.size_bytes[row]), base_offset, last_offset, len(rows) - 1
+        and sums.greatest_offset <= offsets.last
+        and sums.greatest_delta <= offsets.last - sums.greatest_offset
     )
 
 

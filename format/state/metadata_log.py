@@ -95,13 +95,7 @@ def _lone_file(target: Target) -> Partition:
 
 
 def _source(partition: Partition, log_dir: LogDir | None, limits: Limits) -> MetadataSource:
-    node_id = cluster_id = None
-    if log_dir is not None and log_dir.meta_properties is not None:
-        try:
-            properties = meta_properties.read(log_dir.meta_properties, limits)
-            node_id, cluster_id = properties.node_id, properties.cluster_id
-        except KafkaLogError:
-            pass  # verify reports it
+    node_id, cluster_id, _ = meta_properties.ids_in(None if log_dir is None else log_dir.meta_properties, limits)
     reaches = [(each.epoch, each.end_offset) for each in partition.kraft_snapshots if each.leftover is None]
     if partition.segments and partition.segments[-1].log is not None:
         reaches.append(_log_reach(partition.segments[-1].log, partition.segments[-1].base_offset, limits))
@@ -136,10 +130,14 @@ class MetadataRecord(msgspec.Struct, frozen=True):
 
 
 class MetadataRecords(msgspec.Struct, frozen=True):
-    """The records of a metadata log or snapshot from an offset on, as a walk; with findings for what cannot be read."""
+    """The records of a metadata log or snapshot from an offset on, as a walk; with findings for what cannot be read.
+
+    ``topic`` may also be __remote_log_metadata, whose records are framed in the same way.
+    """
 
     from_offset: int = 0
     limits: Limits = DEFAULT_LIMITS
+    topic: str = CLUSTER_METADATA_TOPIC
 
     @property
     def needs(self) -> Needs:
@@ -165,7 +163,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                 )
                 odd: list[Problem] = []
                 try:
-                    found = _decoded(records, row, place, odd, is_control=bool(is_control[row]))
+                    found = self._decoded(records, row, place, odd, is_control=bool(is_control[row]))
                 except KafkaLogError as error:
                     yield finding_of(error, place)
                 else:
@@ -173,40 +171,39 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                     if found is not None:
                         yield found
 
+    def _decoded(
+        self, records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
+    ) -> MetadataRecord | Finding | None:
+        """A record, None for a control record of no interest, or a finding for one that is newer than this program.
 
-def _decoded(
-    records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
-) -> MetadataRecord | Finding | None:
-    """A record, None for a control record of no interest, or a finding for one that is newer than this program.
+        ``odd`` takes what a node does not read in a record that can be decoded.
+        """
+        from format.internal_topics.decoder import decode_control_value, decoder_for  # only if there is a metadata log
 
-    ``odd`` takes what a node does not read in a record that can be decoded.
-    """
-    from format.internal_topics.decoder import decode_control_value, decoder_for  # only if there is a metadata log
-
-    offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
-    value = records.value(row)
-    if is_control:
-        control = decode_control_record(records.key(row), value)
-        if control.is_end_transaction:
-            return None
-        decoded = decode_control_value(control.type_number, value)
-        if decoded.data is None:
+        offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
+        value = records.value(row)
+        if is_control:
+            control = decode_control_record(records.key(row), value)
+            if control.is_end_transaction:
+                return None
+            decoded = decode_control_value(control.type_number, value)
+            if decoded.data is None:
+                return decoded.newer(place)
+            data = decoded.data
+            if control.type_name == "LEADER_CHANGE":
+                data = {**data, "leaderEpoch": int(records.batches.leader_epoch[records.batch[row]])}
+            return MetadataRecord(offset, timestamp, control.type_name, data, is_control=True)
+        if value is None:
+            raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
+        decoded = decoder_for(self.topic).decode_value(None, value)
+        if decoded.data is None or decoded.record_type is None:
             return decoded.newer(place)
-        data = decoded.data
-        if control.type_name == "LEADER_CHANGE":
-            data = {**data, "leaderEpoch": int(records.batches.leader_epoch[records.batch[row]])}
-        return MetadataRecord(offset, timestamp, control.type_name, data, is_control=True)
-    if value is None:
-        raise CorruptDataError("a metadata record without a value", code="internal-record-invalid")
-    decoded = decoder_for(CLUSTER_METADATA_TOPIC).decode_value(None, value)
-    if decoded.data is None or decoded.record_type is None:
-        return decoded.newer(place)
-    if decoded.problems or records.key_length[row] >= 0:
-        from format.internal_topics.record_check import InternalRecordCheck
+        if decoded.problems or records.key_length[row] >= 0:
+            from format.internal_topics.record_check import InternalRecordCheck
 
-        check = InternalRecordCheck(CLUSTER_METADATA_TOPIC, place)
-        odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
-    return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
+            check = InternalRecordCheck(self.topic, place)
+            odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
+        return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
 
 
 def metadata_records(

@@ -7,27 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding, finding_of
-from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
-from format.log.read_records import record_tables
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import Partition, Segment, parse_partition_dir, read_partition
 from format.node.remote_storage import RemoteObjects, RemoteTier, remote_objects, remote_segment
 from format.node.target import Target
-from format.scan.protocol import Depth, Needs, OpenedRange
-from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
-from format.scan.selection import EVERYTHING
 from format.state.cluster_context import topic_id_in
 from format.state.log_headers import log_parts
+from format.state.metadata_log import MetadataRecords
 
 TOPIC = "__remote_log_metadata"
 #: The states of a remote segment (storage RemoteLogSegmentState), and of a partition that is deleted.
@@ -97,46 +92,15 @@ def _id_of(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return identity["topicIdPartition"], identity["id"]
 
 
-class _Records(msgspec.Struct, frozen=True):
-    """The decoded records of the topic, as a walk."""
-
-    limits: Limits
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, EVERYTHING, self.limits)
-
-    def parts(self, opened: OpenedRange) -> Iterator[tuple[str, dict[str, Any]] | Finding]:
-        """Type and data of each record in log order, and findings."""
-        for item in selected_chunks(opened, self.needs):
-            if isinstance(item, Finding):
-                yield item
-                continue
-            which = item.readable & ~item.chunk.table.is_control
-            for table in record_tables(item.chunk, which=which, limits=self.limits, location=item.location):
-                yield from (finding_of(problem.error, item.location) for problem in table.problems)
-                for row in np.arange(len(table)).tolist():
-                    place = item.location.at(offset=int(table.offset[row]))
-                    try:
-                        decoded = decoder_for(TOPIC).decode_value(None, table.value(row))
-                    except KafkaLogError as error:
-                        yield finding_of(error, place)
-                        continue
-                    if decoded.raw is not None:
-                        yield decoded.newer(place)
-                    elif decoded.data is not None and decoded.record_type is not None:
-                        yield decoded.record_type, decoded.data
-
-
 def read_remote_segments(partitions: Iterable[Partition], limits: Limits) -> RemoteSegments:
     """The remote segments in the records of these partitions of the topic."""
     found = RemoteSegments()
     for log in (log for partition in partitions for log in every_log_of(partition)):
-        for part in log_parts(_Records(limits), log):
+        for part in log_parts(MetadataRecords(limits=limits, topic=TOPIC), log):
             if isinstance(part, Finding):
                 found.findings.append(part)
             else:
-                found.take(*part)
+                found.take(part.record_type, part.data)
     return found
 
 

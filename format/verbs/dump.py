@@ -29,7 +29,7 @@ from format.scan.drivers import scan_logs
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.followed_partition import logs_before
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, OwnRoom
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, own_room
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
@@ -203,7 +203,7 @@ def dump_lines(
     text = _text_of(style)
     if limit is not None:
         rows = (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True))
-        yield from in_lines(_limited(rows, limit), text, OwnRoom())
+        yield from in_lines(_limited(rows, limit), text, own_room())
         return
     # Sending rows from another process takes longer than making them.
     jobs = 1 if text is None else jobs
@@ -213,7 +213,7 @@ def dump_lines(
                 yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         elif terms.last is not None:
             for target in group:
-                yield from in_lines(_last_rows(target, terms, terms.last), text, OwnRoom())
+                yield from in_lines(_last_rows(target, terms, terms.last), text, own_room())
         else:
             logs = (log for target in group for log in logs_below(target, terms.selection, terms.limits))
             yield from scan_logs(DumpScan(terms, text), logs, jobs=jobs, advance=advance)
@@ -246,12 +246,12 @@ def follow_dump(
     With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is none of
     Kafka's.
     """
-    text, room = _text_of(style), OwnRoom()
+    text, room = _text_of(style), own_room()
     scan = DumpScan(terms)
     follow = replace(follow, selection=terms.selection, limits=terms.limits, step_bytes=scan.needs.range_bytes)
-    with FollowDriver(targets, follow) as driver:
-        for item in _limited(_followed(scan, driver), limit):
-            yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
+    driver = FollowDriver(targets, follow)
+    for item in _limited(_followed(scan, driver), limit):
+        yield from (item,) if isinstance(item, CaughtUp) else in_lines((item,), text, room)
 
 
 def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:

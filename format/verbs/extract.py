@@ -34,7 +34,7 @@ from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import PART_BYTES, Row, RowBlock, bounded_parts
 from format.scan.cluster import Cluster, cluster_of
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Driver, LogUnit, OwnRoom
+from format.scan.protocol import Driver, LogUnit, own_room
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump import DumpTerms, dumped_rows
@@ -126,7 +126,7 @@ class _TextFile:
         self._new = publication.create(file.path)
         self._writer = terms.open_writer(self._new)
         self._text = None if terms.style is None else RowText(terms.style)
-        self._room = OwnRoom()
+        self._room = own_room()
 
     def write(self, block: RowBlock) -> None:
         """Write a block of records."""

@@ -207,7 +207,7 @@ def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Findin
             findings.extend(log_dir.unread_findings())
             checkpoints = log_dir.checkpoints(limits)
             findings.extend(checkpoints.findings)
-            ids = meta_properties.ids_in(log_dir.meta_properties, limits)
+            ids = meta_properties.ids_in(log_dir.meta_properties, limits)[:2]
             for path in log_dir.partitions:
                 try:
                     partition = log_dir.partition(path)

@@ -219,9 +219,9 @@ def follow_grep(targets: Sequence[Target], search: Search, follow: FollowTerms) 
     scan = GrepLines.of(search)
     needs = scan.needs
     follow = replace(follow, selection=needs.selection, limits=search.limits, step_bytes=needs.range_bytes)
-    with FollowDriver(targets, follow) as driver:
-        yield from driver.begin()
-        yield from follow_logs(scan, driver)
+    driver = FollowDriver(targets, follow)
+    yield from driver.begin()
+    yield from follow_logs(scan, driver)
 
 
 def searched_logs(

@@ -18,7 +18,7 @@ from format.kernel.headers import sum_logs
 from format.kernel.tables import HEADER_SUMS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import BatchRange, HeaderChunk
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, batch_location
 from format.log.read_records import wrapper_table
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.node.partition import LiveFiles, Partition
@@ -75,15 +75,11 @@ def read_log_totals(
                 table, opens_unread = (table, True) if known is None else (known, False)
         impossible = totals.add(table, location.base_offset)
         if impossible is not None:
-            more = f", and {impossible.more} more near it" if impossible.more else ""
-            found.append(
-                finding(
-                    "offset-out-of-segment",
-                    location.at(impossible.position, impossible.size_bytes, impossible.base_offset),
-                    f"a batch claims offsets {impossible.base_offset} to {impossible.last_offset}, which this segment "
-                    f"cannot hold{more}",
-                )
-            )
+            more = f", and {len(impossible) - 1} more near it" if len(impossible) > 1 else ""
+            base_offset = impossible.value("base_offset", 0)
+            last_offset = base_offset + impossible.value("last_offset_delta", 0)
+            message = f"a batch claims offsets {base_offset} to {last_offset}, which this segment cannot hold{more}"
+            found.append(finding("offset-out-of-segment", batch_location(location, impossible, 0), message))
         if opens_unread:
             totals.first_offset = totals.first_timestamp = None
         if chunk.damage is not None:

@@ -487,19 +487,19 @@ def follow_transactions(
     """
     run = _Run(terms, TransactionalIds())
     follow = replace(follow, from_start=True, limits=terms.limits, step_bytes=_STEP_BYTES)
-    with FollowDriver(targets, follow) as driver:
-        yield from driver.begin()
-        for event in driver.events():
-            if isinstance(event, Grown):
-                yield from run.take(event)
-            elif isinstance(event, Broken):
-                run.broke(event.partition)
-                yield event.finding
-            elif isinstance(event, CaughtUp):
-                yield from run.news()
-                yield event
-            else:
-                yield event
+    driver = FollowDriver(targets, follow)
+    yield from driver.begin()
+    for event in driver.events():
+        if isinstance(event, Grown):
+            yield from run.take(event)
+        elif isinstance(event, Broken):
+            run.broke(event.partition)
+            yield event.finding
+        elif isinstance(event, CaughtUp):
+            yield from run.news()
+            yield event
+        else:
+            yield event
 
 
 class _Run:

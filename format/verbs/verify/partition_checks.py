@@ -606,23 +606,23 @@ def follow_verify(
     checks: dict[Path, _FollowCheck] = {}
     segments: set[tuple[Path, int | None]] = set()
     follow = replace(follow, limits=walk.limits, step_bytes=walk.needs.range_bytes)
-    with FollowDriver(targets, follow) as driver:
-        yield from driver.begin()
-        for event in driver.events():
-            if isinstance(event, Grown):
-                path, base_offset = event.partition.path, event.log.location.base_offset
-                if path not in checks:
-                    checks[path] = _FollowCheck(event.partition, walk)
-                yield from checks[path].findings(event, coverage)
-                if (path, base_offset) not in segments:
-                    segments = {each for each in segments if each[0] != path} | {(path, base_offset)}
-                    coverage.segments += 1
-                coverage.partitions = max(coverage.partitions, len(checks))
-            elif isinstance(event, Broken):
-                checks.pop(event.partition.path, None)
-                yield event.finding
-            else:
-                yield event
+    driver = FollowDriver(targets, follow)
+    yield from driver.begin()
+    for event in driver.events():
+        if isinstance(event, Grown):
+            path, base_offset = event.partition.path, event.log.location.base_offset
+            if path not in checks:
+                checks[path] = _FollowCheck(event.partition, walk)
+            yield from checks[path].findings(event, coverage)
+            if (path, base_offset) not in segments:
+                segments = {each for each in segments if each[0] != path} | {(path, base_offset)}
+                coverage.segments += 1
+            coverage.partitions = max(coverage.partitions, len(checks))
+        elif isinstance(event, Broken):
+            checks.pop(event.partition.path, None)
+            yield event.finding
+        else:
+            yield event
 
 
 class _FollowCheck:

@@ -27,13 +27,13 @@ _MOST_S = 120
 
 @pytest.fixture(autouse=True)
 def looks_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "POLL_S", 0.005)
+    monkeypatch.setattr(following, "LOOK_S", 0.005)
     monkeypatch.setattr(following, "_PATIENCE_S", 0.1)
 
 
-@pytest.fixture(params=[True, False], ids=["inotify", "polling"])
-def terms(request: pytest.FixtureRequest) -> FollowTerms:
-    return FollowTerms(may_watch=request.param)
+@pytest.fixture
+def terms() -> FollowTerms:
+    return FollowTerms()
 
 
 def follow(root: Path, steps: list[Step], terms: FollowTerms, begins_with: list[int | str] | None = None) -> None:
@@ -44,17 +44,17 @@ def follow(root: Path, steps: list[Step], terms: FollowTerms, begins_with: list[
     until = time.monotonic() + _MOST_S
     is_over = False
     stopping = Stopping(lambda: is_over or time.monotonic() > until)
-    with FollowDriver([Target(root)], replace(terms, stopping=stopping)) as followed:
-        for item in _shown(followed):
-            if not isinstance(item, CaughtUp):
-                shown.append(item)
-                assert shown == expected[: len(shown)]
-            elif shown == expected:
-                step = next(left, None)
-                is_over = step is None
-                if step is not None:
-                    expected += step[1]
-                    step[0]()
+    followed = FollowDriver([Target(root)], replace(terms, stopping=stopping))
+    for item in _shown(followed):
+        if not isinstance(item, CaughtUp):
+            shown.append(item)
+            assert shown == expected[: len(shown)]
+        elif shown == expected:
+            step = next(left, None)
+            is_over = step is None
+            if step is not None:
+                expected += step[1]
+                step[0]()
     assert shown == expected
     assert is_over
 
@@ -142,14 +142,14 @@ def test_a_torn_end_of_a_segment_that_others_follow_is_damage(partition: Path, t
     seen: list[bool] = []
     deadline = time.monotonic() + _MOST_S
     stopping = Stopping(lambda: len(seen) > 1 or time.monotonic() > deadline)
-    with FollowDriver([Target(partition)], replace(terms, stopping=stopping)) as followed:
-        is_rolled = False
-        for event in followed.events():
-            if isinstance(event, Grown):
-                seen += [part.has_damage for part in event.parts(Toy())]
-            elif not is_rolled:
-                is_rolled = True
-                roll()
+    followed = FollowDriver([Target(partition)], replace(terms, stopping=stopping))
+    is_rolled = False
+    for event in followed.events():
+        if isinstance(event, Grown):
+            seen += [part.has_damage for part in event.parts(Toy())]
+        elif not is_rolled:
+            is_rolled = True
+            roll()
     assert seen == [True, False]
 
 
@@ -239,13 +239,13 @@ def test_a_file_that_is_renamed_while_it_is_read_is_read_once(partition: Path, t
     shown: list[int] = []
     until = time.monotonic() + _MOST_S
     stopping = Stopping(lambda: 9 in shown or time.monotonic() > until)
-    with FollowDriver([Target(partition)], replace(terms, from_start=True, stopping=stopping)) as followed:
-        for event in followed.events():
-            if isinstance(event, Grown):
-                for _, offset in Toy().fold(event.log, event.parts(Toy())):
-                    shown.append(offset)
-                    if offset == 0:
-                        delete()
+    followed = FollowDriver([Target(partition)], replace(terms, from_start=True, stopping=stopping))
+    for event in followed.events():
+        if isinstance(event, Grown):
+            for _, offset in Toy().fold(event.log, event.parts(Toy())):
+                shown.append(offset)
+                if offset == 0:
+                    delete()
     assert shown == [0, 3, 6, 9]
 
 
@@ -328,15 +328,15 @@ def test_damage_that_batches_follow_is_read(partition: Path, terms: FollowTerms)
 def test_marks_are_bounded(partition: Path, terms: FollowTerms) -> None:
     append(log_of(partition, 0), b"".join(batch(9 + number, [b"x"]) for number in range(1000)))
     done = time.monotonic() + _MOST_S
-    with FollowDriver([Target(partition)], replace(terms, from_start=True, step_bytes=2000)) as followed:
-        sizes = []
-        for event in followed.events():
-            if isinstance(event, CaughtUp) or time.monotonic() > done:
-                break
-            if isinstance(event, Grown):
-                sizes.append(event.size_bytes)
-                list(event.parts(Toy()))
-        (only,) = followed.partitions.values()
+    followed = FollowDriver([Target(partition)], replace(terms, from_start=True, step_bytes=2000))
+    sizes = []
+    for event in followed.events():
+        if isinstance(event, CaughtUp) or time.monotonic() > done:
+            break
+        if isinstance(event, Grown):
+            sizes.append(event.size_bytes)
+            list(event.parts(Toy()))
+    (only,) = followed.partitions.values()
     assert only.next_offset == 1009
     assert len(only.marks) == 128
     assert max(sizes) <= 2000

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from format.state.log_headers import LogTotals, OffsetsImpossible
+from format.state.log_headers import LogTotals
 from tests.format.state.tables import SIZE, row, table_of
 
 
 def test_offsets_that_a_segment_cannot_hold_are_left_out() -> None:
     totals = LogTotals()
     rows = [row(10, -1), row(3, -1), row(11, -1, last_offset_delta=-1), row(12, -1, last_offset_delta=4)]
-    assert totals.add(table_of(rows), 10) == OffsetsImpossible(3 * SIZE, SIZE, 3, 3, more=1)
+    impossible = totals.add(table_of(rows), 10)
+    assert impossible is not None
+    assert impossible.base_offset.tolist() == [3, 11]
+    assert impossible.position.tolist() == [3 * SIZE, 11 * SIZE]
     assert (totals.first_offset, totals.last_offset, totals.batch_count) == (10, 16, 4)
     assert totals.add(table_of([row(17, -1)]), 10) is None
     assert totals.last_offset == 17

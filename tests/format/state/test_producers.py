@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
 from format.files import producer_snapshot
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
@@ -259,11 +259,7 @@ def test_a_state_goes_through_a_snapshot() -> None:
     state.feed(table_of(rows), {3: COMMIT})
     assert state.entries[1].current_txn_first_offset == 0
     assert state.entries[4].coordinator_epoch == 7
-    columns = state.snapshot_columns()
-    names = ("producer_ids", "producer_epochs", "last_sequences", "last_offsets", "offset_deltas")
-    names += ("timestamps", "coordinator_epochs", "current_txn_first_offsets")
-    blank = producer_snapshot.ProducerSnapshot("", 1, 0, True, 0, *columns, 0, 0, ())
-    snapshot = replace(blank, **dict(zip(names, columns, strict=True)))
+    snapshot = producer_snapshot.ProducerSnapshot("", state.snapshot_columns(), 0, ())
     known = ProducerState.of_snapshot(snapshot)  # of a transaction a snapshot holds the producer and the first offset
     assert (known.entries, known.open_transactions) == (state.entries, state.open_transactions)
 

@@ -40,9 +40,9 @@ def trimmed(path: Path) -> bytes:
     """An index's entries without the padding of an active segment."""
     base_offset = int(path.name[:20])
     if path.suffix == layout.OFFSET_INDEX_SUFFIX:
-        return offset_index.write(offset_index.read(path, base_offset))
+        return offset_index.write(offset_index.read(path, base_offset).columns)
     if path.suffix == layout.TIME_INDEX_SUFFIX:
-        return time_index.write(time_index.read(path, base_offset))
+        return time_index.write(time_index.read(path, base_offset).columns)
     return path.read_bytes()
 
 
