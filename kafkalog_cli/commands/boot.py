@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count
+from kafkalog_cli.options.parsers import COUNT, one_of
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.table import ShownColumns
@@ -70,9 +70,8 @@ class Starting(msgspec.Struct, frozen=True):
         typer.Option(
             "--node-id",
             help="The node.id of the broker's configuration.",
-            metavar="N",
-            parser=parse_count,
             show_default="the node.id of meta.properties",
+            **COUNT,
         ),
     ] = None
     metadata: Annotated[

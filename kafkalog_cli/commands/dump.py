@@ -10,7 +10,7 @@ import typer
 
 from format.columns import BATCH, RECORD, record_schema
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_positive
+from kafkalog_cli.options.parsers import POSITIVE
 from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
 from kafkalog_cli.options.work import Guards, Work
@@ -51,10 +51,7 @@ class Depth(msgspec.Struct, frozen=True):
         typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
     ] = False
     last: Annotated[
-        int | None,
-        typer.Option(
-            "--last", metavar="N", parser=parse_positive, help="Show the last N rows of each partition or log."
-        ),
+        int | None, typer.Option("--last", help="Show the last N rows of each partition or log.", **POSITIVE)
     ] = None
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)

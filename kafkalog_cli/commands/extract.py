@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import asdict
 
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
+from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
 from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
 from kafkalog_cli.options.work import Guards, Pacing
@@ -53,20 +53,18 @@ class Extracted(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--records-per-file",
-            metavar="N",
-            parser=parse_positive,
             help="Start a new file after this many records.",
             show_default="one file per partition",
+            **POSITIVE,
         ),
     ] = None
     bytes_per_file: Annotated[
         int | None,
         typer.Option(
             "--bytes-per-file",
-            metavar="SIZE",
-            parser=parse_size,
             help="Start a new file when one has grown to about this size.",
             show_default="one file per partition",
+            **SIZE,
         ),
     ] = None
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from format.io.session import Session, is_remote
 from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
+from kafkalog_cli.options.parsers import COUNT, MOMENT, SIZE
 from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
 from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.table import ShownColumns
@@ -74,17 +74,14 @@ class Sought(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ]
-    offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="Find the record with this offset.")
-    ] = None
+    offset: Annotated[int | None, typer.Option("--offset", help="Find the record with this offset.", **COUNT)] = None
     timestamp: Annotated[
         int | None,
         typer.Option(
             "--timestamp",
-            metavar="T",
-            parser=parse_moment,
             help="Find the first record at or after this time: ISO-8601 (UTC unless it names an offset), epoch "
             "milliseconds, seconds (1714564800s), or relative (-2h, now).",
+            **MOMENT,
         ),
     ] = None
     max_timestamp: Annotated[
@@ -99,10 +96,9 @@ class Sought(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--visibility-limit",
-            metavar="SIZE",
-            parser=parse_size,
             help="Read at most this much of the log to find out which consumers can see the record.",
             show_default="no limit; 256KiB at an address",
+            **SIZE,
         ),
     ] = None
     past_high_watermark: Annotated[

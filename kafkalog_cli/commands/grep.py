@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
+from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
@@ -50,22 +50,13 @@ class Around(msgspec.Struct, frozen=True):
     """Records around each match, and more columns."""
 
     context: Annotated[
-        int | None,
-        typer.Option(
-            "--context", "-C", metavar="N", parser=parse_count, help="Also show N records before and after each match."
-        ),
+        int | None, typer.Option("--context", "-C", help="Also show N records before and after each match.", **COUNT)
     ] = None
     before: Annotated[
-        int | None,
-        typer.Option(
-            "--before-context", "-B", metavar="N", parser=parse_count, help="Also show N records before each match."
-        ),
+        int | None, typer.Option("--before-context", "-B", help="Also show N records before each match.", **COUNT)
     ] = None
     after: Annotated[
-        int | None,
-        typer.Option(
-            "--after-context", "-A", metavar="N", parser=parse_count, help="Also show N records after each match."
-        ),
+        int | None, typer.Option("--after-context", "-A", help="Also show N records after each match.", **COUNT)
     ] = None
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
 
@@ -118,14 +109,10 @@ class Wanted(msgspec.Struct, frozen=True):
     invert: Annotated[bool, typer.Option("--invert", "-v", help="Select the records that do not match.")] = False
     tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
     producer_id: Annotated[
-        int | None,
-        typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only records of this producer."),
+        int | None, typer.Option("--producer-id", help="Only records of this producer.", **COUNT)
     ] = None
     producer_epoch: Annotated[
-        int | None,
-        typer.Option(
-            "--producer-epoch", metavar="N", parser=parse_count, help="Only records with this producer epoch."
-        ),
+        int | None, typer.Option("--producer-epoch", help="Only records with this producer epoch.", **COUNT)
     ] = None
     rows: Rows = msgspec.field(default_factory=Rows)
     isolation: Isolation = msgspec.field(default_factory=Isolation)

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
+from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.options.reading import AsOf, Reading
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.render.table import ShownColumns
@@ -67,10 +67,7 @@ class Moment(msgspec.Struct, frozen=True):
 
     as_of: AsOf = msgspec.field(default_factory=AsOf)
     at_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--at-offset", metavar="N", parser=parse_count, help="Show the state after the record at this offset."
-        ),
+        int | None, typer.Option("--at-offset", help="Show the state after the record at this offset.", **COUNT)
     ] = None
     topic: Annotated[
         list[str] | None,
@@ -80,10 +77,7 @@ class Moment(msgspec.Struct, frozen=True):
         bool, typer.Option("--history", help="Show each change since the log begins, in place of the state.")
     ] = False
     from_time: Annotated[
-        int | None,
-        typer.Option(
-            "--from-time", metavar="T", parser=parse_moment, help="With --history: only changes since this time."
-        ),
+        int | None, typer.Option("--from-time", help="With --history: only changes since this time.", **MOMENT)
     ] = None
     kind: Annotated[
         list[str] | None,

@@ -9,7 +9,7 @@ import typer
 
 from format.layout import CODEC_NAMES
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.parsers import one_of, parse_size
+from kafkalog_cli.options.parsers import SIZE, one_of
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
 from kafkalog_cli.render.table import ShownColumns
@@ -75,11 +75,10 @@ class Recompressed(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--batch-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Merge neighbouring batches up to this size, as they are in the source; batches of producers with "
             "ids are never merged.",
             show_default="no merging",
+            **SIZE,
         ),
     ] = None
     magic: Annotated[
@@ -89,10 +88,9 @@ class Recompressed(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--segment-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Start a new segment where one would grow past this size.",
             show_default="as in the source, and 2 GiB at most",
+            **SIZE,
         ),
     ] = None
     skip_damaged: Annotated[

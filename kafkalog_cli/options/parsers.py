@@ -125,6 +125,13 @@ def parse_hex(text: Any) -> Any:
     return found
 
 
+#: Keywords for typer.Option: a number of rows or an offset, a number of at least 1, a size, a time.
+COUNT: dict[str, Any] = {"metavar": "N", "parser": parse_count}
+POSITIVE: dict[str, Any] = {"metavar": "N", "parser": parse_positive}
+SIZE: dict[str, Any] = {"metavar": "SIZE", "parser": parse_size}
+MOMENT: dict[str, Any] = {"metavar": "T", "parser": parse_moment}
+
+
 def one_of(*names: str) -> dict[str, Any]:
     """Keywords for typer.Option: one of these words, also for shell completion."""
 

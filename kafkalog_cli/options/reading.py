@@ -18,7 +18,7 @@ from format.io.store import without_query
 from format.node.log_dir import Kind
 from format.node.partition import named
 from kafkalog_cli.options.groups import session_in
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
+from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
@@ -341,11 +341,10 @@ class AsOf(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--at",
-            metavar="T",
-            parser=parse_moment,
             help="Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it "
             "names an offset), or relative (-2h).",
             show_default="the end of the logs",
+            **MOMENT,
         ),
     ] = None
 
@@ -353,9 +352,7 @@ class AsOf(msgspec.Struct, frozen=True):
 class Writers(msgspec.Struct, frozen=True):
     """The producers and the topics of interest, and the time up to which their logs are read."""
 
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
-    ] = None
+    producer_id: Annotated[int | None, typer.Option("--producer-id", help="Only this producer.", **COUNT)] = None
     transactional_id: Annotated[
         str | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id.")
     ] = None
@@ -382,10 +379,9 @@ class JudgedAt(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--at",
-            metavar="T",
-            parser=parse_moment,
             help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
+            **MOMENT,
         ),
     ] = None
 

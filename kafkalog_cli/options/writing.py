@@ -11,7 +11,7 @@ import typer
 
 from format.io.session import Session, is_remote, path_of
 from format.layout import MANIFEST
-from kafkalog_cli.options.parsers import parse_size, shown
+from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, check_paths
 
 if TYPE_CHECKING:
@@ -92,10 +92,9 @@ class Indexing(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--index-interval-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Log bytes between index entries, like the topic's index.interval.bytes.",
             show_default="4096",
+            **SIZE,
         ),
     ] = None
 
@@ -126,13 +125,7 @@ class Sample(msgspec.Struct, frozen=True):
 
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample",
-            metavar="SIZE",
-            parser=parse_size,
-            help="With --estimate: log bytes to measure per topic.",
-            show_default="16MiB",
-        ),
+        typer.Option("--sample", help="With --estimate: log bytes to measure per topic.", show_default="16MiB", **SIZE),
     ] = None
     whole: Annotated[bool, typer.Option("--whole", help="With --estimate: measure everything.")] = False
 

@@ -6,11 +6,11 @@ import pytest
 
 from kafkalog_cli.command_table import COMMANDS, CommandEntry, LazyCommands, load_command
 
-FAKE = CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test")
+FAKE = CommandEntry("fake", "Make rows.", "Test", other_module="tests.kafkalog_cli.fake_program")
 
 
 def test_names_are_known_without_an_import() -> None:
-    commands = LazyCommands((FAKE, CommandEntry("gone", "no.such.module", "Nothing.", "Test")))
+    commands = LazyCommands((FAKE, CommandEntry("gone", "Nothing.", "Test", other_module="no.such.module")))
     assert list(commands) == ["fake", "gone"]
     assert len(commands) == 2
     assert "gone" in commands

@@ -33,7 +33,7 @@ _WITH_BATCHES = frozenset({"ls"})
 def load_scan(entry: CommandEntry) -> Any:
     """The verb of scan for a command, with the command's options and those of the cluster."""
     module = import_module(entry.module)
-    function = getattr(module, entry.name.replace("-", "_"))
+    function = getattr(module, entry.function_name)
     verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
