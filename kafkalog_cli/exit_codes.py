@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from format.findings import Severity
+from format.findings import Finding, Severity
+from format.location import Location
 from format.wording import plural
-
-if TYPE_CHECKING:
-    from format.findings import Finding
-    from format.location import Location
 
 
 class ExitCode(IntEnum):

@@ -25,8 +25,10 @@ from format.errors import (
     UnsupportedError,
 )
 from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
+from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.output import ReaderGone
+from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.render.text import printable
 
 #: Lines are not cut for a terminal narrower than this.
@@ -49,8 +51,6 @@ def say(text: str) -> None:
 
 def _folded(lines: str, width: int) -> str:
     """Lines that fit a terminal."""
-    from kafkalog_cli.render.folding import folded_line  # only for a terminal
-
     found = []
     for line in lines.splitlines():
         words = line.lstrip()
@@ -234,8 +234,6 @@ def words_and_hint(error: Any) -> tuple[str | None, str | None]:
 
 def _without_scan(name: str) -> str | None:
     """The hint for a command that is not offered under scan."""
-    from kafkalog_cli.command_table import COMMANDS
-
     if name == "report":
         return "Use 'kafkalog report DIR', with the DIR that 'kafkalog scan verify --output DIR' wrote."
     if any(each.name == name and name != "scan" for each in COMMANDS):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import typer
 
-from format.columns import FINDING, RowSchema
+from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
@@ -20,12 +20,13 @@ from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
+from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
     from format.verbs.report.terms import Report
-    from kafkalog_cli.render.records import Highlight
 
 
 class TableWriter(Protocol):
@@ -431,8 +432,6 @@ def writing_run(
     command: str, output: Output, judging: Judging, *, table_columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
 ) -> Run:
     """The Run of a command whose rows are written segments; its summary is a result."""
-    from format.columns import WRITTEN_SEGMENT
-
     columns = {WRITTEN_SEGMENT.type: table_columns}
     return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, table_columns=columns, shows_summary=True)
 
@@ -442,8 +441,6 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
 
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
-    from format.columns import WRITTEN_SEGMENT
-
     for item in items:
         if isinstance(item, Finding):
             run.finding(item)
@@ -468,6 +465,4 @@ def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
 
 def say_published(run: Run, target: object) -> None:
     """Print the path of the result on standard error, after all rows."""
-    from kafkalog_cli.render.text import printable
-
     run.say_at_end(f"published: {printable(str(target))}")

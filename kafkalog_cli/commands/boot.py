@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from format.columns import BOOT_STEP
+from format.errors import InputError, KafkaLogError, UnreadableFile
+from format.files import meta_properties
+from format.io.session import Session, is_there
+from format.layout import META_PROPERTIES
+from format.limits import DEFAULT_LIMITS
+from format.node.target import Target, kind_of
+from format.wording import counted
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from format.io.session import Session
     from format.verbs.boot.steps import BootResult, BootTerms, KnownMetadata
-    from kafkalog_cli.exit_codes import Condition
 
 PROCESS_ROLES = ("broker", "controller", "broker,controller")
 KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
@@ -120,10 +127,8 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     would refuse to start, not serve a partition (a stray, too) or lose records, and 3 where that cannot be predicted or
     it is not known what is lost.
     """
-    from format.columns import BOOT_STEP
     from format.verbs.boot.boot import boot as booted
     from format.verbs.boot.sentence import is_usual, otherwise, sentence
-    from kafkalog_cli.runner import Run
 
     paths = [pacing.session.path(path) for path in starting.paths]
     _check_log_dirs(paths)
@@ -157,8 +162,6 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
 
 
 def _conditions(result: BootResult) -> list[Condition]:
-    from kafkalog_cli.exit_codes import Condition
-
     conditions = []
     if result.is_refused or result.loses or result.has_unserved:
         conditions.append(Condition.DAMAGE)
@@ -169,10 +172,7 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 def _check_log_dirs(paths: list[Path]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
-    from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
-    from format.node.target import Target, kind_of
-    from format.wording import counted
 
     for path in paths:
         try:
@@ -192,11 +192,6 @@ def _check_log_dirs(paths: list[Path]) -> None:
 
 def _check_one_node(paths: list[Path]) -> None:
     """Raise a usage error for the log directories of several nodes."""
-    from format.errors import KafkaLogError
-    from format.files import meta_properties
-    from format.io.session import is_there
-    from format.layout import META_PROPERTIES
-
     seen: dict[int, Path] = {}
     for path in paths:
         file = path / META_PROPERTIES
@@ -216,9 +211,6 @@ def _check_one_node(paths: list[Path]) -> None:
 
 def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
-    from format.errors import InputError
-    from format.limits import DEFAULT_LIMITS
-    from format.node.target import Target
     from format.state.metadata_log import metadata_source, read_metadata
     from format.verbs.boot.steps import KnownMetadata
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
+from format.columns import DIAGNOSIS
+from format.node.target import targets_at
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -17,8 +21,6 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from format.verbs.doctor.diagnosis import Diagnosis
     from format.verbs.doctor.doctor import DoctorRun
     from format.verbs.report.report import ReportRun
@@ -53,10 +55,6 @@ def doctor(
     of other topics. Several paths are one cluster. On a healthy node one line says what was looked at. The exit status
     is that of verify, and of diff where replicas differ.
     """
-    from msgspec.structs import replace
-
-    from format.columns import DIAGNOSIS
-    from format.node.target import targets_at
     from format.verbs.report.terms import ReportTerms
     from kafkalog_cli.options.reading import bundles_of
 

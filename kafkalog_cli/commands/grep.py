@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.columns import FILE_MATCH, RowSchema, record_schema
+from format.errors import InputError, UnreadableFile
+from format.findings import Finding
+from format.io.session import Session
+from format.location import Location
+from format.node.target import Target, targets_at
+from format.verbs.grep.pattern import Pattern, any_of, bytes_pattern, regex_pattern, text_pattern
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.text import escape_bytes, printable
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.columns import RowSchema
-    from format.findings import Finding
-    from format.io.session import Session
-    from format.node.target import Target
     from format.verbs.grep.grep import Criteria, Found, LogSearched, Search
-    from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
     from format.verbs.grep.replicas import FoundRecord
     from kafkalog_cli.record_marks import RecordMarks
-    from kafkalog_cli.render.records import Highlight
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog grep 4711 /var/kafka/orders-0", "records with 4711 in the key, the value or a header"),
@@ -164,8 +168,6 @@ def grep(
     several replicas have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches
     whose CRC is wrong are not searched; each is a finding.
     """
-    from format.columns import FILE_MATCH, record_schema
-    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import empty_range_words
     from format.verbs.grep.grep import (
@@ -178,10 +180,8 @@ def grep(
         searched_logs,
     )
     from format.verbs.grep.replicas import found_in_replicas
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.record_marks import RecordMarks
-    from kafkalog_cli.runner import Run
 
     around = wanted.around
     if around.is_wanted and (per_file.count or per_file.files_with_matches):
@@ -264,9 +264,6 @@ def grep(
 def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None, list[str]]:
     from os.path import exists
 
-    from format.verbs.grep.pattern import any_of, bytes_pattern, regex_pattern, text_pattern
-    from kafkalog_cli.render.text import printable
-
     if (wanted.hex_bytes is not None) + wanted.everything + bool(wanted.patterns) > 1:
         raise typer.BadParameter("give one of -e, --bytes and --all")
     if wanted.hex_bytes is not None or wanted.everything:
@@ -304,9 +301,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 
 def _check_searchable(target: Target) -> None:
-    from format.errors import InputError, UnreadableFile
     from format.scan.selected_logs import LOG_KINDS
-    from kafkalog_cli.render.text import printable
 
     try:
         found = target.kind
@@ -334,9 +329,7 @@ def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found
 
 
 def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None, marks: RecordMarks) -> None:
-    from format.findings import Finding
     from format.rows.line_blocks import LineBlock
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.record_marks import marked_schema
 
     shown = 0
@@ -364,8 +357,6 @@ def _show_replicas(
     run: Run, found: Iterator[FoundRecord | Finding], schema: RowSchema, limit: int | None, marks: RecordMarks
 ) -> None:
     """Show each record once for all of its replicas."""
-    from format.findings import Finding
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.record_marks import marked_schema
 
     shown_schema = marked_schema(schema)
@@ -383,11 +374,6 @@ def _show_replicas(
 
 
 def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names: bool, limit: int | None) -> None:
-    from format.columns import FILE_MATCH
-    from format.findings import Finding
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.render.text import printable
-
     found = shown = 0
     for item in _by_partition(searched) if run.shows_records and not only_names else searched:
         if isinstance(item, Finding):
@@ -413,8 +399,6 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
 
 def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSearched | Finding]:
     """The sum of each partition directory that has a match, in place of its log files."""
-    from format.findings import Finding
-    from format.location import Location
     from format.verbs.grep.grep import LogSearched
 
     def directory_of(each: LogSearched | Finding) -> Path | None:
@@ -432,8 +416,6 @@ def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSear
 
 def _highlight(criteria: Criteria) -> Highlight | None:
     """The matches in a key, a value, or the value of a header; None for a search for what does not match."""
-    from kafkalog_cli.render.text import escape_bytes
-
     pattern, places = criteria.pattern, criteria.places
     if pattern is None or criteria.is_inverted:
         return None

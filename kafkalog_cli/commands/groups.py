@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
+from format.node.target import targets_at
 from format.timestamps import iso_time
+from format.wording import counted
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.output import open_output
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.verbs.groups.group_list import GroupList, Narrowing
     from format.verbs.groups.groups import GroupsReading
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog groups /var/kafka", "every group: members, state, committed offsets, lag"),
@@ -128,12 +133,9 @@ def groups(
     The lag is known where the log of the partition is at the paths too. The exit status is 1 if there is no such group,
     and 3 if the partition of __consumer_offsets that would hold it is not at the paths.
     """
-    from format.columns import GROUP_COMMIT, GROUP_OFFSET
-    from format.node.target import targets_at
     from format.verbs.groups.answers import next_command
     from format.verbs.groups.group_list import GroupTerms
     from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
-    from kafkalog_cli.runner import Run
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
     with (
@@ -169,9 +171,7 @@ def groups(
 
 
 def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
-    from format.columns import GROUP, GROUP_OFFSET
     from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
-    from format.wording import counted
 
     if len(found):
         run.conclude(found.sentences())
@@ -197,7 +197,6 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
 def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> str:
     """That there is no such group, or that its partition was not read, which proves nothing; adds the condition."""
     from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics
-    from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
         run.condition(Condition.INCOMPLETE)
@@ -217,7 +216,6 @@ def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
     from format.verbs.groups.answers import ResetCsv, reset_commands
-    from kafkalog_cli.output import open_output
 
     output = open_output(path, sources)
     try:

@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.columns import ASSIGNMENT, METADATA_CHANGE
+from format.limits import Limits
+from format.timestamps import iso_time
+from format.wording import counted, did_you_mean, listed
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.options.reading import AsOf, Reading
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
     from format.verbs.metadata.metadata import MetadataResult, MetadataTerms
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog metadata /var/kafka", "topics, replicas, leaders, brokers, configs and ACLs, as this node knows them"),
@@ -117,12 +121,8 @@ def metadata(
     nodes, the longest log, and what a majority of the voters has. Secrets are not shown. The exit status is 1 if the
     topic of --topic is not there.
     """
-    from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.changes import Changes, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
-    from format.wording import did_you_mean
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.runner import Run
 
     for option, is_given in (("--from-time", moment.from_time is not None), ("--kind", moment.kind is not None)):
         if is_given and not moment.history:
@@ -175,7 +175,6 @@ _COUNTED = {
 def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
     """Write the rows of the image. Where people read them and do not ask for all, what is usual is counted."""
     from format.verbs.metadata.rows import is_usual
-    from format.wording import counted, listed
 
     left_out: dict[str, int] = {}
 
@@ -198,6 +197,4 @@ def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
 
 
 def _unchanged_words(from_time: int | None) -> str:
-    from format.timestamps import iso_time
-
     return "Nothing changed." if from_time is None else f"Nothing changed from {iso_time(from_time)} on."

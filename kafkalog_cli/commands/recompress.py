@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from format.columns import BATCH_DECISION, ESTIMATE
+from format.findings import Finding
 from format.layout import CODEC_NAMES
+from format.limits import Limits
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import SIZE, one_of
 from kafkalog_cli.options.work import Guards, Work
@@ -16,7 +20,6 @@ from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
     from format.rewriting.sources import WriteSources
     from format.verbs.recompress.new_batches import PlanTerms
 
@@ -118,7 +121,6 @@ def recompress(
     is read back and compared, record by record, before it is published. Batches that already have the codec are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
-    from format.columns import BATCH_DECISION, ESTIMATE
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_measured_sources, read_write_sources
     from format.verbs.recompress.new_batches import PlanTerms, Target
@@ -140,7 +142,6 @@ def recompress(
         return
     from format.verbs.recompress.recompress import Recompression
     from format.verbs.recompress.recompress import recompress as recompress_sources
-    from kafkalog_cli.exit_codes import Condition
 
     with writing_run("recompress", output, judging) as run:
         found = read_write_sources(paths)
@@ -181,8 +182,6 @@ def _check_options(given: Recompressed) -> None:
 
 
 def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limits) -> None:
-    from format.columns import ESTIMATE
-    from format.findings import Finding
     from format.verbs.recompress.estimate import Savings, estimate, not_measured, targets_of
 
     sample_bytes = given.sample.size_bytes
@@ -203,8 +202,6 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
 
 
 def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:
-    from format.columns import BATCH_DECISION
-    from format.findings import Finding
     from format.verbs.recompress.estimate import Decided, explain_recompress
 
     progress = run.progress(sources.size_bytes)

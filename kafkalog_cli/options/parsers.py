@@ -15,7 +15,9 @@ from typing import Any
 
 import typer
 
+from format.columns import SCHEMAS
 from format.timestamps import EPOCH
+from format.wording import did_you_mean
 from kafkalog_cli.render.text import printable
 
 _MAX_INT64 = 2**63 - 1
@@ -137,8 +139,6 @@ def one_of(*names: str) -> dict[str, Any]:
 
     def parse(text: Any) -> str:
         if text not in names:
-            from format.wording import did_you_mean
-
             hint = "; 'kafkalog extract --to parquet' writes Parquet files" if text == "parquet" else ""
             meant = did_you_mean(str(text), names) if not hint else ""
             raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}{meant and f'.{meant}'}")
@@ -163,8 +163,6 @@ def shown(text: str) -> str:
 
 def parse_columns(text: Any) -> str:
     """Names of columns with commas between them, each a column of some row type, or ``all``."""
-    from format.columns import SCHEMAS
-
     known = {name for schema in SCHEMAS for name in schema.names} | {"all"}
     names = [name.strip() for name in str(text).split(",")]
     for name in names:

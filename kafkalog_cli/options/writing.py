@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.codecs import COMPRESSION_LEVELS
 from format.io.session import Session, is_remote, path_of
-from format.layout import MANIFEST
+from format.io.source import os_reason
+from format.layout import CODEC_NAMES, MANIFEST
 from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, check_paths
 
@@ -107,9 +110,6 @@ class Indexing(msgspec.Struct, frozen=True):
 
 def check_level(codec: str | None, level: int | None) -> None:
     """Refuse a level that the codec does not have."""
-    from format.codecs import COMPRESSION_LEVELS
-    from format.layout import CODEC_NAMES
-
     if level is None:
         return
     number = CODEC_NAMES.index(codec) if codec else -1
@@ -152,9 +152,6 @@ KeyFile = Annotated[
 
 def key_of(path: str | None) -> bytes:
     """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
-    import os
-
-    from format.io.source import os_reason
     from format.verbs.redact.replacements import LEAST_KEY_BYTES
 
     if path is None:
