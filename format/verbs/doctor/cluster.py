@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
-from format.verbs.doctor.draft import Draft, capital, command
+from format.verbs.doctor.diagnosis import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
 
@@ -69,16 +69,9 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         behind = [each for each in result.replicas if _lacks_committed(result, each)]
         draft = replace(draft, node=", ".join(map(_name, behind)))
         if result.kind == "diverged":
-            yield _with(draft, _election(evidence, result))
+            yield replace(draft, sentence=_election(evidence, result))
         elif behind and not evidence.is_live:
-            yield _with(draft, _election(evidence, result), "replica-behind")
-
-
-def _with(draft: Draft, sentence: str, code: str = "replicas-diverge") -> Draft:
-    from format.verbs.doctor.templates import TEMPLATES
-
-    return Draft(code, draft.subject, sentence, draft.path, draft.offset, draft.command, TEMPLATES[code].severity,
-                 draft.weight, draft.node, draft.many_command)  # fmt: skip
+            yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:
