@@ -31,7 +31,7 @@ from kafkalog_cli.output import ReaderGone
 from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.render.text import printable
 
-#: Lines are not cut for a terminal narrower than this.
+#: Lines are cut for no terminal that is narrower than this.
 _LEAST_WIDTH = 30
 
 
@@ -41,22 +41,13 @@ def say(text: str) -> None:
     try:
         if sys.stderr is not None:
             if sys.stderr.isatty():
-                lines = _folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
+                width = max(os.get_terminal_size(sys.stderr.fileno()).columns, _LEAST_WIDTH)
+                lines = "".join(f"{each}\n" for line in lines.splitlines() for each in folded_line(line, width))
             encoding = sys.stderr.encoding or "utf-8"
             sys.stderr.write(lines.encode(encoding, "backslashreplace").decode(encoding))
             sys.stderr.flush()
     except (OSError, ValueError):
         pass
-
-
-def _folded(lines: str, width: int) -> str:
-    """Lines that fit a terminal."""
-    found = []
-    for line in lines.splitlines():
-        words = line.lstrip()
-        is_whole = len(line) <= width or width < _LEAST_WIDTH
-        found += [line] if is_whole else folded_line(words, width, line[: len(line) - len(words)])
-    return "".join(f"{each}\n" for each in found)
 
 
 def is_debugging() -> bool:

@@ -103,7 +103,7 @@ class Run:
         self._progress = Progress()
         self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
-        self._has_text = False
+        self._has_summary_in_words = False
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
@@ -169,9 +169,9 @@ class Run:
             self.summary.count(schema.type, number)
 
     @property
-    def is_terminal(self) -> bool:
-        """Whether the rows go to a terminal."""
-        return self._output.is_terminal
+    def width(self) -> int | None:
+        """The width of the terminal on which the rows are read; None where they go elsewhere."""
+        return self._output.width
 
     @property
     def is_readable(self) -> bool:
@@ -202,13 +202,6 @@ class Run:
         self._make_room()
         self._renderer.write_raw(lines)
         self.summary.count(schema.type, row_count)
-
-    def write_text(self, lines: str) -> None:
-        """Write lines for people among the rows, in place of the summary's paragraph."""
-        self._make_room()
-        self._renderer.flush()
-        self._output.write_text(lines)
-        self._has_text = True
 
     def finding(self, finding: Finding) -> None:
         """Write one finding as a row, count it, and add its conditions."""
@@ -275,11 +268,13 @@ class Run:
         if self.is_readable:
             self._held = []
 
-    def conclude(self, *sentences: str) -> None:
+    def conclude(self, *sentences: str, replaces_summary: bool = False) -> None:
         """Print sentences of the answer, and then the rows that were held back for it; empty sentences are left out.
 
-        In a table and in text they stand with the rows, else on standard error as a note.
+        In a table and in text they stand with the rows, else on standard error as a note. ``replaces_summary``: no
+        summary follows, as they say the same.
         """
+        self._has_summary_in_words |= replaces_summary
         words = "\n".join(filter(None, sentences))
         if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
             self._make_room()
@@ -385,7 +380,7 @@ class Run:
             return
         if self._shows_summary and self.format_name in (*READABLE, "logfmt"):
             return
-        if self.summary.is_usage_error or (self._has_text and error is None):
+        if self.summary.is_usage_error or (self._has_summary_in_words and error is None):
             return  # the message of the error was printed
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
