@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
@@ -87,36 +87,6 @@ class HelpfulCommand(TyperCommand):
         _write_examples(self.examples, formatter)
 
 
-class LazyCommands(MutableMapping[str, Any]):
-    """The commands by name, in the table's order; a look-up imports the command's module."""
-
-    def __init__(self, entries: Sequence[CommandEntry], load: Callable[[CommandEntry], Any] | None = None) -> None:
-        self._load = load or load_command
-        self._entries = {entry.name: entry for entry in entries}
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(self._entries[name])
-        return self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self._loaded
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        self._entries.pop(name, None)
-        self._loaded.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._entries, *self._loaded)))
-
-    def __len__(self) -> int:
-        return len(set(self._entries) | set(self._loaded))
-
-
 class LazyGroup(TyperGroup):
     """A group whose commands come from ``entries``; subclass it with a table."""
 
@@ -125,7 +95,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.commands = LazyCommands(self.entries)
+        self.commands: dict[str, Any] = dict.fromkeys(entry.name for entry in self.entries)  # made when asked for
         self._is_listing = False
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -145,12 +115,18 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now; while names are only listed, an empty one with its one-line help."""
-        if cmd_name not in self.commands:
+        entry = next((entry for entry in self.entries if entry.name == cmd_name), None)
+        if entry is None:
             return None
         if self._is_listing:
-            entry = next(entry for entry in self.entries if entry.name == cmd_name)
             return TyperCommand(name=entry.name, help=entry.help, short_help=entry.help)
+        if self.commands[cmd_name] is None:
+            self.commands[cmd_name] = self.load(entry)
         return self.commands[cmd_name]
+
+    def load(self, entry: CommandEntry) -> Any:
+        """The command of a row."""
+        return load_command(entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command for some words; ``help COMMAND`` is ``COMMAND --help``."""

@@ -124,7 +124,7 @@ class Run:
 
         ``only`` chooses the rows that are shown where people read them. The others are counted.
         """
-        counted = self._counted(schema, self._judged(schema, rows), only if self.is_readable else None)
+        counted = self._counted(schema, rows, only if self.is_readable else None)
         if self._held is not None:
             if not self._held or self._held[-1][0] != schema:
                 self._held.append((schema, []))
@@ -133,33 +133,20 @@ class Run:
         self._make_room()
         self._renderer.write(schema, counted)
 
-    def _judged(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """The rows; the run gets a condition where one of them meets a condition of --fail-on, or leaves it open."""
-        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
-        return self._watched(schema, rows, conditions) if conditions else rows
-
-    def _watched(
-        self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], conditions: list[FailCondition]
-    ) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            values = dict(zip(schema.names, row, strict=True))
-            for each in conditions:
-                if each.is_met_by(values):
-                    self.condition(Condition.FAIL_ON_MET)
-                elif each.is_unknown(values):
-                    self.condition(Condition.INCOMPLETE)
-            yield row
-
     def _counted(
         self,
         schema: RowSchema,
         rows: Iterable[tuple[Any, ...]],
         only: Callable[[tuple[Any, ...]], bool] | None,
     ) -> Iterator[tuple[Any, ...]]:
+        """The rows to show. Each is counted, and held against the conditions of --fail-on."""
+        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
         number = 0
         try:
             for row in rows:
                 number += 1
+                if conditions:
+                    self._judge_row(conditions, dict(zip(schema.names, row, strict=True)))
                 if self._tables is not None:
                     self._tables.add(schema, row)
                 if only is None or only(row):
@@ -167,6 +154,14 @@ class Run:
                 del row  # frees a long row before the next one is made
         finally:
             self.summary.count(schema.type, number)
+
+    def _judge_row(self, conditions: list[FailCondition], values: Mapping[str, Any]) -> None:
+        """Add a condition where a row meets one of --fail-on, or leaves it open."""
+        for each in conditions:
+            if each.is_met_by(values):
+                self.condition(Condition.FAIL_ON_MET)
+            elif each.is_unknown(values):
+                self.condition(Condition.INCOMPLETE)
 
     @property
     def width(self) -> int | None:

@@ -135,16 +135,9 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     if starting.node_id is None:
         _check_one_node(paths)
     terms = starting.terms(pacing.session)
-    with (
-        Run(
-            "boot",
-            output,
-            Judging(),
-            paths=starting.paths,
-            main_schema=BOOT_STEP,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "boot", output, Judging(), paths=starting.paths, main_schema=BOOT_STEP, table_columns=_TABLE_COLUMNS
+    ) as run:
         result = booted(paths, terms, starting.node_id)
         run.conclude(sentence(result, terms))
         is_folded = run.is_readable and not terms.every_file

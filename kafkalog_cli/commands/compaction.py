@@ -103,11 +103,9 @@ def compaction(
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 
-    with (
-        Run(
-            "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
-        ) as run,
-    ):
+    with Run(
+        "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
+    ) as run:
         targets = reading.targets()
         options = {
             "min.cleanable.dirty.ratio": supposed.min_cleanable_dirty_ratio,

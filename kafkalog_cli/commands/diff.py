@@ -32,37 +32,21 @@ EXAMPLES = (
 _TABLE_COLUMNS = {
     "divergence": ShownColumns(
         (
-            "topic",
-            "partition",
-            "kind",
-            "offset",
-            "node_ids",
-            "elect_node_id",
-            "lost_if_elected",
-            "log_end_offset",
-            "leader_epoch",
-            "missing_node_ids",
-            "damaged",
+            "topic", "partition", "kind", "offset", "node_ids", "elect_node_id", "lost_if_elected", "log_end_offset",
+            "leader_epoch", "missing_node_ids", "damaged",
         ),
         first_to_go=("leader_epoch", "log_end_offset"),
         deciding=("damaged", "missing_node_ids"),
     ),
     "replica": ShownColumns(
         (
-            "node_id",
-            "path",
-            "kind",
-            "offset",
-            "log_end_offset",
-            "high_watermark",
-            "leader_epoch",
-            "truncate_to",
+            "node_id", "path", "kind", "offset", "log_end_offset", "high_watermark", "leader_epoch", "truncate_to",
             "damaged",
         ),
         first_to_go=("truncate_to", "leader_epoch", "path"),
         deciding=("kind", "damaged"),
     ),
-}
+}  # fmt: skip
 
 
 def diff(
@@ -85,9 +69,7 @@ def diff(
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
 
-    with (
-        Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
-    ):
+    with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run:
         run.hold()
         targets = targets_at(map(work.session.path, paths))
         shown = _Shown(

@@ -223,14 +223,7 @@ def grep(
     shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
     with (
-        Run(
-            "grep",
-            output,
-            judging,
-            paths=paths,
-            main_schema=schema,
-            table_columns=shown,
-        ) as run,
+        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
         run.highlight(_highlight(criteria))

@@ -38,49 +38,24 @@ EXAMPLES = (
 _TABLE_COLUMNS = {
     "group": ShownColumns(
         (
-            "group",
-            "protocol",
-            "state",
-            "member_count",
-            "committed_partitions",
-            "total_lag",
-            "last_commit_timestamp",
-            "commits_per_hour",
-            "record_count",
-            "size_bytes",
-            "coordinator_partition",
+            "group", "protocol", "state", "member_count", "committed_partitions", "total_lag",
+            "last_commit_timestamp", "commits_per_hour", "record_count", "size_bytes", "coordinator_partition",
         ),
         first_to_go=("coordinator_partition", "record_count", "commits_per_hour", "size_bytes", "committed_partitions"),
         deciding=("total_lag",),
     ),
     "group_offset": ShownColumns(
         (
-            "group",
-            "topic",
-            "partition",
-            "offset",
-            "log_end_offset",
-            "lag",
-            "out_of_range",
-            "commit_timestamp",
-            "pending_offset",
-            "record_offset",
-            "metadata",
+            "group", "topic", "partition", "offset", "log_end_offset", "lag", "out_of_range", "commit_timestamp",
+            "pending_offset", "record_offset", "metadata",
         ),
         first_to_go=("metadata", "record_offset", "pending_offset", "log_end_offset"),
         deciding=("out_of_range", "lag"),
     ),
     "group_commit": (
-        "group",
-        "topic",
-        "partition",
-        "offset",
-        "commit_timestamp",
-        "outcome",
-        "producer_id",
-        "record_offset",
+        "group", "topic", "partition", "offset", "commit_timestamp", "outcome", "producer_id", "record_offset",
     ),
-}
+}  # fmt: skip
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -138,16 +113,14 @@ def groups(
     from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
-    with (
-        Run(
-            "groups",
-            output,
-            judging,
-            paths=paths,
-            main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "groups",
+        output,
+        judging,
+        paths=paths,
+        main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
+        table_columns=_TABLE_COLUMNS,
+    ) as run:
         reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)

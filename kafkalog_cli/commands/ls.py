@@ -245,9 +245,7 @@ def _list_usage(
     terms = listed.recompression.terms()
     targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
-    with (
-        Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run,
-    ):
+    with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         usages: list[DiskUsage] = []
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)

@@ -128,16 +128,9 @@ def metadata(
         if is_given and not moment.history:
             raise typer.BadParameter(f"{option} needs --history")
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
-    with (
-        Run(
-            "metadata",
-            output,
-            judging,
-            paths=reading.paths,
-            main_schema=main_schema,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "metadata", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
+    ) as run:
         changes = Changes()
 
         def take_change(row: tuple[Any, ...]) -> None:

@@ -119,16 +119,14 @@ def producers(
         raise typer.BadParameter("--record and --producer-id exclude each other")
     if asked.within is not None and not asked.duplicates:
         raise typer.BadParameter("--within is for --duplicates")
-    with (
-        Run(
-            "producers",
-            output,
-            judging,
-            paths=paths,
-            main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "producers",
+        output,
+        judging,
+        paths=paths,
+        main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
+        table_columns=_TABLE_COLUMNS,
+    ) as run:
         targets = targets_at(map(work.session.path, paths))
         run.hold()
         producer_id = wanted.producer_id

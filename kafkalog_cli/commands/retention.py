@@ -88,11 +88,9 @@ def retention(
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
-    with (
-        Run(
-            "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
-        ) as run,
-    ):  # fmt: skip
+    with Run(
+        "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
+    ) as run:
         targets = reading.targets()
         options = {
             "retention.ms": supposed.retention_ms,

@@ -125,9 +125,7 @@ def txns(
         }
     )
     terms = _terms(wanted, aborting, guards.limits)
-    with (
-        Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
-    ):
+    with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run:
         targets = targets_at(map(work.session.path, paths))
         if wanted.following.follow:
             check_followable(targets)
