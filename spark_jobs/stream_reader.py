@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -329,11 +329,17 @@ class RefusedStream(DataSourceStreamReader):
     def __init__(self, reason: KafkaLogError) -> None:
         self._reason = reason
 
-    def _refuse(self, *_given: Any) -> NoReturn:
-        """Raises the reason, whatever Spark asks for."""
+    def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
+        """Raises the reason."""
         raise self._reason
 
-    initialOffset = latestOffset = read = _refuse  # noqa: N815 (Spark's names)
+    def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
+        """Raises the reason."""
+        raise self._reason
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the reason."""
+        raise self._reason
 
 
 def _listed(path: Path) -> Partition:

@@ -15,6 +15,7 @@ from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
 
 if TYPE_CHECKING:
+    from format.state.cluster_image import PartitionState
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
     from format.verbs.metadata.quorum import Quorum, QuorumLog
 
@@ -121,38 +122,37 @@ def _loss(replica: ReplicaResult) -> str:
 
 def no_leaders(evidence: Evidence) -> Iterator[Draft]:
     """Partitions without a leader while a broker with a replica runs, by the newest metadata."""
-    image = evidence.context.image
-    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
-        return
     active = _active(evidence)
-    for (topic_id, number), state in image.partitions.items():
+    for name, state in _partition_states(evidence):
         complete = {*state.isr, *(state.eligible_leader_replicas or ())}
         running = [each for each in state.replicas if each in active]
         if state.leader >= 0 or not running or complete & active:
             continue
-        name = f"{image.names.get(topic_id, topic_id)}-{number}"
         words = f"No leader: {named_nodes(sorted(complete))}, which {'has' if len(complete) == 1 else 'have'} all "
-        words += f"committed records, {'is' if len(complete) == 1 else 'are'} down; {named_nodes(running)} "
-        words += (
-            f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records ({evidence.context.source_words})."
-        )
-        yield _of_metadata(evidence, "no-leader", name, words)
+        words += f"committed records, {are(len(complete))} down; {named_nodes(running)} "
+        words += f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records"
+        yield _of_metadata(evidence, "no-leader", name, f"{words} ({evidence.context.source_words}).")
 
 
 def out_of_sync(evidence: Evidence) -> Iterator[Draft]:
     """Partitions with a replica that is out of sync although its broker runs, by the newest metadata."""
-    image = evidence.context.image
-    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
-        return
     active = _active(evidence)
-    for (topic_id, number), state in image.partitions.items():
+    for name, state in _partition_states(evidence):
         lagging = [each for each in state.replicas if each in active and each not in state.isr]
         if state.leader < 0 or not lagging or set(lagging) <= set(state.adding_replicas):
             continue
-        name = f"{image.names.get(topic_id, topic_id)}-{number}"
-        words = f"{named_nodes(lagging).capitalize()} {'is' if len(lagging) == 1 else 'are'} out of sync: the ISR is "
+        words = f"{named_nodes(lagging).capitalize()} {are(len(lagging))} out of sync: the ISR is "
         words += f"{named_nodes(state.isr)} ({evidence.context.source_words})."
         yield _of_metadata(evidence, "replicas-out-of-sync", name, words)
+
+
+def _partition_states(evidence: Evidence) -> Iterator[tuple[str, PartitionState]]:
+    """The partitions of the newest metadata, by name; none where it is damaged."""
+    image, state = evidence.context.image, evidence.context.state
+    if image is None or state is None or state.is_damaged:
+        return
+    for (topic_id, number), each in image.partitions.items():
+        yield f"{image.names.get(topic_id, topic_id)}-{number}", each
 
 
 def _active(evidence: Evidence) -> set[int]:
