@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
@@ -36,14 +36,25 @@ class CommandEntry(msgspec.Struct, frozen=True):
     """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
 
     ``is_scan``: ``kafkalog scan`` offers the command, too. ``reads_bundles``: it takes a bundle, too.
+    ``other_module``: it is not in the module of ``kafkalog_cli.commands`` that has its name.
     """
 
     name: str
-    module: str
     help: str
     panel: str
     is_scan: bool = False
     reads_bundles: bool = False
+    other_module: str = ""
+
+    @property
+    def function_name(self) -> str:
+        """The name of the command's function and of its module."""
+        return self.name.replace("-", "_")
+
+    @property
+    def module(self) -> str:
+        """The module of the command, which is imported when it runs."""
+        return self.other_module or f"kafkalog_cli.commands.{self.function_name}"
 
 
 class HelpfulCommand(TyperCommand):
@@ -76,36 +87,6 @@ class HelpfulCommand(TyperCommand):
         _write_examples(self.examples, formatter)
 
 
-class LazyCommands(MutableMapping[str, Any]):
-    """The commands by name, in the table's order; a look-up imports the command's module."""
-
-    def __init__(self, entries: Sequence[CommandEntry], load: Callable[[CommandEntry], Any] | None = None) -> None:
-        self._load = load or load_command
-        self._entries = {entry.name: entry for entry in entries}
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(self._entries[name])
-        return self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self._loaded
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        self._entries.pop(name, None)
-        self._loaded.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._entries, *self._loaded)))
-
-    def __len__(self) -> int:
-        return len(set(self._entries) | set(self._loaded))
-
-
 class LazyGroup(TyperGroup):
     """A group whose commands come from ``entries``; subclass it with a table."""
 
@@ -114,7 +95,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.commands = LazyCommands(self.entries)
+        self.commands: dict[str, Any] = dict.fromkeys(entry.name for entry in self.entries)  # made when asked for
         self._is_listing = False
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -134,12 +115,18 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now; while names are only listed, an empty one with its one-line help."""
-        if cmd_name not in self.commands:
+        entry = next((entry for entry in self.entries if entry.name == cmd_name), None)
+        if entry is None:
             return None
         if self._is_listing:
-            entry = next(entry for entry in self.entries if entry.name == cmd_name)
             return TyperCommand(name=entry.name, help=entry.help, short_help=entry.help)
+        if self.commands[cmd_name] is None:
+            self.commands[cmd_name] = self.load(entry)
         return self.commands[cmd_name]
+
+    def load(self, entry: CommandEntry) -> Any:
+        """The command of a row."""
+        return load_command(entry)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command for some words; ``help COMMAND`` is ``COMMAND --help``."""
@@ -187,7 +174,7 @@ class LazyGroup(TyperGroup):
 def load_command(entry: CommandEntry) -> Any:
     """The command that typer makes of the function in the entry's module."""
     module = import_module(entry.module)
-    function = getattr(module, entry.name.replace("-", "_"))
+    function = getattr(module, entry.function_name)
     kind: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     return made_command(entry.name, as_command(function), kind, getattr(module, "EXAMPLES", ()))
 
@@ -270,49 +257,27 @@ def _option_row(option: Any) -> tuple[str, str]:
 COMMANDS = (
     CommandEntry(
         "ls",
-        "kafkalog_cli.commands.ls",
         "List partitions and segments: ranges, sizes, checkpoints, strays.",
         "Read",
         is_scan=True,
         reads_bundles=True,
     ),
+    CommandEntry("dump", "Decode any kind of file; with --records, down to the records.", "Read", is_scan=True),
     CommandEntry(
-        "dump",
-        "kafkalog_cli.commands.dump",
-        "Decode any kind of file; with --records, down to the records.",
-        "Read",
-        is_scan=True,
+        "find", "Find an offset or a timestamp, and show each step of the search.", "Read", reads_bundles=True
     ),
+    CommandEntry("grep", "Find records by key, value, header or producer.", "Read", is_scan=True),
     CommandEntry(
-        "find",
-        "kafkalog_cli.commands.find",
-        "Find an offset or a timestamp, and show each step of the search.",
-        "Read",
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "grep",
-        "kafkalog_cli.commands.grep",
-        "Find records by key, value, header or producer.",
-        "Read",
-        is_scan=True,
-    ),
-    CommandEntry(
-        "explore",
-        "kafkalog_cli.commands.explore",
-        "Browse a log directory on the screen, down to the field that each byte belongs to.",
-        "Read",
+        "explore", "Browse a log directory on the screen, down to the field that each byte belongs to.", "Read"
     ),
     CommandEntry(
         "doctor",
-        "kafkalog_cli.commands.doctor",
         "What is wrong, the most urgent first, each with its evidence and the next command.",
         "Diagnose",
         reads_bundles=True,
     ),
     CommandEntry(
         "txns",
-        "kafkalog_cli.commands.txns",
         "Open transactions, the records that wait behind them, and the transactions that ended.",
         "Diagnose",
         is_scan=True,
@@ -320,7 +285,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "producers",
-        "kafkalog_cli.commands.producers",
         "The producers of each partition: epochs, sequences, gaps, duplicates, batches, codecs.",
         "Diagnose",
         is_scan=True,
@@ -328,7 +292,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "metadata",
-        "kafkalog_cli.commands.metadata",
         "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time.",
         "Diagnose",
         is_scan=True,
@@ -336,7 +299,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "groups",
-        "kafkalog_cli.commands.groups",
         "Committed offsets, lag and members of consumer, share and streams groups.",
         "Diagnose",
         is_scan=True,
@@ -344,7 +306,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "compaction",
-        "kafkalog_cli.commands.compaction",
         "What the log cleaner would keep and free, how far it has cleaned, and what stops it.",
         "Diagnose",
         is_scan=True,
@@ -352,7 +313,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "retention",
-        "kafkalog_cli.commands.retention",
         "Why each segment is still there, and when it is deleted; what other configs would delete.",
         "Diagnose",
         is_scan=True,
@@ -360,7 +320,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "verify",
-        "kafkalog_cli.commands.verify",
         "Check logs and side files: what is damaged, suspicious or unreadable.",
         "Check",
         is_scan=True,
@@ -374,14 +333,12 @@ COMMANDS = (
     ),
     CommandEntry(
         "boot",
-        "kafkalog_cli.commands.boot",
         "Whether a broker starts on these log directories, and what it does to each file.",
         "Check",
         reads_bundles=True,
     ),
     CommandEntry(
         "diff",
-        "kafkalog_cli.commands.diff",
         "Where replicas of a partition differ, which one is right, and what each election would lose.",
         "Check",
         is_scan=True,
@@ -389,58 +346,30 @@ COMMANDS = (
     ),
     CommandEntry(
         "report",
-        "kafkalog_cli.commands.report",
         "One page with the results of all checks and diagnoses, to read and to share.",
         "Check",
         reads_bundles=True,
     ),
     CommandEntry(
-        "bundle",
-        "kafkalog_cli.commands.bundle",
-        "One archive for support: headers, side files and findings, without keys and values.",
-        "Check",
+        "bundle", "One archive for support: headers, side files and findings, without keys and values.", "Check"
     ),
     CommandEntry(
         "recompress",
-        "kafkalog_cli.commands.recompress",
         "Write the same records with another codec, in a new directory; or estimate what that saves.",
         "Write",
         is_scan=True,
     ),
     CommandEntry(
-        "salvage",
-        "kafkalog_cli.commands.salvage",
-        "Copy every intact batch, byte for byte, into a new directory, and list what is lost.",
-        "Write",
+        "salvage", "Copy every intact batch, byte for byte, into a new directory, and list what is lost.", "Write"
     ),
+    CommandEntry("rebuild-index", "Build new indexes from the log, in a new directory.", "Write"),
+    CommandEntry("extract", "Write records to Parquet, JSON lines or CSV, for other programs.", "Write", is_scan=True),
     CommandEntry(
-        "rebuild-index",
-        "kafkalog_cli.commands.rebuild_index",
-        "Build new indexes from the log, in a new directory.",
-        "Write",
+        "redact", "Copy logs with keys and values replaced and the structure kept, to share the copy.", "Write"
     ),
-    CommandEntry(
-        "extract",
-        "kafkalog_cli.commands.extract",
-        "Write records to Parquet, JSON lines or CSV, for other programs.",
-        "Write",
-        is_scan=True,
-    ),
-    CommandEntry(
-        "redact",
-        "kafkalog_cli.commands.redact",
-        "Copy logs with keys and values replaced and the structure kept, to share the copy.",
-        "Write",
-    ),
-    CommandEntry(
-        "scan",
-        "kafkalog_cli.commands.scan",
-        "Run a command as a Spark job, on all cores or on a cluster.",
-        "Scale",
-    ),
+    CommandEntry("scan", "Run a command as a Spark job, on all cores or on a cluster.", "Scale"),
     CommandEntry(
         "dump-log",
-        "kafkalog_cli.commands.dump_log",
         "Print what kafka-dump-log prints for the same flags, for scripts that parse it.",
         "Compatibility",
         is_scan=True,
@@ -452,7 +381,7 @@ _SCAN_MODULES = {"ls": "kafkalog_cli.commands.scan.ls", "recompress": "kafkalog_
 
 #: The verbs of ``kafkalog scan``: every command that is a scan, under its own name.
 SCANS = tuple(
-    CommandEntry(each.name, _SCAN_MODULES.get(each.name, each.module), each.help, "Verbs")
+    CommandEntry(each.name, each.help, "Verbs", other_module=_SCAN_MODULES.get(each.name, ""))
     for each in COMMANDS
     if each.is_scan
 )

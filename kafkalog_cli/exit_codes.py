@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from format.findings import Severity
+from format.findings import Finding, Severity
+from format.location import Location
 from format.wording import plural
-
-if TYPE_CHECKING:
-    from format.findings import Finding
-    from format.location import Location
 
 
 class ExitCode(IntEnum):
@@ -64,68 +61,29 @@ PRECEDENCE = (
 
 
 class Condition(Enum):
-    """A condition that a run ended with; the value is its name in the summary."""
+    """A condition that a run ended with: its name in the summary, its exit code, and its meaning in words."""
 
-    DAMAGE = "damage"
-    DIFFERENCE_FOUND = "difference-found"
-    NOTHING_FOUND = "nothing-found"
-    FAIL_ON_MET = "fail-on-met"
-    USAGE = "usage"
-    INCOMPLETE = "incomplete"
-    OUTPUT_FAILED = "output-failed"
-    REFUSED = "refused"
-    BUG = "bug"
-    INTERRUPTED = "interrupted"
-    READER_GONE = "reader-gone"
-    TERMINATED = "terminated"
-    HUNG_UP = "hung-up"
+    DAMAGE = "damage", ExitCode.DAMAGE, "damage proven"
+    DIFFERENCE_FOUND = "difference-found", ExitCode.DAMAGE, "a difference found"
+    NOTHING_FOUND = "nothing-found", ExitCode.DAMAGE, "nothing found"
+    FAIL_ON_MET = "fail-on-met", ExitCode.DAMAGE, "a condition of --fail-on met"
+    USAGE = "usage", ExitCode.USAGE, "usage error"
+    INCOMPLETE = "incomplete", ExitCode.INCOMPLETE, "incomplete, not proven clean"
+    OUTPUT_FAILED = "output-failed", ExitCode.OUTPUT_FAILED, "output failed"
+    REFUSED = "refused", ExitCode.REFUSED, "refused for safety"
+    BUG = "bug", ExitCode.BUG, "a bug in this program"
+    INTERRUPTED = "interrupted", ExitCode.INTERRUPTED, "interrupted"
+    READER_GONE = "reader-gone", ExitCode.READER_GONE, "the reader of the output went away"
+    TERMINATED = "terminated", ExitCode.TERMINATED, "interrupted by a signal"
+    HUNG_UP = "hung-up", ExitCode.HUNG_UP, "interrupted, as the terminal was closed"
 
-    @property
-    def exit_code(self) -> ExitCode:
-        return _CODES[self]
-
-    @property
-    def words(self) -> str:
-        """Its meaning in words, for the end of the summary."""
-        return _WORDS[self]
+    def __init__(self, label: str, exit_code: ExitCode, words: str) -> None:
+        self.label, self.exit_code, self.words = label, exit_code, words
 
     @property
     def is_complete(self) -> bool:
         """Whether the work was finished, whatever was found."""
         return self.exit_code is ExitCode.DAMAGE
-
-
-_CODES = {
-    Condition.DAMAGE: ExitCode.DAMAGE,
-    Condition.DIFFERENCE_FOUND: ExitCode.DAMAGE,
-    Condition.NOTHING_FOUND: ExitCode.DAMAGE,
-    Condition.FAIL_ON_MET: ExitCode.DAMAGE,
-    Condition.USAGE: ExitCode.USAGE,
-    Condition.INCOMPLETE: ExitCode.INCOMPLETE,
-    Condition.OUTPUT_FAILED: ExitCode.OUTPUT_FAILED,
-    Condition.REFUSED: ExitCode.REFUSED,
-    Condition.BUG: ExitCode.BUG,
-    Condition.INTERRUPTED: ExitCode.INTERRUPTED,
-    Condition.READER_GONE: ExitCode.READER_GONE,
-    Condition.TERMINATED: ExitCode.TERMINATED,
-    Condition.HUNG_UP: ExitCode.HUNG_UP,
-}
-
-_WORDS = {
-    Condition.DAMAGE: "damage proven",
-    Condition.DIFFERENCE_FOUND: "a difference found",
-    Condition.NOTHING_FOUND: "nothing found",
-    Condition.FAIL_ON_MET: "a condition of --fail-on met",
-    Condition.USAGE: "usage error",
-    Condition.INCOMPLETE: "incomplete, not proven clean",
-    Condition.OUTPUT_FAILED: "output failed",
-    Condition.REFUSED: "refused for safety",
-    Condition.BUG: "a bug in this program",
-    Condition.INTERRUPTED: "interrupted",
-    Condition.READER_GONE: "the reader of the output went away",
-    Condition.TERMINATED: "interrupted by a signal",
-    Condition.HUNG_UP: "interrupted, as the terminal was closed",
-}
 
 
 def combined(conditions: Iterable[Condition]) -> ExitCode:
@@ -212,7 +170,7 @@ class Summary(msgspec.Struct):
     @property
     def condition_names(self) -> list[str]:
         """The conditions, in the order in which they are declared."""
-        return [condition.value for condition in Condition if condition in self.conditions]
+        return [condition.label for condition in Condition if condition in self.conditions]
 
     def as_row(self) -> dict[str, Any]:
         """The summary as JSON lines show it."""
@@ -240,12 +198,12 @@ class Summary(msgspec.Struct):
     def paragraph(self) -> str:
         """The summary in a few lines of text."""
         unnamed = {"finding", "match"} if Condition.NOTHING_FOUND in self.conditions else {"finding"}
-        counts = _joined(
+        counts = ", ".join(
             counted(count, _ROWS_ABOUT.get(name, name)) for name, count in self.counts.items() if name not in unnamed
         )
         lines = [f"{self.command}: {counts or 'nothing'}."]
         labels = (severity.label for severity in sorted(Severity, reverse=True))
-        found = _joined(f"{self.findings[label]:,} {label}" for label in labels if self.findings.get(label))
+        found = ", ".join(f"{self.findings[label]:,} {label}" for label in labels if self.findings.get(label))
         if self.all_not_checked:
             lines.append(f"Not checked: {'; '.join(self.all_not_checked)}.")
         last = [f"Findings: {found}."] if found else []
@@ -294,7 +252,3 @@ def _singular(noun: str) -> str:
     if noun.endswith(("tches", "sses", "xes")):
         return noun[:-2]
     return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "sis")) else noun
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return ", ".join(parts)

@@ -25,11 +25,13 @@ from format.errors import (
     UnsupportedError,
 )
 from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
+from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.output import ReaderGone
+from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.render.text import printable
 
-#: Lines are not cut for a terminal narrower than this.
+#: Lines are cut for no terminal that is narrower than this.
 _LEAST_WIDTH = 30
 
 
@@ -39,24 +41,13 @@ def say(text: str) -> None:
     try:
         if sys.stderr is not None:
             if sys.stderr.isatty():
-                lines = _folded(lines, os.get_terminal_size(sys.stderr.fileno()).columns)
+                width = max(os.get_terminal_size(sys.stderr.fileno()).columns, _LEAST_WIDTH)
+                lines = "".join(f"{each}\n" for line in lines.splitlines() for each in folded_line(line, width))
             encoding = sys.stderr.encoding or "utf-8"
             sys.stderr.write(lines.encode(encoding, "backslashreplace").decode(encoding))
             sys.stderr.flush()
     except (OSError, ValueError):
         pass
-
-
-def _folded(lines: str, width: int) -> str:
-    """Lines that fit a terminal."""
-    from kafkalog_cli.render.folding import folded_line  # only for a terminal
-
-    found = []
-    for line in lines.splitlines():
-        words = line.lstrip()
-        is_whole = len(line) <= width or width < _LEAST_WIDTH
-        found += [line] if is_whole else folded_line(words, width, line[: len(line) - len(words)])
-    return "".join(f"{each}\n" for each in found)
 
 
 def is_debugging() -> bool:
@@ -234,8 +225,6 @@ def words_and_hint(error: Any) -> tuple[str | None, str | None]:
 
 def _without_scan(name: str) -> str | None:
     """The hint for a command that is not offered under scan."""
-    from kafkalog_cli.command_table import COMMANDS
-
     if name == "report":
         return "Use 'kafkalog report DIR', with the DIR that 'kafkalog scan verify --output DIR' wrote."
     if any(each.name == name and name != "scan" for each in COMMANDS):

@@ -9,13 +9,11 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from format.scan.follow import CaughtUp, Stopping
 from kafkalog_cli.output import ReaderGone
-
-if TYPE_CHECKING:
-    from kafkalog_cli.runner import Run
+from kafkalog_cli.runner import Run
 
 ItemT = TypeVar("ItemT")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -13,9 +13,11 @@ import stat
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.io.file_writer import sync_directory
 from format.io.session import is_remote
 from format.location import Location
 
@@ -131,8 +133,6 @@ class FileOutput(OutputStream):
 
     def publish(self) -> None:
         """Flush to the disk, rename, flush the directory; OutputError if one of them fails."""
-        from format.io.file_writer import sync_directory
-
         self.flush()
         try:
             os.fsync(self._fd)
@@ -199,8 +199,6 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
 
 def check_outside(path: str, sources: Iterable[str]) -> str:
     """The real path of a file to write. Raises OutputInsideSource for a place inside a source or a log directory."""
-    from pathlib import Path
-
     from format.rewriting.publication import log_dir_around
 
     real = os.path.realpath(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import typer
 
-from format.columns import FINDING, RowSchema
+from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
@@ -20,12 +20,13 @@ from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
+from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
     from format.verbs.report.terms import Report
-    from kafkalog_cli.render.records import Highlight
 
 
 class TableWriter(Protocol):
@@ -102,7 +103,7 @@ class Run:
         self._progress = Progress()
         self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
-        self._has_text = False
+        self._has_summary_in_words = False
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
@@ -123,7 +124,7 @@ class Run:
 
         ``only`` chooses the rows that are shown where people read them. The others are counted.
         """
-        counted = self._counted(schema, self._judged(schema, rows), only if self.is_readable else None)
+        counted = self._counted(schema, rows, only if self.is_readable else None)
         if self._held is not None:
             if not self._held or self._held[-1][0] != schema:
                 self._held.append((schema, []))
@@ -132,33 +133,20 @@ class Run:
         self._make_room()
         self._renderer.write(schema, counted)
 
-    def _judged(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-        """The rows; the run gets a condition where one of them meets a condition of --fail-on, or leaves it open."""
-        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
-        return self._watched(schema, rows, conditions) if conditions else rows
-
-    def _watched(
-        self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], conditions: list[FailCondition]
-    ) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            values = dict(zip(schema.names, row, strict=True))
-            for each in conditions:
-                if each.is_met_by(values):
-                    self.condition(Condition.FAIL_ON_MET)
-                elif each.is_unknown(values):
-                    self.condition(Condition.INCOMPLETE)
-            yield row
-
     def _counted(
         self,
         schema: RowSchema,
         rows: Iterable[tuple[Any, ...]],
         only: Callable[[tuple[Any, ...]], bool] | None,
     ) -> Iterator[tuple[Any, ...]]:
+        """The rows to show. Each is counted, and held against the conditions of --fail-on."""
+        conditions = [each for each in self._fail_conditions if each.row_type == schema.type]
         number = 0
         try:
             for row in rows:
                 number += 1
+                if conditions:
+                    self._judge_row(conditions, dict(zip(schema.names, row, strict=True)))
                 if self._tables is not None:
                     self._tables.add(schema, row)
                 if only is None or only(row):
@@ -167,10 +155,18 @@ class Run:
         finally:
             self.summary.count(schema.type, number)
 
+    def _judge_row(self, conditions: list[FailCondition], values: Mapping[str, Any]) -> None:
+        """Add a condition where a row meets one of --fail-on, or leaves it open."""
+        for each in conditions:
+            if each.is_met_by(values):
+                self.condition(Condition.FAIL_ON_MET)
+            elif each.is_unknown(values):
+                self.condition(Condition.INCOMPLETE)
+
     @property
-    def is_terminal(self) -> bool:
-        """Whether the rows go to a terminal."""
-        return self._output.is_terminal
+    def width(self) -> int | None:
+        """The width of the terminal on which the rows are read; None where they go elsewhere."""
+        return self._output.width
 
     @property
     def is_readable(self) -> bool:
@@ -201,13 +197,6 @@ class Run:
         self._make_room()
         self._renderer.write_raw(lines)
         self.summary.count(schema.type, row_count)
-
-    def write_text(self, lines: str) -> None:
-        """Write lines for people among the rows, in place of the summary's paragraph."""
-        self._make_room()
-        self._renderer.flush()
-        self._output.write_text(lines)
-        self._has_text = True
 
     def finding(self, finding: Finding) -> None:
         """Write one finding as a row, count it, and add its conditions."""
@@ -274,11 +263,13 @@ class Run:
         if self.is_readable:
             self._held = []
 
-    def conclude(self, *sentences: str) -> None:
+    def conclude(self, *sentences: str, replaces_summary: bool = False) -> None:
         """Print sentences of the answer, and then the rows that were held back for it; empty sentences are left out.
 
-        In a table and in text they stand with the rows, else on standard error as a note.
+        In a table and in text they stand with the rows, else on standard error as a note. ``replaces_summary``: no
+        summary follows, as they say the same.
         """
+        self._has_summary_in_words |= replaces_summary
         words = "\n".join(filter(None, sentences))
         if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
             self._make_room()
@@ -384,7 +375,7 @@ class Run:
             return
         if self._shows_summary and self.format_name in (*READABLE, "logfmt"):
             return
-        if self.summary.is_usage_error or (self._has_text and error is None):
+        if self.summary.is_usage_error or (self._has_summary_in_words and error is None):
             return  # the message of the error was printed
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
@@ -431,8 +422,6 @@ def writing_run(
     command: str, output: Output, judging: Judging, *, table_columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
 ) -> Run:
     """The Run of a command whose rows are written segments; its summary is a result."""
-    from format.columns import WRITTEN_SEGMENT
-
     columns = {WRITTEN_SEGMENT.type: table_columns}
     return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, table_columns=columns, shows_summary=True)
 
@@ -442,8 +431,6 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
 
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
-    from format.columns import WRITTEN_SEGMENT
-
     for item in items:
         if isinstance(item, Finding):
             run.finding(item)
@@ -468,6 +455,4 @@ def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
 
 def say_published(run: Run, target: object) -> None:
     """Print the path of the result on standard error, after all rows."""
-    from kafkalog_cli.render.text import printable
-
     run.say_at_end(f"published: {printable(str(target))}")

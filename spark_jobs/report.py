@@ -244,18 +244,12 @@ def check_output(output: Path, sources: Sequence[Path]) -> None:
         place = output
         for source in filter(is_remote, sources):
             if _key(place) == _key(source) or _key(place) in _around(source) or _key(source) in _around(place):
-                raise OutputInsideSource(
-                    f"the report would lie in or around the source {source}, where nothing is written",
-                    Location(str(output)),
-                )
+                raise _inside(source, output)
         return
     real = Path(os.path.realpath(output))
     for source in (Path(os.path.realpath(each)) for each in sources if not is_remote(each)):
         if real == source or source in real.parents or real in source.parents:
-            raise OutputInsideSource(
-                f"the report would lie in or around the source {source}, where nothing is written",
-                Location(str(output)),
-            )
+            raise _inside(source, output)
     for ancestor in (real, *real.parents):
         if os.path.lexists(ancestor / layout.META_PROPERTIES):
             raise OutputInsideSource(f"the report would lie inside the log directory {ancestor}", Location(str(output)))

@@ -88,7 +88,7 @@ def _summary() -> dict[str, Any]:
         "findings": counts | {"propertyNames": {"enum": [each.label for each in Severity]}},
         "complete": {"type": "boolean"},
         "exit_code": {"type": "integer"},
-        "conditions": {"type": "array", "items": {"enum": [each.value for each in Condition]}},
+        "conditions": {"type": "array", "items": {"enum": [each.label for each in Condition]}},
         "not_checked": {"type": "array", "items": {"type": "string"}},
     }
     return {

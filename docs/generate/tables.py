@@ -166,7 +166,7 @@ def exit_status_table() -> str:
 
 def condition_table() -> str:
     """The conditions that a summary may name, and the exit code of each."""
-    rows = [(f"`{each.value}`", int(each.exit_code), "yes" if each.is_complete else "no") for each in Condition]
+    rows = [(f"`{each.label}`", int(each.exit_code), "yes" if each.is_complete else "no") for each in Condition]
     return table(("condition", "exit status", "the work was done to its end"), rows)
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from format.columns import BOOT_STEP
+from format.errors import InputError, KafkaLogError, UnreadableFile
+from format.files import meta_properties
+from format.io.session import Session, is_there
+from format.layout import META_PROPERTIES
+from format.limits import DEFAULT_LIMITS
+from format.node.target import Target, kind_of
+from format.wording import counted
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count
+from kafkalog_cli.options.parsers import COUNT, one_of
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from format.io.session import Session
     from format.verbs.boot.steps import BootResult, BootTerms, KnownMetadata
-    from kafkalog_cli.exit_codes import Condition
 
 PROCESS_ROLES = ("broker", "controller", "broker,controller")
 KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
@@ -70,9 +77,8 @@ class Starting(msgspec.Struct, frozen=True):
         typer.Option(
             "--node-id",
             help="The node.id of the broker's configuration.",
-            metavar="N",
-            parser=parse_count,
             show_default="the node.id of meta.properties",
+            **COUNT,
         ),
     ] = None
     metadata: Annotated[
@@ -121,26 +127,17 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     would refuse to start, not serve a partition (a stray, too) or lose records, and 3 where that cannot be predicted or
     it is not known what is lost.
     """
-    from format.columns import BOOT_STEP
     from format.verbs.boot.boot import boot as booted
     from format.verbs.boot.sentence import is_usual, otherwise, sentence
-    from kafkalog_cli.runner import Run
 
     paths = [pacing.session.path(path) for path in starting.paths]
     _check_log_dirs(paths)
     if starting.node_id is None:
         _check_one_node(paths)
     terms = starting.terms(pacing.session)
-    with (
-        Run(
-            "boot",
-            output,
-            Judging(),
-            paths=starting.paths,
-            main_schema=BOOT_STEP,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "boot", output, Judging(), paths=starting.paths, main_schema=BOOT_STEP, table_columns=_TABLE_COLUMNS
+    ) as run:
         result = booted(paths, terms, starting.node_id)
         run.conclude(sentence(result, terms))
         is_folded = run.is_readable and not terms.every_file
@@ -158,8 +155,6 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
 
 
 def _conditions(result: BootResult) -> list[Condition]:
-    from kafkalog_cli.exit_codes import Condition
-
     conditions = []
     if result.is_refused or result.loses or result.has_unserved:
         conditions.append(Condition.DAMAGE)
@@ -170,10 +165,7 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 def _check_log_dirs(paths: list[Path]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
-    from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
-    from format.node.target import Target, kind_of
-    from format.wording import counted
 
     for path in paths:
         try:
@@ -193,11 +185,6 @@ def _check_log_dirs(paths: list[Path]) -> None:
 
 def _check_one_node(paths: list[Path]) -> None:
     """Raise a usage error for the log directories of several nodes."""
-    from format.errors import KafkaLogError
-    from format.files import meta_properties
-    from format.io.session import is_there
-    from format.layout import META_PROPERTIES
-
     seen: dict[int, Path] = {}
     for path in paths:
         file = path / META_PROPERTIES
@@ -217,9 +204,6 @@ def _check_one_node(paths: list[Path]) -> None:
 
 def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
-    from format.errors import InputError
-    from format.limits import DEFAULT_LIMITS
-    from format.node.target import Target
     from format.state.metadata_log import metadata_source, read_metadata
     from format.verbs.boot.steps import KnownMetadata
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from format.io.session import BUNDLE_SUFFIX
+from format.node.target import targets_at
+from format.version import VERSION
 from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.reading import Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import KeyFile, key_of
+from kafkalog_cli.output import open_output
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from format.verbs.report.terms import Report
 
 EXAMPLES = (
@@ -55,13 +58,9 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     topics, the findings of verify and the report page. Most commands that diagnose can read it in place of the log
     directory. It needs pyarrow: pip install 'kafkalog[arrow]'. The exit status is that of verify.
     """
-    from format.io.session import BUNDLE_SUFFIX
-    from format.node.target import targets_at
     from format.verbs.bundle.bundle import BundleRun, BundleTerms, temporary_directory
     from format.verbs.bundle.secrets import Names
     from format.verbs.verify.verify import bytes_to_verify, compacted_topics_at
-    from format.version import VERSION
-    from kafkalog_cli.output import open_output
 
     if archive.key_file is not None and not archive.redact_names:
         raise typer.BadParameter("the key is used with --redact-names only", param_hint="--key-file")

@@ -7,11 +7,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from format.columns import CLEANER
+from format.findings import Finding
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
@@ -95,19 +98,14 @@ def compaction(
     The records of the log are read as the cleaner reads them. Topic configs come from the metadata log beside the
     partitions. Nothing is cleaned.
     """
-    from format.columns import CLEANER
-    from format.findings import Finding
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
-    from kafkalog_cli.runner import Run
 
-    with (
-        Run(
-            "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
-        ) as run,
-    ):
+    with Run(
+        "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
+    ) as run:
         targets = reading.targets()
         options = {
             "min.cleanable.dirty.ratio": supposed.min_cleanable_dirty_ratio,

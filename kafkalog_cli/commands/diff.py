@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from format.columns import DIVERGENCE, REPLICA
+from format.findings import Finding
+from format.node.target import targets_at
+from format.wording import counted
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import ClusterMetadata, Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.replica_log import Matching
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog diff node-1/orders-0 node-2/orders-0", "two replicas of one partition"),
@@ -27,37 +32,21 @@ EXAMPLES = (
 _TABLE_COLUMNS = {
     "divergence": ShownColumns(
         (
-            "topic",
-            "partition",
-            "kind",
-            "offset",
-            "node_ids",
-            "elect_node_id",
-            "lost_if_elected",
-            "log_end_offset",
-            "leader_epoch",
-            "missing_node_ids",
-            "damaged",
+            "topic", "partition", "kind", "offset", "node_ids", "elect_node_id", "lost_if_elected", "log_end_offset",
+            "leader_epoch", "missing_node_ids", "damaged",
         ),
         first_to_go=("leader_epoch", "log_end_offset"),
         deciding=("damaged", "missing_node_ids"),
     ),
     "replica": ShownColumns(
         (
-            "node_id",
-            "path",
-            "kind",
-            "offset",
-            "log_end_offset",
-            "high_watermark",
-            "leader_epoch",
-            "truncate_to",
+            "node_id", "path", "kind", "offset", "log_end_offset", "high_watermark", "leader_epoch", "truncate_to",
             "damaged",
         ),
         first_to_go=("truncate_to", "leader_epoch", "path"),
         deciding=("kind", "damaged"),
     ),
-}
+}  # fmt: skip
 
 
 def diff(
@@ -76,17 +65,11 @@ def diff(
     and topic id. Nothing is written. The exit status is 1 where a difference was found;
     with --fail-on diverged, only where replicas diverge.
     """
-    from format.columns import DIVERGENCE
-    from format.findings import Finding
-    from format.node.target import targets_at
     from format.state.cluster_context import read_context
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
-    from kafkalog_cli.runner import Run
 
-    with (
-        Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
-    ):
+    with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run:
         run.hold()
         targets = targets_at(map(work.session.path, paths))
         shown = _Shown(
@@ -133,8 +116,6 @@ class _Shown:
 
     def begin(self, matching: Matching) -> None:
         """Note the size of the replicas to compare, and the partitions that have only one replica."""
-        from kafkalog_cli.exit_codes import Condition
-
         self.total_bytes = sum(each.size_bytes for each in matching.groups)
         for words in matching.not_checked():
             self._run.not_checked(words)
@@ -142,9 +123,6 @@ class _Shown:
             self._run.condition(Condition.INCOMPLETE)
 
     def take(self, result: PartitionResult) -> None:
-        from format.columns import DIVERGENCE, REPLICA
-        from kafkalog_cli.exit_codes import Condition
-
         run = self._run
         self._kinds.append(result.kind)
         self._missing.take(result)
@@ -165,9 +143,7 @@ class _Shown:
             run.condition(Condition.INCOMPLETE)
 
     def finish(self) -> None:
-        from format.columns import REPLICA
         from format.verbs.diff.diff import MOST_SENTENCES, NOTHING_TO_COMPARE, gravity, overview, sentence
-        from format.wording import counted
 
         run, kinds = self._run, self._kinds
         self._odd.sort(key=gravity)
@@ -190,7 +166,6 @@ class _Shown:
             run.not_checked(words)
 
     def _write_replicas(self) -> None:
-        from format.columns import REPLICA
         from format.verbs.diff.diff import evidence
 
         run = self._run

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from shutil import get_terminal_size
-from textwrap import wrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
+from format.columns import DIAGNOSIS
+from format.node.target import targets_at
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.text import printable
+from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from format.verbs.doctor.diagnosis import Diagnosis
     from format.verbs.doctor.doctor import DoctorRun
     from format.verbs.report.report import ReportRun
@@ -53,10 +53,6 @@ def doctor(
     of other topics. Several paths are one cluster. On a healthy node one line says what was looked at. The exit status
     is that of verify, and of diff where replicas differ.
     """
-    from msgspec.structs import replace
-
-    from format.columns import DIAGNOSIS
-    from format.node.target import targets_at
     from format.verbs.report.terms import ReportTerms
     from kafkalog_cli.options.reading import bundles_of
 
@@ -95,11 +91,9 @@ def doctor(
         if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return
-        width = get_terminal_size().columns if run.is_terminal else None
-        for each in made.diagnoses:
-            run.write_text("".join(f"{printable(line)}\n" for line in _lines(each, width)))
+        lines = [line for each in made.diagnoses for line in _lines(each, run.width)]
+        run.conclude("\n".join([*lines, *_closing(made)]), replaces_summary=True)
         run.count("diagnosis", len(made.diagnoses))
-        run.write_text("".join(f"{printable(line)}\n" for line in _closing(made, width)))
 
 
 _INDENT = " " * 11
@@ -108,7 +102,7 @@ _INDENT = " " * 11
 def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
     """A diagnosis as lines: rank, severity and sentence, the evidence, and the next command, which is never cut."""
     head = f"{diagnosis.rank:<3}{diagnosis.severity.label:<8}"
-    yield from _folded(f"{diagnosis.subject}: {diagnosis.sentence}", head, width)
+    yield from folded_line(f"{diagnosis.subject}: {diagnosis.sentence}", width, _INDENT, head=head)
     if diagnosis.evidence_path is not None:
         offset = diagnosis.evidence_offset
         yield f"{_INDENT}{diagnosis.evidence_path}{'' if offset is None else f' at offset {offset:,}'}"
@@ -117,21 +111,9 @@ def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
     yield ""
 
 
-def _closing(made: Report, width: int | None) -> Iterator[str]:
+def _closing(made: Report) -> Iterator[str]:
     """What was looked at, and what is not known."""
     found = "nothing wrong found in " if made.finds_nothing_wrong else ""
-    yield from _folded(f"doctor: {found}{made.looked_at}.", "", width)
+    yield f"doctor: {found}{made.looked_at}."
     if made.not_known:
-        yield from _folded(f"Not known: {'; '.join(made.not_known)}.", "", width)
-
-
-def _folded(text: str, head: str, width: int | None) -> Iterator[str]:
-    """Lines that fit, the first after ``head``, cut between words; one line without a width."""
-    if width is None:
-        yield f"{head}{text}"
-        return
-    indent = " " * len(head)
-    yield from wrap(
-        text, max(width, 40), initial_indent=head, subsequent_indent=indent, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
+        yield f"Not known: {'; '.join(made.not_known)}."

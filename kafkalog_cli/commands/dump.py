@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from format.columns import BATCH, RECORD, record_schema
+from format.findings import Finding
+from format.node.target import Target
+from format.scan.progress import no_progress
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_positive
+from kafkalog_cli.options.parsers import POSITIVE
 from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.node.target import Target
     from format.rows.line_blocks import Block
     from format.verbs.dump import DumpTerms
     from format.verbs.producers import RecordPlace
@@ -51,10 +54,7 @@ class Depth(msgspec.Struct, frozen=True):
         typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
     ] = False
     last: Annotated[
-        int | None,
-        typer.Option(
-            "--last", metavar="N", parser=parse_positive, help="Show the last N rows of each partition or log."
-        ),
+        int | None, typer.Option("--last", help="Show the last N rows of each partition or log.", **POSITIVE)
     ] = None
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
@@ -83,7 +83,6 @@ def dump(
     The logs of a directory are shown in order. The start of a range is looked up in the indexes, which are checked
     first. Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
     """
-    from format.scan.progress import no_progress
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
     from kafkalog_cli.line_style import style_of
@@ -171,9 +170,6 @@ def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None
 
 
 def _show(run: Run, item: Block, marks: RecordMarks) -> None:
-    from pathlib import Path
-
-    from format.findings import Finding
     from format.rows.line_blocks import LineBlock
     from kafkalog_cli.record_marks import marked_schema
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from format.findings import Finding, Severity
 from format.io.session import Session, is_remote
 from format.io.store import WrongAddress
+from format.limits import Limits
+from format.node.target import absent_words
+from format.verbs.dump_log.contents import decoder_class
+from format.verbs.dump_log.java_text import split_files
+from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine, KafkaStops, Release
 from format.wording import did_you_mean
 from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
@@ -19,14 +25,8 @@ from kafkalog_cli.options.output import Judging
 from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
 from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Guards, Sharing
-from kafkalog_cli.render.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from format.findings import Finding, Severity
-    from format.limits import Limits
-    from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine
+from kafkalog_cli.output import open_output
+from kafkalog_cli.render.text import printable, shown_on_terminal
 
 EXAMPLES = (
     ("kafkalog dump-log --files 00000000000000000000.log", "every batch of a segment"),
@@ -144,8 +144,6 @@ class Decoders(msgspec.Struct, frozen=True):
     @property
     def contents(self) -> Contents:
         """The kind of records to decode: by the first of the flags that is given."""
-        from format.verbs.dump_log.options import Contents
-
         given = {
             Contents.OFFSETS: self.offsets_decoder,
             Contents.TRANSACTION_LOG: self.transaction_log_decoder,
@@ -216,9 +214,6 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
 
         typer.echo(emulate or version_text())
         return
-    from format.verbs.dump_log.contents import decoder_class
-    from format.verbs.dump_log.java_text import split_files
-    from format.verbs.dump_log.options import Contents, DumpLogOptions, Release
 
     if not flags.files:
         raise UsageError("Missing option '--files'.")
@@ -254,8 +249,6 @@ def _checked(session: Session, path: str) -> str:
         )
     shown = check_path(session, path)
     if is_remote(shown):
-        from format.node.target import absent_words
-
         try:
             place = session.path(shown)
             words = "" if place.exists() else absent_words(place)
@@ -270,11 +263,7 @@ def _checked(session: Session, path: str) -> str:
 
 def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
     """Print everything on standard output and error, and raise typer.Exit with the exit code."""
-    from format.findings import Finding, Severity
     from format.verbs.dump_log.dump_log import dump_log
-    from format.verbs.dump_log.options import KafkaStops
-    from kafkalog_cli.output import open_output
-    from kafkalog_cli.render.text import shown_on_terminal
 
     conditions: set[Condition] = set()
     output = open_output(None)

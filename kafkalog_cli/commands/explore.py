@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from format.errors import InputError
 from format.io.session import Session, is_remote
 from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.options.reading import AsKind, check_if_given
+from kafkalog_cli.render.text import printable
 
 EXAMPLES = (
     ("kafkalog explore /var/kafka", "a log directory"),
@@ -36,9 +38,7 @@ def explore(session: Session, path: Path, as_kind: AsKind) -> None:
     those at the end. Nothing is written. The keys are shown at the bottom of the screen. Needs a terminal and the
     package textual: pip install 'kafkalog[explore]'.
     """
-    from format.errors import InputError
     from format.verbs.explore import root_place
-    from kafkalog_cli.render.text import printable
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise typer.BadParameter("explore needs a terminal; without one, use dump, ls or verify")

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from format.columns import EXTRACTED_FILE, RowSchema, record_schema
+from format.findings import Finding
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.layout import DATA_SET_MANIFEST
+from format.node.target import targets_at
+from kafkalog_cli.failures import say
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
+from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
 from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
+from kafkalog_cli.render.formats import open_renderer
 from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
-    from format.columns import RowSchema
     from format.rewriting.publication import NewFile
     from format.verbs.extract import FileFormat
 
@@ -53,20 +60,18 @@ class Extracted(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--records-per-file",
-            metavar="N",
-            parser=parse_positive,
             help="Start a new file after this many records.",
             show_default="one file per partition",
+            **POSITIVE,
         ),
     ] = None
     bytes_per_file: Annotated[
         int | None,
         typer.Option(
             "--bytes-per-file",
-            metavar="SIZE",
-            parser=parse_size,
             help="Start a new file when one has grown to about this size.",
             show_default="one file per partition",
+            **SIZE,
         ),
     ] = None
 
@@ -84,12 +89,6 @@ def extract(
     The columns are those of `kafkalog dump --records --raw`. Records that cannot be read are left out, with a finding.
     Parquet needs pyarrow: pip install 'kafkalog[arrow]'.
     """
-    from contextlib import suppress
-
-    from format.columns import EXTRACTED_FILE, record_schema
-    from format.findings import Finding
-    from format.layout import DATA_SET_MANIFEST
-    from format.node.target import targets_at
     from format.verbs.dump import empty_range_words
     from format.verbs.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract import extract as extract_records
@@ -159,9 +158,6 @@ def _duckdb_command(directory: Path) -> str:
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
     """The format of the files. Raises a usage error if it needs a library that is not installed."""
-    from msgspec.structs import replace
-
-    from format.kernel.compiled import KERNEL_IS_COMPILED
     from format.rows.record_rows import PART_BYTES
     from format.verbs.extract import ParquetFormat, TextFormat
     from kafkalog_cli.line_style import line_style
@@ -181,8 +177,6 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
 
 
 def _open_writer(to: str, schema: RowSchema) -> Callable[[NewFile], Any]:
-    from kafkalog_cli.failures import say
-    from kafkalog_cli.render.formats import open_renderer
 
     def open_writer(file: NewFile) -> Any:
         return open_renderer(to, file, main_schema=schema, aside=say)  # type: ignore[arg-type]

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from msgspec.structs import replace
 
+from format.columns import MATCH, RECORD, STEP
+from format.errors import InputError, UnreadableFile
 from format.io.session import Session, is_remote
+from format.limits import Limits
+from format.node.partition import Partition
+from format.node.target import Target
+from format.timestamps import DAY_MS, iso_time
+from format.verbs.find.lookup import FoundRecord, LookupResult
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
+from kafkalog_cli.options.parsers import COUNT, MOMENT, SIZE
 from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
 from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.render.text import printable
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from format.limits import Limits
-    from format.node.partition import Partition
     from format.state.cluster_context import Assignment
-    from format.verbs.find.lookup import FoundRecord, LookupResult
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog find orders-0:170418 /var/kafka", "one record in each of its replicas, and who can see it"),
@@ -74,17 +78,14 @@ class Sought(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ]
-    offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="Find the record with this offset.")
-    ] = None
+    offset: Annotated[int | None, typer.Option("--offset", help="Find the record with this offset.", **COUNT)] = None
     timestamp: Annotated[
         int | None,
         typer.Option(
             "--timestamp",
-            metavar="T",
-            parser=parse_moment,
             help="Find the first record at or after this time: ISO-8601 (UTC unless it names an offset), epoch "
             "milliseconds, seconds (1714564800s), or relative (-2h, now).",
+            **MOMENT,
         ),
     ] = None
     max_timestamp: Annotated[
@@ -99,10 +100,9 @@ class Sought(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--visibility-limit",
-            metavar="SIZE",
-            parser=parse_size,
             help="Read at most this much of the log to find out which consumers can see the record.",
             show_default="no limit; 256KiB at an address",
+            **SIZE,
         ),
     ] = None
     past_high_watermark: Annotated[
@@ -127,10 +127,6 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
 
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
     """
-    from format.columns import MATCH, STEP
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.runner import Run
-
     where = PlaceAndPaths(sought.words, session)
     asked = (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp
     if asked + (where.place is not None) != 1:
@@ -154,7 +150,6 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
 
 
 def _opened(path: Path) -> Partition:
-    from format.errors import InputError, UnreadableFile
     from format.verbs.find.find import partition_to_search
 
     try:
@@ -181,8 +176,6 @@ def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> LookupRe
 def _show(
     run: Run, found: LookupResult, partition: Partition, sought: Sought, limits: Limits, *, is_one_of_several: bool
 ) -> None:
-    from format.columns import MATCH, STEP
-
     if sought.explain:
         run.write(STEP, (step.row() for step in found.steps))
     run.findings(found.findings)
@@ -226,7 +219,6 @@ def _show(
 
 def _show_record(run: Run, match: FoundRecord, partition: Partition, limits: Limits) -> None:
     """Show the record itself, for people."""
-    from format.columns import RECORD
     from format.rows.record_rows import RowBlock
     from format.scan.selection import Selection
     from format.verbs.dump import DumpTerms, dumped_rows
@@ -240,7 +232,6 @@ def _show_record(run: Run, match: FoundRecord, partition: Partition, limits: Lim
 
 def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:
     """What the metadata says of the partition, and the node of the replica that was searched."""
-    from format.node.target import Target
     from format.state.cluster_context import Assignment, read_context
 
     if is_remote(partition.path) and sought.cluster.metadata is None:
@@ -252,8 +243,6 @@ def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Ass
 
 
 def _future_words(match: FoundRecord) -> str:
-    from format.timestamps import DAY_MS, iso_time
-
     days = ((match.timestamp or 0) - (match.file_written_at or 0)) // DAY_MS
     distance = f"{days:,} days" if days <= _MOST_DAYS else "thousands of years"
     return (

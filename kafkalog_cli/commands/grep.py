@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.columns import FILE_MATCH, RowSchema, record_schema
+from format.errors import InputError, UnreadableFile
+from format.findings import Finding
+from format.io.session import Session
+from format.location import Location
+from format.node.target import Target, targets_at
+from format.verbs.grep.pattern import Pattern, any_of, bytes_pattern, regex_pattern, text_pattern
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
+from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.text import escape_bytes, printable
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.columns import RowSchema
-    from format.findings import Finding
-    from format.io.session import Session
-    from format.node.target import Target
     from format.verbs.grep.grep import Criteria, Found, LogSearched, Search
-    from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
     from format.verbs.grep.replicas import FoundRecord
     from kafkalog_cli.record_marks import RecordMarks
-    from kafkalog_cli.render.records import Highlight
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog grep 4711 /var/kafka/orders-0", "records with 4711 in the key, the value or a header"),
@@ -50,22 +54,13 @@ class Around(msgspec.Struct, frozen=True):
     """Records around each match, and more columns."""
 
     context: Annotated[
-        int | None,
-        typer.Option(
-            "--context", "-C", metavar="N", parser=parse_count, help="Also show N records before and after each match."
-        ),
+        int | None, typer.Option("--context", "-C", help="Also show N records before and after each match.", **COUNT)
     ] = None
     before: Annotated[
-        int | None,
-        typer.Option(
-            "--before-context", "-B", metavar="N", parser=parse_count, help="Also show N records before each match."
-        ),
+        int | None, typer.Option("--before-context", "-B", help="Also show N records before each match.", **COUNT)
     ] = None
     after: Annotated[
-        int | None,
-        typer.Option(
-            "--after-context", "-A", metavar="N", parser=parse_count, help="Also show N records after each match."
-        ),
+        int | None, typer.Option("--after-context", "-A", help="Also show N records after each match.", **COUNT)
     ] = None
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
 
@@ -118,14 +113,10 @@ class Wanted(msgspec.Struct, frozen=True):
     invert: Annotated[bool, typer.Option("--invert", "-v", help="Select the records that do not match.")] = False
     tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
     producer_id: Annotated[
-        int | None,
-        typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only records of this producer."),
+        int | None, typer.Option("--producer-id", help="Only records of this producer.", **COUNT)
     ] = None
     producer_epoch: Annotated[
-        int | None,
-        typer.Option(
-            "--producer-epoch", metavar="N", parser=parse_count, help="Only records with this producer epoch."
-        ),
+        int | None, typer.Option("--producer-epoch", help="Only records with this producer epoch.", **COUNT)
     ] = None
     rows: Rows = msgspec.field(default_factory=Rows)
     isolation: Isolation = msgspec.field(default_factory=Isolation)
@@ -177,8 +168,6 @@ def grep(
     several replicas have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches
     whose CRC is wrong are not searched; each is a finding.
     """
-    from format.columns import FILE_MATCH, record_schema
-    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import empty_range_words
     from format.verbs.grep.grep import (
@@ -191,10 +180,8 @@ def grep(
         searched_logs,
     )
     from format.verbs.grep.replicas import found_in_replicas
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.record_marks import RecordMarks
-    from kafkalog_cli.runner import Run
 
     around = wanted.around
     if around.is_wanted and (per_file.count or per_file.files_with_matches):
@@ -236,14 +223,7 @@ def grep(
     shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
     with (
-        Run(
-            "grep",
-            output,
-            judging,
-            paths=paths,
-            main_schema=schema,
-            table_columns=shown,
-        ) as run,
+        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
         run.highlight(_highlight(criteria))
@@ -276,9 +256,6 @@ def grep(
 
 def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None, list[str]]:
     from os.path import exists
-
-    from format.verbs.grep.pattern import any_of, bytes_pattern, regex_pattern, text_pattern
-    from kafkalog_cli.render.text import printable
 
     if (wanted.hex_bytes is not None) + wanted.everything + bool(wanted.patterns) > 1:
         raise typer.BadParameter("give one of -e, --bytes and --all")
@@ -317,9 +294,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 
 def _check_searchable(target: Target) -> None:
-    from format.errors import InputError, UnreadableFile
     from format.scan.selected_logs import LOG_KINDS
-    from kafkalog_cli.render.text import printable
 
     try:
         found = target.kind
@@ -347,9 +322,7 @@ def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found
 
 
 def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None, marks: RecordMarks) -> None:
-    from format.findings import Finding
     from format.rows.line_blocks import LineBlock
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.record_marks import marked_schema
 
     shown = 0
@@ -377,8 +350,6 @@ def _show_replicas(
     run: Run, found: Iterator[FoundRecord | Finding], schema: RowSchema, limit: int | None, marks: RecordMarks
 ) -> None:
     """Show each record once for all of its replicas."""
-    from format.findings import Finding
-    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.record_marks import marked_schema
 
     shown_schema = marked_schema(schema)
@@ -396,11 +367,6 @@ def _show_replicas(
 
 
 def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names: bool, limit: int | None) -> None:
-    from format.columns import FILE_MATCH
-    from format.findings import Finding
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.render.text import printable
-
     found = shown = 0
     for item in _by_partition(searched) if run.shows_records and not only_names else searched:
         if isinstance(item, Finding):
@@ -426,8 +392,6 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
 
 def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSearched | Finding]:
     """The sum of each partition directory that has a match, in place of its log files."""
-    from format.findings import Finding
-    from format.location import Location
     from format.verbs.grep.grep import LogSearched
 
     def directory_of(each: LogSearched | Finding) -> Path | None:
@@ -445,8 +409,6 @@ def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSear
 
 def _highlight(criteria: Criteria) -> Highlight | None:
     """The matches in a key, a value, or the value of a header; None for a search for what does not match."""
-    from kafkalog_cli.render.text import escape_bytes
-
     pattern, places = criteria.pattern, criteria.places
     if pattern is None or criteria.is_inverted:
         return None

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
+from format.node.target import targets_at
 from format.timestamps import iso_time
+from format.wording import counted
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.output import open_output
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.verbs.groups.group_list import GroupList, Narrowing
     from format.verbs.groups.groups import GroupsReading
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog groups /var/kafka", "every group: members, state, committed offsets, lag"),
@@ -33,49 +38,24 @@ EXAMPLES = (
 _TABLE_COLUMNS = {
     "group": ShownColumns(
         (
-            "group",
-            "protocol",
-            "state",
-            "member_count",
-            "committed_partitions",
-            "total_lag",
-            "last_commit_timestamp",
-            "commits_per_hour",
-            "record_count",
-            "size_bytes",
-            "coordinator_partition",
+            "group", "protocol", "state", "member_count", "committed_partitions", "total_lag",
+            "last_commit_timestamp", "commits_per_hour", "record_count", "size_bytes", "coordinator_partition",
         ),
         first_to_go=("coordinator_partition", "record_count", "commits_per_hour", "size_bytes", "committed_partitions"),
         deciding=("total_lag",),
     ),
     "group_offset": ShownColumns(
         (
-            "group",
-            "topic",
-            "partition",
-            "offset",
-            "log_end_offset",
-            "lag",
-            "out_of_range",
-            "commit_timestamp",
-            "pending_offset",
-            "record_offset",
-            "metadata",
+            "group", "topic", "partition", "offset", "log_end_offset", "lag", "out_of_range", "commit_timestamp",
+            "pending_offset", "record_offset", "metadata",
         ),
         first_to_go=("metadata", "record_offset", "pending_offset", "log_end_offset"),
         deciding=("out_of_range", "lag"),
     ),
     "group_commit": (
-        "group",
-        "topic",
-        "partition",
-        "offset",
-        "commit_timestamp",
-        "outcome",
-        "producer_id",
-        "record_offset",
+        "group", "topic", "partition", "offset", "commit_timestamp", "outcome", "producer_id", "record_offset",
     ),
-}
+}  # fmt: skip
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -128,24 +108,19 @@ def groups(
     The lag is known where the log of the partition is at the paths too. The exit status is 1 if there is no such group,
     and 3 if the partition of __consumer_offsets that would hold it is not at the paths.
     """
-    from format.columns import GROUP_COMMIT, GROUP_OFFSET
-    from format.node.target import targets_at
     from format.verbs.groups.answers import next_command
     from format.verbs.groups.group_list import GroupTerms
     from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
-    from kafkalog_cli.runner import Run
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
-    with (
-        Run(
-            "groups",
-            output,
-            judging,
-            paths=paths,
-            main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "groups",
+        output,
+        judging,
+        paths=paths,
+        main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
+        table_columns=_TABLE_COLUMNS,
+    ) as run:
         reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
@@ -169,9 +144,7 @@ def groups(
 
 
 def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
-    from format.columns import GROUP, GROUP_OFFSET
     from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
-    from format.wording import counted
 
     if len(found):
         run.conclude(found.sentences())
@@ -197,7 +170,6 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at
 def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> str:
     """That there is no such group, or that its partition was not read, which proves nothing; adds the condition."""
     from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics
-    from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
         run.condition(Condition.INCOMPLETE)
@@ -217,7 +189,6 @@ def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing
 
 def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
     from format.verbs.groups.answers import ResetCsv, reset_commands
-    from kafkalog_cli.output import open_output
 
     output = open_output(path, sources)
     try:

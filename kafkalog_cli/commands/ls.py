@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.findings import Severity
+from format.columns import DISK_USAGE, LOG_DIR, PARTITION, SEGMENT, RowSchema
+from format.errors import InputError
+from format.findings import Finding, Severity
 from format.layout import CODEC_NAMES
+from format.limits import Limits
+from format.node.target import Target
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import JudgedAt, Reading, Tiering
 from kafkalog_cli.options.work import DecompressionGuard, Pacing
 from kafkalog_cli.options.writing import Sample, check_level
-from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.table import ShownColumns, human_size
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.columns import RowSchema
-    from format.findings import Finding
-    from format.limits import Limits
-    from format.node.target import Target
     from format.state.cluster_context import ClusterContext
     from format.verbs.ls.disk_usage import DiskUsage, EstimateTerms
     from format.verbs.ls.ls import Listing
-    from kafkalog_cli.runner import Run
 
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
 GROUPINGS = ("topic", "codec", "age")  # likewise, of format.verbs.ls.disk_usage
@@ -172,7 +172,6 @@ def ls(
     from format.scan.selection import EVERYTHING
     from format.verbs.ls.ls import ListTerms
     from format.verbs.ls.ls import ls as listings
-    from kafkalog_cli.runner import Run
 
     listed.recompression.check(listed.by)
     if listed.by is not None and listed.tiering.remote is not None:
@@ -220,7 +219,6 @@ def ls(
 
 def _context(targets: list[Target], limits: Limits) -> ClusterContext | None:
     """The context of the metadata log at or beside the paths. Its problems are left to verify."""
-    from format.errors import InputError
     from format.state.cluster_context import ContextTerms, read_context
 
     try:
@@ -238,21 +236,16 @@ def _list_usage(
     pacing: Pacing,
 ) -> None:
     """Run ls --by: totals of allocated bytes by topic, codec or age."""
-    from format.columns import DISK_USAGE
-    from format.findings import Finding
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.ls.disk_usage import disk_usage
     from format.verbs.recompress.estimate import not_measured
-    from kafkalog_cli.runner import Run
 
     by = listed.by or ""
     terms = listed.recompression.terms()
     targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
-    with (
-        Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run,
-    ):
+    with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         usages: list[DiskUsage] = []
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
@@ -273,8 +266,6 @@ def _list_usage(
 
 
 def _usage_columns(has_estimate: bool) -> ShownColumns:
-    from format.columns import DISK_USAGE
-
     estimated = ("estimated_bytes", "saved_bytes")
     names = tuple(name for name in DISK_USAGE.names if name != "by" and (has_estimate or name not in estimated))
     return ShownColumns(
@@ -286,8 +277,6 @@ def _usage_columns(has_estimate: bool) -> ShownColumns:
 
 def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
     """The sentence of what recompression would free of the allocated bytes, and where most of it is."""
-    from kafkalog_cli.render.table import human_size
-
     allocated_bytes = sum(each.allocated_bytes for each in usages)
     saved_bytes = sum(each.saved_bytes or 0 for each in usages)
     if saved_bytes <= 0:
@@ -317,8 +306,6 @@ class _Shown:
         self._write_at = 0.0
 
     def take(self, item: Listing | Finding) -> None:
-        from format.columns import LOG_DIR, PARTITION, SEGMENT
-        from format.findings import Finding
         from format.verbs.ls.ls import LogDirListing
         from format.verbs.ls.partition_listing import HEAD_IS_REMOTE, PartitionListing
 
@@ -365,8 +352,6 @@ class _Shown:
 
 def _main_schema(first: Target, segments: bool | None) -> RowSchema:
     """The row type of a CSV document: segments if requested or if no log directory is given, else partitions."""
-    from format.columns import PARTITION, SEGMENT
-    from format.errors import InputError
     from format.node.log_dir import Kind
 
     if segments is None:

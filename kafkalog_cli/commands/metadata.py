@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.columns import ASSIGNMENT, METADATA_CHANGE
+from format.limits import Limits
+from format.timestamps import iso_time
+from format.wording import counted, did_you_mean, listed
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
+from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.options.reading import AsOf, Reading
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
     from format.verbs.metadata.metadata import MetadataResult, MetadataTerms
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog metadata /var/kafka", "topics, replicas, leaders, brokers, configs and ACLs, as this node knows them"),
@@ -67,10 +71,7 @@ class Moment(msgspec.Struct, frozen=True):
 
     as_of: AsOf = msgspec.field(default_factory=AsOf)
     at_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--at-offset", metavar="N", parser=parse_count, help="Show the state after the record at this offset."
-        ),
+        int | None, typer.Option("--at-offset", help="Show the state after the record at this offset.", **COUNT)
     ] = None
     topic: Annotated[
         list[str] | None,
@@ -80,10 +81,7 @@ class Moment(msgspec.Struct, frozen=True):
         bool, typer.Option("--history", help="Show each change since the log begins, in place of the state.")
     ] = False
     from_time: Annotated[
-        int | None,
-        typer.Option(
-            "--from-time", metavar="T", parser=parse_moment, help="With --history: only changes since this time."
-        ),
+        int | None, typer.Option("--from-time", help="With --history: only changes since this time.", **MOMENT)
     ] = None
     kind: Annotated[
         list[str] | None,
@@ -123,27 +121,16 @@ def metadata(
     nodes, the longest log, and what a majority of the voters has. Secrets are not shown. The exit status is 1 if the
     topic of --topic is not there.
     """
-    from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.changes import Changes, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
-    from format.wording import did_you_mean
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.runner import Run
 
     for option, is_given in (("--from-time", moment.from_time is not None), ("--kind", moment.kind is not None)):
         if is_given and not moment.history:
             raise typer.BadParameter(f"{option} needs --history")
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
-    with (
-        Run(
-            "metadata",
-            output,
-            judging,
-            paths=reading.paths,
-            main_schema=main_schema,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "metadata", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
+    ) as run:
         changes = Changes()
 
         def take_change(row: tuple[Any, ...]) -> None:
@@ -181,7 +168,6 @@ _COUNTED = {
 def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
     """Write the rows of the image. Where people read them and do not ask for all, what is usual is counted."""
     from format.verbs.metadata.rows import is_usual
-    from format.wording import counted, listed
 
     left_out: dict[str, int] = {}
 
@@ -204,6 +190,4 @@ def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
 
 
 def _unchanged_words(from_time: int | None) -> str:
-    from format.timestamps import iso_time
-
     return "Nothing changed." if from_time is None else f"Nothing changed from {iso_time(from_time)} on."

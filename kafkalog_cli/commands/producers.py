@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.columns import PRODUCER, REPEATED_RECORDS
 from format.layout import NO_PRODUCER_ID
+from format.node.target import Target, targets_at
+from format.scan.progress import Advance
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_duration
 from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics
@@ -16,8 +19,6 @@ from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.node.target import Target
-    from format.scan.progress import Advance
     from format.verbs.producers import ProducerTerms, RecordPlace
 
 EXAMPLES = (
@@ -102,8 +103,6 @@ def producers(
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
     compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """
-    from format.columns import PRODUCER, REPEATED_RECORDS
-    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.producers import (
@@ -120,16 +119,14 @@ def producers(
         raise typer.BadParameter("--record and --producer-id exclude each other")
     if asked.within is not None and not asked.duplicates:
         raise typer.BadParameter("--within is for --duplicates")
-    with (
-        Run(
-            "producers",
-            output,
-            judging,
-            paths=paths,
-            main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
-    ):
+    with Run(
+        "producers",
+        output,
+        judging,
+        paths=paths,
+        main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
+        table_columns=_TABLE_COLUMNS,
+    ) as run:
         targets = targets_at(map(work.session.path, paths))
         run.hold()
         producer_id = wanted.producer_id
@@ -167,7 +164,6 @@ def _show_repeats(
     run: Run, targets: list[Target], terms: ProducerTerms, within_ms: int, jobs: int, advance: Advance
 ) -> None:
     """The repeated records of all partitions, and a sentence for each that has some."""
-    from format.columns import REPEATED_RECORDS
     from format.verbs.repeated_records import RepeatedRecords, repeat_sentences, repeated_rows
 
     result = RepeatedRecords(tuple(targets))
@@ -181,8 +177,6 @@ def _show_repeats(
 
 def _wrote_words(place: RecordPlace, producer_id: int, rows: list[tuple[Any, ...]]) -> str:
     """Which producer wrote a record, with its transactional id where one of its rows has it."""
-    from format.columns import PRODUCER
-
     if producer_id == NO_PRODUCER_ID:
         return (
             f"{place} was written without a producer id, as were all batches below: which client it was is not known."

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from format.layout import MANIFEST
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
@@ -42,7 +43,6 @@ def rebuild_index(
 
     The new indexes are written to DIR/TOPIC-PARTITION. To use them, stop the broker and replace the old ones.
     """
-    from format.layout import MANIFEST
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.verbs.rebuild_index import IndexRebuilding

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from format.columns import BATCH_DECISION, ESTIMATE
+from format.findings import Finding
 from format.layout import CODEC_NAMES
+from format.limits import Limits
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.parsers import one_of, parse_size
+from kafkalog_cli.options.parsers import SIZE, one_of
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
     from format.rewriting.sources import WriteSources
     from format.verbs.recompress.new_batches import PlanTerms
 
@@ -75,11 +78,10 @@ class Recompressed(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--batch-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Merge neighbouring batches up to this size, as they are in the source; batches of producers with "
             "ids are never merged.",
             show_default="no merging",
+            **SIZE,
         ),
     ] = None
     magic: Annotated[
@@ -89,10 +91,9 @@ class Recompressed(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--segment-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Start a new segment where one would grow past this size.",
             show_default="as in the source, and 2 GiB at most",
+            **SIZE,
         ),
     ] = None
     skip_damaged: Annotated[
@@ -120,7 +121,6 @@ def recompress(
     is read back and compared, record by record, before it is published. Batches that already have the codec are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
-    from format.columns import BATCH_DECISION, ESTIMATE
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_measured_sources, read_write_sources
     from format.verbs.recompress.new_batches import PlanTerms, Target
@@ -135,14 +135,11 @@ def recompress(
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
-        with (
-            Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run,
-        ):
+        with Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run:
             _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
     from format.verbs.recompress.recompress import Recompression
     from format.verbs.recompress.recompress import recompress as recompress_sources
-    from kafkalog_cli.exit_codes import Condition
 
     with writing_run("recompress", output, judging) as run:
         found = read_write_sources(paths)
@@ -183,8 +180,6 @@ def _check_options(given: Recompressed) -> None:
 
 
 def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limits) -> None:
-    from format.columns import ESTIMATE
-    from format.findings import Finding
     from format.verbs.recompress.estimate import Savings, estimate, not_measured, targets_of
 
     sample_bytes = given.sample.size_bytes
@@ -205,8 +200,6 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
 
 
 def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:
-    from format.columns import BATCH_DECISION
-    from format.findings import Finding
     from format.verbs.recompress.estimate import Decided, explain_recompress
 
     progress = run.progress(sources.size_bytes)

@@ -8,6 +8,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from format.verbs.redact.replacements import Mode, Redactor
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
@@ -65,7 +66,6 @@ def redact(
     from format.rewriting.sources import read_write_sources
     from format.verbs.redact.redact import Redaction, selected_sources
     from format.verbs.redact.redact import redact as redact_sources
-    from format.verbs.redact.replacements import Mode, Redactor
 
     mode, key_file = redacted.mode, redacted.key_file
     if key_file is not None and mode == "fill":

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from msgspec.structs import replace
 
+from format.io.session import Session
+from format.node.target import targets_at
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.output import open_output
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from format.io.bundles.bundle import Bundle
-    from format.io.session import Session
     from format.verbs.report.table_report import TableReport
     from format.verbs.report.terms import Report, ReportTerms
 
@@ -67,12 +69,9 @@ def report(
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
-    from format.node.target import targets_at
     from format.verbs.report.report import ReportRun
     from format.verbs.report.terms import ReportTerms
     from format.verbs.verify.verify import bytes_to_verify
-    from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.output import open_output
 
     render = _renderer(document.format)
     has_tables = _has_tables(work.session, paths, document, sources)

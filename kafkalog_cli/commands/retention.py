@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 
+from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION, RowSchema
+from format.findings import Finding
+from format.wording import counted
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
-
-if TYPE_CHECKING:
-    from format.columns import RowSchema
+from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog retention /var/kafka/orders-0", "why each segment of a partition is still there, and until when"),
@@ -80,22 +81,16 @@ def retention(
     past the high watermark. Topic configs come from the metadata log beside the partitions. Nothing is deleted. Of log
     directories, tables and text show the totals and the segments that no config keeps; of partitions all segments.
     """
-    from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
-    from format.findings import Finding
     from format.node.log_dir import Kind
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
-    from format.wording import counted
-    from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
-    with (
-        Run(
-            "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
-        ) as run,
-    ):  # fmt: skip
+    with Run(
+        "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
+    ) as run:
         targets = reading.targets()
         options = {
             "retention.ms": supposed.retention_ms,

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
@@ -53,7 +54,6 @@ def salvage(
     from format.rewriting.rewriter import PASSES, RewritingResult, WriteTerms
     from format.rewriting.sources import read_write_sources
     from format.verbs.salvage import salvage as salvage_sources
-    from kafkalog_cli.exit_codes import Condition
 
     with writing_run("salvage", output, judging) as run:
         paths = salvaged.sources.paths

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from format.columns import TRANSACTION, TRANSACTION_TOTAL
+from format.findings import Finding
+from format.limits import Limits
+from format.node.target import Target, targets_at
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
-    from format.node.target import Target
     from format.verbs.txns.txns import Row, TransactionTerms
-    from kafkalog_cli.runner import Run
 
 EXAMPLES = (
     ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
@@ -101,8 +103,6 @@ def txns(
     leader epoch is shown, and of these the longest. Open transactions come first, the oldest first. In tables and text,
     those that ended are counted by partition, unless --producer-id or --transactional-id chooses some.
     """
-    from format.columns import TRANSACTION, TRANSACTION_TOTAL
-    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.txns.txns import (
@@ -115,7 +115,6 @@ def txns(
         open_transactions,
         sentences,
     )
-    from kafkalog_cli.runner import Run
 
     wanted.following.check(
         {
@@ -126,9 +125,7 @@ def txns(
         }
     )
     terms = _terms(wanted, aborting, guards.limits)
-    with (
-        Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
-    ):
+    with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run:
         targets = targets_at(map(work.session.path, paths))
         if wanted.following.follow:
             check_followable(targets)
@@ -162,8 +159,6 @@ def txns(
 
 
 def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
-    from format.columns import TRANSACTION
-    from format.findings import Finding
     from format.scan.follow import FollowTerms
     from format.verbs.txns.txns import follow_transactions
     from kafkalog_cli.following import followed

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.columns import FINDING
+from format.limits import Limits
+from format.node.target import Target
 from format.wording import counted, listed
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
@@ -19,8 +22,6 @@ from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
-    from format.node.target import Target
     from format.verbs.verify.verify import Coverage, VerifyTerms
 
 EXAMPLES = (
@@ -100,8 +101,6 @@ def verify(
 
     Damage does not end the run: reading continues at the next intact batch.
     """
-    from msgspec.structs import replace
-
     from format.node.log_dir import Kind
     from format.verbs.verify.verify import (
         Coverage,

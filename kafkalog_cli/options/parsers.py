@@ -15,7 +15,9 @@ from typing import Any
 
 import typer
 
+from format.columns import SCHEMAS
 from format.timestamps import EPOCH
+from format.wording import did_you_mean
 from kafkalog_cli.render.text import printable
 
 _MAX_INT64 = 2**63 - 1
@@ -125,13 +127,18 @@ def parse_hex(text: Any) -> Any:
     return found
 
 
+#: Keywords for typer.Option: a number of rows or an offset, a number of at least 1, a size, a time.
+COUNT: dict[str, Any] = {"metavar": "N", "parser": parse_count}
+POSITIVE: dict[str, Any] = {"metavar": "N", "parser": parse_positive}
+SIZE: dict[str, Any] = {"metavar": "SIZE", "parser": parse_size}
+MOMENT: dict[str, Any] = {"metavar": "T", "parser": parse_moment}
+
+
 def one_of(*names: str) -> dict[str, Any]:
     """Keywords for typer.Option: one of these words, also for shell completion."""
 
     def parse(text: Any) -> str:
         if text not in names:
-            from format.wording import did_you_mean
-
             hint = "; 'kafkalog extract --to parquet' writes Parquet files" if text == "parquet" else ""
             meant = did_you_mean(str(text), names) if not hint else ""
             raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}{meant and f'.{meant}'}")
@@ -156,8 +163,6 @@ def shown(text: str) -> str:
 
 def parse_columns(text: Any) -> str:
     """Names of columns with commas between them, each a column of some row type, or ``all``."""
-    from format.columns import SCHEMAS
-
     known = {name for schema in SCHEMAS for name in schema.names} | {"all"}
     names = [name.strip() for name in str(text).split(",")]
     for name in names:

@@ -13,23 +13,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.errors import InputError
 from format.io.session import BUNDLE_MANIFEST, BUNDLE_SUFFIX, Session, is_on_disk, is_remote, is_there, path_of
 from format.io.store import without_query
+from format.limits import Limits
 from format.node.log_dir import Kind
 from format.node.partition import named
+from format.node.target import Target, absent_words, targets_at
+from kafkalog_cli.command_table import COMMANDS
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import session_in
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment
+from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of, parse_time
 from kafkalog_cli.render.text import printable
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.io.bundles.bundle import Bundle
-    from format.limits import Limits
-    from format.node.target import Target
     from format.state.cluster_context import ContextTerms
     from format.state.tiered_logs import TieredLogs
     from format.verbs.producers import RecordPlace
     from format.verbs.txns.replicas import Replicas
-    from kafkalog_cli.runner import Run
 
 
 def file_of(path: str) -> tuple[str, str] | None:
@@ -58,15 +61,12 @@ def _is_bundle(path: str) -> bool:
 
 def are_read_by(command_path: str) -> bool:
     """Whether a command, such as ``kafkalog ls``, reads bundles."""
-    from kafkalog_cli.command_table import COMMANDS
-
     words = command_path.split()
     return len(words) == 2 and any(each.name == words[1] and each.reads_bundles for each in COMMANDS)
 
 
 def opened_paths(session: Session, own: str, inner: str) -> Sequence[str]:
     """The paths that were bundled, or the path inside the bundle, which the session opens. Raises a usage error."""
-    from format.errors import InputError
     from format.io.bundles.unpacking import open_bundle
 
     if own not in session.bundles:
@@ -79,8 +79,6 @@ def opened_paths(session: Session, own: str, inner: str) -> Sequence[str]:
         return sources
     place = session.path(f"{own}/{inner}")
     if not is_there(place):
-        from format.node.target import absent_words
-
         words = absent_words(place).replace("there is no such file or directory", "", 1)
         meant = [each for each in (f"{source}/{inner}" for source in sources) if is_there(session.path(each))]
         words = f". Did you mean {' or '.join(meant)}?" if meant else words
@@ -135,8 +133,6 @@ def check_path(session: Session, path: str) -> str:
         os.lstat(path_of(path))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            from format.node.target import absent_words
-
             words = os.strerror(error.errno) if error.errno == errno.ENAMETOOLONG else absent_words(path_of(path))
             raise typer.BadParameter(printable(f"{path}: {words}")) from None
     return path
@@ -205,9 +201,6 @@ class PlaceAndPaths(msgspec.Struct, frozen=True):
 
     def targets(self, kind: Kind | None = None) -> list[Target]:
         """The targets at the paths, with a place those of its replicas. Raises a usage error where there is none."""
-        from format.errors import InputError
-        from format.node.target import Target, targets_at
-
         targets = targets_at([self.session.path(each) for each in self.paths], kind)
         if self.place is None:
             return targets
@@ -257,8 +250,6 @@ class Reading(msgspec.Struct, frozen=True):
 
     def targets(self) -> list[Target]:
         """The targets at the paths. Each is read once, at its first use."""
-        from format.node.target import targets_at
-
         return targets_at(self.files, self.kind)
 
 
@@ -285,8 +276,6 @@ class Following(msgspec.Struct, frozen=True):
 
 def check_followable(targets: Sequence[Target]) -> None:
     """Raise a usage error for a target that cannot be followed: an address, a file, a directory without logs."""
-    from format.errors import InputError
-
     for target in targets:
         if not is_on_disk(target.path):
             raise typer.BadParameter(printable(f"{target.path}: --follow takes log directories of this host"))
@@ -341,11 +330,10 @@ class AsOf(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--at",
-            metavar="T",
-            parser=parse_moment,
             help="Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it "
             "names an offset), or relative (-2h).",
             show_default="the end of the logs",
+            **MOMENT,
         ),
     ] = None
 
@@ -353,9 +341,7 @@ class AsOf(msgspec.Struct, frozen=True):
 class Writers(msgspec.Struct, frozen=True):
     """The producers and the topics of interest, and the time up to which their logs are read."""
 
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
-    ] = None
+    producer_id: Annotated[int | None, typer.Option("--producer-id", help="Only this producer.", **COUNT)] = None
     transactional_id: Annotated[
         str | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id.")
     ] = None
@@ -382,18 +368,15 @@ class JudgedAt(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--at",
-            metavar="T",
-            parser=parse_moment,
             help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
+            **MOMENT,
         ),
     ] = None
 
     @property
     def now_ms(self) -> int:
         """The time in epoch milliseconds."""
-        from kafkalog_cli.options.parsers import parse_time
-
         return parse_time("now") if self.at is None else self.at
 
 
@@ -457,8 +440,6 @@ class ConfigSources(msgspec.Struct, frozen=True):
 
 def say_absent_topics(run: Run, replicas: Replicas[Any], wanted: frozenset[str]) -> None:
     """Say of which wanted topics there is no partition at the paths: then not everything was found."""
-    from kafkalog_cli.exit_codes import Condition
-
     for words in replicas.absent_words(wanted):
         run.say_now(words)
         run.condition(Condition.NOTHING_FOUND)

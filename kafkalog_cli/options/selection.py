@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from format.columns import EXTRA_RECORD_COLUMNS
-from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment, parse_positive
+from kafkalog_cli.options.parsers import COUNT, MOMENT, POSITIVE, one_of
 
 if TYPE_CHECKING:
     from format.scan.selection import Selection
@@ -33,41 +33,23 @@ class Range(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, both ends included."""
 
     from_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--from-offset", metavar="N", parser=parse_count, callback=check_range, help="Start at this offset."
-        ),
+        int | None, typer.Option("--from-offset", callback=check_range, help="Start at this offset.", **COUNT)
     ] = None
     to_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--to-offset",
-            metavar="N",
-            parser=parse_count,
-            callback=check_range,
-            help="Stop after this offset.",
-        ),
+        int | None, typer.Option("--to-offset", callback=check_range, help="Stop after this offset.", **COUNT)
     ] = None
     from_time: Annotated[
         int | None,
         typer.Option(
             "--from-time",
-            metavar="T",
-            parser=parse_moment,
             callback=check_range,
             help="Start at this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative (-2h, "
             "now).",
+            **MOMENT,
         ),
     ] = None
     to_time: Annotated[
-        int | None,
-        typer.Option(
-            "--to-time",
-            metavar="T",
-            parser=parse_moment,
-            callback=check_range,
-            help="Stop after this time.",
-        ),
+        int | None, typer.Option("--to-time", callback=check_range, help="Stop after this time.", **MOMENT)
     ] = None
 
     @property
@@ -82,9 +64,7 @@ class Rows(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, and the number of rows."""
 
     range: Range = msgspec.field(default_factory=Range)
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-m", metavar="N", parser=parse_positive, help="Stop after N rows.")
-    ] = None
+    limit: Annotated[int | None, typer.Option("--limit", "-m", help="Stop after N rows.", **POSITIVE)] = None
 
 
 class Isolation(msgspec.Struct, frozen=True):

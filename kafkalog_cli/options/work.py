@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from format.io.session import Session
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from kafkalog_cli.options.parsers import parse_positive, parse_rate, parse_size, shown
+from kafkalog_cli.options.parsers import POSITIVE, SIZE, parse_rate, shown
 
 
 def _mebibytes(size_bytes: int) -> str:
@@ -25,10 +25,9 @@ class DecompressionGuard(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--max-decompressed-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Largest size of one batch when decompressed, such as 512MiB.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_decompressed_bytes),
+            **SIZE,
         ),
     ] = None
 
@@ -45,20 +44,18 @@ class Guards(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--max-record-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Largest size of one record.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes),
+            **SIZE,
         ),
     ] = None
     max_zstd_window: Annotated[
         int | None,
         typer.Option(
             "--max-zstd-window",
-            metavar="SIZE",
-            parser=parse_size,
             help="Largest window that a zstd frame may request.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_zstd_window_bytes),
+            **SIZE,
         ),
     ] = None
 
@@ -83,10 +80,9 @@ class Sharing(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--jobs",
-            metavar="N",
-            parser=parse_positive,
             help="Number of processes that share large work.",
             show_default="the number of processors",
+            **POSITIVE,
         ),
     ] = None
     session: Session = msgspec.field(default_factory=Session)
@@ -172,10 +168,9 @@ class Cluster(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--range-size",
-            metavar="SIZE",
-            parser=parse_size,
             help="The part of a large log that one task reads.",
             show_default="64MiB, more where there are terabytes",
+            **SIZE,
         ),
     ] = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from format.codecs import COMPRESSION_LEVELS
 from format.io.session import Session, is_remote, path_of
-from format.layout import MANIFEST
-from kafkalog_cli.options.parsers import parse_size, shown
+from format.io.source import os_reason
+from format.layout import CODEC_NAMES, MANIFEST
+from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, check_paths
 
 if TYPE_CHECKING:
@@ -92,10 +95,9 @@ class Indexing(msgspec.Struct, frozen=True):
         int | None,
         typer.Option(
             "--index-interval-bytes",
-            metavar="SIZE",
-            parser=parse_size,
             help="Log bytes between index entries, like the topic's index.interval.bytes.",
             show_default="4096",
+            **SIZE,
         ),
     ] = None
 
@@ -108,9 +110,6 @@ class Indexing(msgspec.Struct, frozen=True):
 
 def check_level(codec: str | None, level: int | None) -> None:
     """Refuse a level that the codec does not have."""
-    from format.codecs import COMPRESSION_LEVELS
-    from format.layout import CODEC_NAMES
-
     if level is None:
         return
     number = CODEC_NAMES.index(codec) if codec else -1
@@ -126,13 +125,7 @@ class Sample(msgspec.Struct, frozen=True):
 
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample",
-            metavar="SIZE",
-            parser=parse_size,
-            help="With --estimate: log bytes to measure per topic.",
-            show_default="16MiB",
-        ),
+        typer.Option("--sample", help="With --estimate: log bytes to measure per topic.", show_default="16MiB", **SIZE),
     ] = None
     whole: Annotated[bool, typer.Option("--whole", help="With --estimate: measure everything.")] = False
 
@@ -159,9 +152,6 @@ KeyFile = Annotated[
 
 def key_of(path: str | None) -> bytes:
     """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
-    import os
-
-    from format.io.source import os_reason
     from format.verbs.redact.replacements import LEAST_KEY_BYTES
 
     if path is None:

@@ -6,7 +6,6 @@ A table of findings would be too wide to read. JSON lines, CSV and logfmt have e
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ import msgspec
 
 from format.columns import FINDING
 from format.findings import FINDING_CODES, Severity
-from kafkalog_cli.render.folding import folded_line
+from kafkalog_cli.render.folding import NO_BREAK, folded_line
 from kafkalog_cli.render.text import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
@@ -147,13 +146,12 @@ class FindingList:
         parts = [self._gathered(code, kind) for (code, _severity), kind in self._kinds.items() if kind.gathered]
         if self._other_effects:
             words = f"{_following(self._other_effects, 'others above')}; {_ALL}"
-            parts.append("\n".join(textwrap.wrap(words, self._width, break_on_hyphens=False)) + "\n")
+            parts.append("\n".join(folded_line(words, self._width)) + "\n")
         for severity, counts in self._counted.items():
             most_first = sorted(counts.items(), key=lambda item: -item[1])
-            codes = ", ".join(f"{count:,}\0{code}" for code, count in most_first)
+            codes = ", ".join(f"{count:,}{NO_BREAK}{code}" for code, count in most_first)
             words = f"{sum(counts.values()):,} {severity} ({codes}); {_ALL}"
-            lines = textwrap.wrap(words, self._width, break_on_hyphens=False)  # a count stays with its code
-            parts.append("\n".join(lines).replace("\0", " ") + "\n")
+            parts.append("\n".join(folded_line(words, self._width)) + "\n")
         return "\n".join(parts)
 
     def _gathered(self, code: str, kind: _Kind) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from format.columns import RowSchema
 from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
-
-if TYPE_CHECKING:
-    from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.lines import CsvRenderer, JsonLinesRenderer, LogfmtRenderer
+from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.table import TableRenderer
 
 FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
 #: The formats for people, whose columns are chosen.
@@ -70,21 +70,13 @@ def open_renderer(
     ``chosen_columns``, if given, replace them. ``fail_on``: see FindingList.
     """
     if format_name == "jsonl":
-        from kafkalog_cli.render.lines import JsonLinesRenderer
-
         return JsonLinesRenderer(output)
     if format_name == "csv":
-        from kafkalog_cli.render.lines import CsvRenderer
-
         return CsvRenderer(output, main_schema, aside)
     if format_name in READABLE:
-        from kafkalog_cli.render.table import TableRenderer
-
         return TableRenderer(
             output, table_columns or {}, chosen_columns, is_text=format_name == "text", fail_on=fail_on
         )
     if format_name == "logfmt":
-        from kafkalog_cli.render.lines import LogfmtRenderer
-
         return LogfmtRenderer(output)
     raise ValueError(f"no such format: {format_name}")

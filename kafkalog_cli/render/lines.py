@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from time import monotonic
 from typing import Any
@@ -116,65 +116,22 @@ class LineMaker:
             yield block, False
 
 
-def pieces_by_type(schema: RowSchema, pieces: Mapping[str, Pieces]) -> list[Pieces | None]:
-    """For each column, by its type, the function that makes the pieces of a long value, or None."""
-    return [pieces.get(column.type) for column in schema.columns]
+class _LinesRenderer:
+    """Rows as lines, in the order given; any schema at any time."""
 
-
-def writers_by_type(schema: RowSchema, writers: Mapping[str, Callable[[Any], str]]) -> list[Callable[[Any], str]]:
-    """The writer of each column, by its type."""
-    return [writers[column.type] for column in schema.columns]
-
-
-class JsonLinesRenderer:
-    """Rows as JSON lines, in the order given; any schema at any time."""
-
-    def __init__(self, output: OutputStream) -> None:
-        self._output = output
+    def __init__(
+        self, output: OutputStream, make: Callable[[RowSchema], LineMaker], put: Callable[[str], None]
+    ) -> None:
+        self._output, self._make, self._put = output, make, put
         self._makers: dict[str, LineMaker] = {}
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write the rows."""
         maker = self._makers.get(schema.type)
         if maker is None:
-            maker = self._makers[schema.type] = LineMaker(
-                schema,
-                writers_by_type(schema, JSON_WRITERS),
-                pieces_by_type(schema, JSON_PIECES),
-                start=f'{{"type":{json_string(schema.type)}',
-                labels=[f",{json_string(name)}:" for name in schema.names],
-                end="}\n",
-                null="null",
-            )
+            maker = self._makers[schema.type] = self._make(schema)
         for lines in maker.blocks(rows):
-            self._output.write(lines.encode())
-
-    def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines that are JSON already."""
-        self._output.write(lines)
-
-    def flush(self) -> None:
-        """No row waits."""
-
-    def finish(self, summary: Summary, shown: bool) -> None:
-        """Write the summary, always; ``shown`` is for the other formats."""
-        self._output.write(f"{json_value(summary.as_row())}\n".encode())
-
-
-class LogfmtRenderer:
-    """Rows as logfmt: lines of words, in the order given; any schema at any time."""
-
-    def __init__(self, output: OutputStream) -> None:
-        self._output = output
-        self._makers: dict[str, LineMaker] = {}
-
-    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write the rows."""
-        maker = self._makers.get(schema.type)
-        if maker is None:
-            maker = self._makers[schema.type] = line_maker(schema)
-        for lines in maker.blocks(rows):
-            self._output.write_text(lines)
+            self._put(lines)
 
     def write_raw(self, lines: bytes | memoryview) -> None:
         """Write whole lines that are in this format and UTF-8 already."""
@@ -182,6 +139,24 @@ class LogfmtRenderer:
 
     def flush(self) -> None:
         """No row waits."""
+
+
+class JsonLinesRenderer(_LinesRenderer):
+    """Rows as JSON lines, in UTF-8."""
+
+    def __init__(self, output: OutputStream) -> None:
+        super().__init__(output, _json_line_maker, lambda lines: output.write(lines.encode()))
+
+    def finish(self, summary: Summary, shown: bool) -> None:
+        """Write the summary, always; ``shown`` is for the other formats."""
+        self._put(f"{json_value(summary.as_row())}\n")
+
+
+class LogfmtRenderer(_LinesRenderer):
+    """Rows as logfmt: lines of words."""
+
+    def __init__(self, output: OutputStream) -> None:
+        super().__init__(output, line_maker, output.write_text)
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary as the last line, with ``shown``."""
@@ -192,15 +167,27 @@ class LogfmtRenderer:
                 f"{key}={logfmt_string(each) if isinstance(each, str) else json_value(each)}"
                 for key, each in row.items()
             ]
-            self._output.write_text(f"{kind} {' '.join(words)}\n")
+            self._put(f"{kind} {' '.join(words)}\n")
+
+
+def _json_line_maker(schema: RowSchema) -> LineMaker:
+    return LineMaker(
+        schema,
+        [JSON_WRITERS[column.type] for column in schema.columns],
+        [JSON_PIECES.get(column.type) for column in schema.columns],
+        start=f'{{"type":{json_string(schema.type)}',
+        labels=[f",{json_string(name)}:" for name in schema.names],
+        end="}\n",
+        null="null",
+    )
 
 
 def line_maker(schema: RowSchema) -> LineMaker:
-    """The maker of lines of a schema in this format."""
+    """The maker of lines of logfmt."""
     return LineMaker(
         schema,
-        writers_by_type(schema, LOGFMT_WRITERS),
-        pieces_by_type(schema, LOGFMT_PIECES),
+        [LOGFMT_WRITERS[column.type] for column in schema.columns],
+        [LOGFMT_PIECES.get(column.type) for column in schema.columns],
         start=schema.type,
         labels=[f" {name}=" for name in schema.names],
         end="\n",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -20,7 +19,7 @@ from format.timestamps import iso_time
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
-from kafkalog_cli.render.folding import folded_line
+from kafkalog_cli.render.folding import NO_BREAK, folded_line
 from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
 from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
 
@@ -173,8 +172,7 @@ class TableRenderer:
         """Write sentences, apart from the tables before and after them."""
         self._draw()
         self._schema = None
-        lines = (line for each in words.split("\n") for line in self._wrapped(printable(each)))
-        self._put("\n".join(lines) + "\n", is_sentence=True)
+        self._put(self._wrapped(words), is_sentence=True)
 
     def highlight(self, matches: Highlight | None) -> None:
         """Mark these parts of the records that follow."""
@@ -195,8 +193,7 @@ class TableRenderer:
         if self._has_left_out:
             self._put(self._styled("more columns: --columns all", "2") + "\n")
         if shown:
-            lines = (line for each in summary.paragraph().split("\n") for line in self._wrapped(printable(each)))
-            self._put("\n".join(lines) + "\n")
+            self._put(self._wrapped(summary.paragraph()))
 
     def _is_waited_for(self) -> bool:
         """Whether somebody at a terminal has waited long enough for rows. Elsewhere no clock decides the layout."""
@@ -232,9 +229,10 @@ class TableRenderer:
         self._has_output = True
         self._is_after_sentence = is_sentence
 
-    def _wrapped(self, line: str) -> list[str]:
-        """A line in as many lines as the terminal needs."""
-        return [line] if self._width is None else folded_line(line, self._width)
+    def _wrapped(self, words: str) -> str:
+        """Sentences in as many lines as the terminal needs."""
+        lines = [line for each in words.split("\n") for line in folded_line(printable(each), self._width)]
+        return "\n".join(lines) + "\n"
 
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
@@ -515,7 +513,6 @@ def _cut(text: str) -> str:
 
 _INDENT = " " * 9
 _LEAST_WIDTH, _MOST_WIDTH = 60, 110
-_NO_BREAK = "\x00"  # a space at which no line ends; cells have no control characters
 
 
 def paragraph(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
@@ -531,23 +528,12 @@ def paragraph(columns: Sequence[Column], cells: Sequence[str], width: int) -> st
     if facts and len(lines[0]) + 2 + len(", ".join(facts)) <= width:
         lines[0] += f"  {', '.join(facts)}"
     elif facts:
-        lines += _wrapped(", ".join(each.replace(" ", _NO_BREAK) for each in facts), width)
+        lines += folded_line(", ".join(each.replace(" ", NO_BREAK) for each in facts), width, _INDENT)
     for column, cell in named:
         if column.name != "path" and _is_sentence(column, cell):
-            lines += _wrapped(cell, width)
-    return "\n".join(lines).replace(_NO_BREAK, " ") + "\n"
+            lines += folded_line(cell, width, _INDENT)
+    return "\n".join(lines) + "\n"
 
 
 def _is_sentence(column: Column, cell: str) -> bool:
     return column.type == "string" and " " in cell
-
-
-def _wrapped(words: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        words,
-        width,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -38,7 +38,9 @@ from format.verbs.explore import (
     partition_states,
     view_of,
 )
+from format.verbs.grep.pattern import regex_pattern, text_pattern
 from format.wording import counted_plainly
+from kafkalog_cli.options.parsers import parse_time
 from kafkalog_cli.render.text import printable
 from kafkalog_cli.screens.panes import FieldTable, HexView, PlaceTree, cell, say, state_words, words_of
 
@@ -435,12 +437,8 @@ class Explorer(App[None]):
             nothing = f"there is no record at or after offset {offset}"
             self._jump(partial(explore.spot_of_offset, scope, offset), nothing)
         elif self._question == "time":
-            from kafkalog_cli.options.parsers import parse_time
-
             self._jump(partial(explore.spot_of_time, scope, parse_time(text)), f"there is no record at or after {text}")
         else:
-            from format.verbs.grep.pattern import regex_pattern, text_pattern
-
             is_regex = len(text) > 2 and text[0] == text[-1] == "/"
             self._pattern = regex_pattern(text[1:-1]) if is_regex else text_pattern(text)
             self._search(scope, 0 if place.offset is None else place.offset)

@@ -105,5 +105,7 @@ def finish(run: Run, path: str, end: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test"),)
+    program.KafkalogGroup.entries = (
+        CommandEntry("fake", "Make rows.", "Test", other_module="tests.kafkalog_cli.fake_program"),
+    )
     sys.exit(program.main())

@@ -49,7 +49,7 @@ def _words_of(command: Any) -> set[str]:
         for each in command.get_params(context):
             found |= {*each.opts, *each.secondary_opts, *(item.value for item in each.shell_complete(context, ""))}
     for name in getattr(command, "commands", ()):
-        found |= {name} | _words_of(command.commands[name])
+        found |= {name} | _words_of(command.get_command(None, name))
     return found
 
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalog_cli.command_table import COMMANDS, CommandEntry, LazyCommands, load_command
+from kafkalog_cli.command_table import COMMANDS, CommandEntry, LazyGroup, load_command
 
-FAKE = CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test")
+FAKE = CommandEntry("fake", "Make rows.", "Test", other_module="tests.kafkalog_cli.fake_program")
+
+
+class Fakes(LazyGroup):
+    entries = (FAKE, CommandEntry("gone", "Nothing.", "Test", other_module="no.such.module"))
 
 
 def test_names_are_known_without_an_import() -> None:
-    commands = LazyCommands((FAKE, CommandEntry("gone", "no.such.module", "Nothing.", "Test")))
-    assert list(commands) == ["fake", "gone"]
-    assert len(commands) == 2
-    assert "gone" in commands
-    assert "other" not in commands
+    group = Fakes()
+    assert list(group.commands) == ["fake", "gone"]
+    assert group.get_command(None, "other") is None
     with pytest.raises(ModuleNotFoundError):
-        commands["gone"]
+        group.get_command(None, "gone")
 
 
 def test_a_command_is_loaded_once() -> None:
-    commands = LazyCommands((FAKE,))
-    assert commands["fake"] is commands["fake"]
-    del commands["fake"]
-    assert "fake" not in commands
+    group = Fakes()
+    assert group.get_command(None, "fake").name == "fake"
+    assert group.get_command(None, "fake") is group.get_command(None, "fake")
 
 
 def test_a_command_has_its_examples_and_its_name() -> None:

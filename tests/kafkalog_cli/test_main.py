@@ -40,7 +40,8 @@ from kafkalog_cli import main as program
 if "--fake" in sys.argv:
     sys.argv.remove("--fake")
     from kafkalog_cli.command_table import CommandEntry
-    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test"),)
+    fake = CommandEntry("fake", "Make rows.", "Test", other_module="tests.kafkalog_cli.fake_program")
+    program.KafkalogGroup.entries = (fake,)
 try:
     program.main()
 finally:

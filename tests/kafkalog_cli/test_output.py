@@ -8,7 +8,6 @@ import os
 import pytest
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
-from format.io import file_writer
 from kafkalog_cli import output as output_module
 from kafkalog_cli.output import OutputStream, ReaderGone, open_output
 
@@ -96,7 +95,7 @@ def test_what_cannot_be_published_leaves_nothing(tmp_path, monkeypatch, call):
 
     stream = open_output(str(tmp_path / "out"))
     stream.write(b"x")
-    monkeypatch.setattr(file_writer if call == "sync_directory" else output_module.os, call, fail)
+    monkeypatch.setattr(output_module if call == "sync_directory" else output_module.os, call, fail)
     with pytest.raises(OutputError, match="cannot publish: Input/output error"):
         stream.publish()
     monkeypatch.undo()

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
-from format.verbs.doctor.draft import Draft, capital, command
+from format.verbs.doctor.diagnosis import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
 
 if TYPE_CHECKING:
+    from format.state.cluster_image import PartitionState
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
     from format.verbs.metadata.quorum import Quorum, QuorumLog
 
@@ -69,16 +70,9 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         behind = [each for each in result.replicas if _lacks_committed(result, each)]
         draft = replace(draft, node=", ".join(map(_name, behind)))
         if result.kind == "diverged":
-            yield _with(draft, _election(evidence, result))
+            yield replace(draft, sentence=_election(evidence, result))
         elif behind and not evidence.is_live:
-            yield _with(draft, _election(evidence, result), "replica-behind")
-
-
-def _with(draft: Draft, sentence: str, code: str = "replicas-diverge") -> Draft:
-    from format.verbs.doctor.templates import TEMPLATES
-
-    return Draft(code, draft.subject, sentence, draft.path, draft.offset, draft.command, TEMPLATES[code].severity,
-                 draft.weight, draft.node, draft.many_command)  # fmt: skip
+            yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:
@@ -128,38 +122,37 @@ def _loss(replica: ReplicaResult) -> str:
 
 def no_leaders(evidence: Evidence) -> Iterator[Draft]:
     """Partitions without a leader while a broker with a replica runs, by the newest metadata."""
-    image = evidence.context.image
-    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
-        return
     active = _active(evidence)
-    for (topic_id, number), state in image.partitions.items():
+    for name, state in _partition_states(evidence):
         complete = {*state.isr, *(state.eligible_leader_replicas or ())}
         running = [each for each in state.replicas if each in active]
         if state.leader >= 0 or not running or complete & active:
             continue
-        name = f"{image.names.get(topic_id, topic_id)}-{number}"
         words = f"No leader: {named_nodes(sorted(complete))}, which {'has' if len(complete) == 1 else 'have'} all "
-        words += f"committed records, {'is' if len(complete) == 1 else 'are'} down; {named_nodes(running)} "
-        words += (
-            f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records ({evidence.context.source_words})."
-        )
-        yield _of_metadata(evidence, "no-leader", name, words)
+        words += f"committed records, {are(len(complete))} down; {named_nodes(running)} "
+        words += f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records"
+        yield _of_metadata(evidence, "no-leader", name, f"{words} ({evidence.context.source_words}).")
 
 
 def out_of_sync(evidence: Evidence) -> Iterator[Draft]:
     """Partitions with a replica that is out of sync although its broker runs, by the newest metadata."""
-    image = evidence.context.image
-    if image is None or evidence.context.state is None or evidence.context.state.is_damaged:
-        return
     active = _active(evidence)
-    for (topic_id, number), state in image.partitions.items():
+    for name, state in _partition_states(evidence):
         lagging = [each for each in state.replicas if each in active and each not in state.isr]
         if state.leader < 0 or not lagging or set(lagging) <= set(state.adding_replicas):
             continue
-        name = f"{image.names.get(topic_id, topic_id)}-{number}"
-        words = f"{named_nodes(lagging).capitalize()} {'is' if len(lagging) == 1 else 'are'} out of sync: the ISR is "
+        words = f"{named_nodes(lagging).capitalize()} {are(len(lagging))} out of sync: the ISR is "
         words += f"{named_nodes(state.isr)} ({evidence.context.source_words})."
         yield _of_metadata(evidence, "replicas-out-of-sync", name, words)
+
+
+def _partition_states(evidence: Evidence) -> Iterator[tuple[str, PartitionState]]:
+    """The partitions of the newest metadata, by name; none where it is damaged."""
+    image, state = evidence.context.image, evidence.context.state
+    if image is None or state is None or state.is_damaged:
+        return
+    for (topic_id, number), each in image.partitions.items():
+        yield f"{image.names.get(topic_id, topic_id)}-{number}", each
 
 
 def _active(evidence: Evidence) -> set[int]:

@@ -8,25 +8,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from format import layout
+from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
-from format.state.cluster_context import named_nodes
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
-from format.verbs.doctor.diagnosis import Diagnosis
-from format.verbs.doctor.disk import full_disks, leftovers
-from format.verbs.doctor.draft import Draft, capital, command, ranges, subject_of
-from format.verbs.doctor.evidence import Evidence, directory_of, place_of
-from format.verbs.doctor.groups import behind, committing_often, out_of_range
+from format.verbs.doctor.diagnosis import Diagnosis, Draft, capital, command, ranges
+from format.verbs.doctor.evidence import Evidence, place_of
 from format.verbs.doctor.placement import misplaced
-from format.verbs.doctor.repeats import repeated_batches
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
+from format.verbs.doctor.usage import behind, committing_often, full_disks, leftovers, out_of_range, repeated_batches
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
 
 if TYPE_CHECKING:
     from format.verbs.compaction.compaction import LogCompaction
-    from format.verbs.ls.partition_listing import PartitionListing
     from format.verbs.report.terms import Report
 
 #: More diagnoses of one kind and node than these become one, which names the first of them.
@@ -173,17 +169,17 @@ def _is_mended_by_broker(found: Finding) -> bool:
 def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding]) -> Draft:
     first, count = alike[0], len(alike)
     where = first.location
-    subject = subject_of(evidence, place, where.topic, where.partition)
+    subject = evidence.subject_of(place, where.topic, where.partition)
     words = capital(first.message.rstrip("."))
     lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
     weight = sum(last - begin + 1 for begin, last in lost)
     if code == "records-damaged":
         noun = "batch" if all(each.code.startswith(_OF_BATCHES) for each in alike) else "place"
         what = counted(count, noun) + (" is" if count == 1 else " are")
-        offsets = lost or [
+        shown = lost or [
             (each.location.offset, each.location.offset) for each in alike if each.location.offset is not None
         ]
-        at = f", {ranges(offsets, _MOST_RANGES)}" if offsets else ""
+        at = f", {ranges(shown, _MOST_RANGES)}" if shown else ""
         codes = listed(list(dict.fromkeys(each.code for each in alike)))
         words = f"{what} damaged{at} ({codes})"
     elif code == "tail-torn":
@@ -192,69 +188,33 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
     follow = command("verify", place)
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
-        covered, follow = _replica_words(
-            evidence, place, min(first for first, _ in lost), max(last for _, last in lost)
-        )
+        offsets = min(first for first, _ in lost), max(last for _, last in lost)
+        covered, follow = _replica_words(evidence, place, offsets, is_end=code == "records-lost")
         words += covered
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", _log_dir_of(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
-        code, subject, f"{words}.", where.path, where.offset, follow, severity=first.severity, weight=weight or count,
+        code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", _log_dir_of(place)),
     )  # fmt: skip
 
 
-def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tuple[str, str]:
-    """Which other replica has the offsets, in words, and the next command."""
-    others = list(evidence.others(place))
-    having = [
-        each
-        for each in others
-        if each.path not in evidence.damaged
-        and (each.log_start_offset or 0) <= first
-        and (each.log_end_offset or 0) > last
-    ]
-    if having:
-        names = listed([evidence.node_of(each.path) or each.path for each in having])
-        has, them = ("has", "them") if len(having) == 1 else ("have", "them")
-        sound = "intact" if evidence.reads_records else "by their headers"
-        words = f". {capital(names)} {has} {them} {sound}: {_fetching_anew(evidence, place, having)}"
-        return words, command("diff", place, *(each.path for each in having))
-    words = ". No other replica here has them" if others else ""
-    missing = _missing_nodes(evidence, place)
-    if missing:
-        words += f"; {named_nodes(missing)}, not here, may have them"
+def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, is_end: bool) -> tuple[str, str]:
+    """What is known of the other replicas at some offsets, and the next command. ``is_end``: the log lost its end."""
+    others = [each.path for each in evidence.others(place)]
+    if evidence.is_bundled:
+        return "", command("diff", place, *others) if others else command("verify", place)
+    try:
+        deep = evidence.reads_records
+        remedy = evidence.replicas_at_hand.remedy(path_of(place), offsets, deep=deep, is_end=is_end)
+    except KafkaLogError:
+        remedy = None  # a finding says what cannot be read
+    words = "" if remedy is None or not remedy.sentence else f". {remedy.sentence.rstrip('.')}"
+    if remedy is not None and remedy.intact:
+        return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
-
-
-def _fetching_anew(evidence: Evidence, place: str, having: Sequence[PartitionListing]) -> str:
-    """How a replica is fetched anew: from another one, which must lead."""
-    own = next(each for each in evidence.partitions if each.path == place)
-    node_id = evidence.context.node_id_at(directory_of(own))
-    image = evidence.context.image
-    state = None
-    if image is not None and own.topic is not None and own.partition is not None:
-        state = image.partition_of(own.topic, own.partition)
-    leader = None if state is None or state.leader < 0 else state.leader
-    sources = {evidence.context.node_id_at(directory_of(each)) for each in having}
-    anew = "move this directory away while its broker is stopped, and it fetches all anew"
-    if leader is not None and leader == node_id:
-        return f"this node leads, so let one of them lead first; then {anew}"
-    if leader is not None and leader in sources:
-        return f"node {leader} leads; {anew}"
-    return f"let one of them lead; {anew}"
-
-
-def _missing_nodes(evidence: Evidence, place: str) -> tuple[int, ...]:
-    """The nodes that have a replica of a partition by the metadata, and are not at the targets."""
-    own = next((each for each in evidence.partitions if each.path == place), None)
-    image = evidence.context.image
-    if own is None or image is None or own.topic is None or own.partition is None:
-        return ()
-    state = image.partition_of(own.topic, own.partition)
-    return () if state is None else tuple(each for each in state.replicas if each not in evidence.node_ids)
 
 
 def _log_dir_of(place: str) -> str:
@@ -286,7 +246,7 @@ def _transactions(evidence: Evidence) -> Iterator[Draft]:
         if not each.is_hanging:
             words += ". Whether it hangs is not known without every partition of __transaction_state"
         code = "transaction-hangs" if each.is_hanging else "transaction-open"
-        subject = subject_of(evidence, path, each.topic, each.partition)
+        subject = evidence.subject_of(path, each.topic, each.partition)
         follow = each.abort_command(terms) if each.is_hanging else command("txns", "--open", path)
         yield Draft(code, subject, f"{words}.", path, known.first_offset, follow, weight=records,
                     node=evidence.node_of(path), many_command=command("txns", "--open", _log_dir_of(path)))  # fmt: skip
@@ -309,7 +269,7 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
         size = sum(each["size_bytes"] for each in held)
         words = f"{which} has the timestamp {iso_time(at)}: retention by time keeps its segment {until}"
         words += f", {counted(size, 'byte')} in {counted(len(held), 'segment')}."
-        subject = subject_of(evidence, place, row["topic"], row["partition"])
+        subject = evidence.subject_of(place, row["topic"], row["partition"])
         follow = command("retention", place)
         if offset is not None:
             follow = command("producers", "--record", f"{row['topic']}-{row['partition']}:{offset}", place)
@@ -327,7 +287,7 @@ def _cleaners(evidence: Evidence) -> Iterator[Draft]:
 
     for each in evidence.cleaners:
         partition, path, found = each.partition, str(each.partition.path), each.range
-        subject = subject_of(evidence, path, partition.topic, partition.number)
+        subject = evidence.subject_of(path, partition.topic, partition.number)
         draft = Draft("cleaner-stopped", subject, "", path, found.first_dirty_offset, command("compaction", path),
                       weight=found.dirty_bytes, node=evidence.node_of(path))  # fmt: skip
         if each.blocked_by == DAMAGED_BATCH:
@@ -338,7 +298,7 @@ def _cleaners(evidence: Evidence) -> Iterator[Draft]:
             total = found.dirty_bytes + found.clean_bytes
             words = f"The cleaner is behind: {found.dirty_bytes:,} of {counted(total, 'byte')} are dirty, from offset "
             words += f"{found.first_dirty_offset:,} on, and nothing in the log blocks it: see whether its thread died."
-            yield msgspec.structs.replace(draft, code="cleaner-behind", sentence=words, severity=Severity.WARNING)
+            yield msgspec.structs.replace(draft, code="cleaner-behind", sentence=words, graded=Severity.WARNING)
 
 
 def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
@@ -384,7 +344,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         notes = [note for note in (each.notes or "").split("; ") if note.startswith("stray: ")]
         if not notes or each.path in told:
             continue
-        subject = subject_of(evidence, each.path, each.topic, each.partition)
+        subject = evidence.subject_of(each.path, each.topic, each.partition)
         which = "" if each.topic_id is None else f", id {each.topic_id}"
         image = evidence.context.image
         known = None if image is None or each.topic is None else image.topic_id(each.topic)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.retention import ConfiguredLog
     from format.verbs.txns.txns import OpenTransaction
+    from format.verbs.verify.intact_replicas import ReplicasAtHand
 
 #: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
 _UNREAD = {
@@ -98,6 +99,12 @@ class Evidence(msgspec.Struct, dict=True):
         while place and place not in self.node_names:
             place = place.rpartition("/")[0]
         return self.node_names.get(place, "")
+
+    def subject_of(self, path: str, topic: str | None, partition: int | None) -> str:
+        """A partition with its node, where there are several nodes; else the name of the file or directory."""
+        name = path.rpartition("/")[2] if topic is None else f"{topic}-{partition}"
+        node = self.node_of(path)
+        return f"{name} on {node}" if node and name != node else name
 
     @cached_property
     def is_live(self) -> bool:
@@ -183,6 +190,13 @@ class Evidence(msgspec.Struct, dict=True):
             read, more = "headers, and the findings from when the bundle was made", ""
         where = f"{places}, " if dirs else ""
         return f"{where}{counted(len(keys), 'partition')}{replicas}: {read}{more}"
+
+    @cached_property
+    def replicas_at_hand(self) -> ReplicasAtHand:
+        """The replicas at the targets, read where one of them is damaged."""
+        from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
+
+        return ReplicasAtHand(self.targets, self.limits, self.context)
 
     @cached_property
     def damaged(self) -> set[str]:

@@ -23,7 +23,7 @@ from format.state.cluster_image import ClusterImage
 from format.state.log_headers import log_parts
 from format.state.metadata_log import MetadataRecord, read_metadata
 from format.timestamps import iso_time
-from format.verbs.doctor.draft import Draft, command
+from format.verbs.doctor.diagnosis import Draft, command
 from format.verbs.doctor.evidence import Evidence
 from format.verbs.ls.partition_listing import PartitionListing
 from format.wording import counted

@@ -13,7 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from format import layout
 from format.columns import DISK_USAGE
@@ -28,12 +27,12 @@ from format.node.log_dir import Kind
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.scan.drivers import scan_logs, take_results, with_last_finding
+from format.scan.drivers import scan_logs, take_results
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.protocol import LogUnit
 from format.state.log_headers import LogTotals
 from format.verbs.ls.log_totals import read_log_totals
-from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, Piece, Sums, measure, sampled, warm_up
+from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, EstimateScan, Piece, SumsByCodec, sampled
 from format.verbs.recompress.new_batches import Target as NewCodec
 
 
@@ -78,13 +77,13 @@ def add_savings(
     terms.largest_topic_bytes = max((sum(each.end for each in pieces) for pieces in whole), default=0)
     measured = [sampled(pieces, terms.sample_bytes) for pieces in whole]
     logs = [LogUnit(each.path, each.location, end=each.end) for pieces in measured for each in pieces]
-    items = scan_logs(SavingsScan(terms.target, limits), logs, advance=advance)
+    items = scan_logs(EstimateScan((terms.target,), limits), logs, advance=advance)
     for topic, pieces in zip(sorted(topics), measured, strict=True):
-        ratios = _Ratios()
-        yield from take_results(items, len(pieces), ratios.add)
+        sums = SumsByCodec((terms.target,))
+        yield from take_results(items, len(pieces), sums.add)
         for share in topics[topic]:
-            ratio = ratios.of(share.codec)
-            row = share.row
+            own, row = sums.total(share.codec), share.row
+            ratio = own.measured[0].size_bytes / own.sampled_bytes if own.sampled_bytes else 1.0
             row.estimated_bytes = (row.estimated_bytes or 0) + round(share.size_bytes * ratio)
             row.saved_bytes = (row.saved_bytes or 0) + round(share.allocated_bytes * (1 - ratio))
 
@@ -99,60 +98,6 @@ def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
             except OSError:
                 continue  # a live broker deleted it
     return list(sizes.values())
-
-
-class _Ratios(msgspec.Struct):
-    """The ratios of the size of a topic's batches under the new codec to their present size."""
-
-    sums: dict[int, Sums] = msgspec.field(default_factory=dict)
-
-    def add(self, others: dict[int, Sums]) -> None:
-        """Add measurements by codec."""
-        for codec, sums in others.items():
-            known = self.sums.get(codec)
-            if known is None:
-                self.sums[codec] = sums
-            else:
-                known.add(sums)
-
-    def of(self, codec: int | None) -> float:
-        """The ratio of batches with this codec, or of all where none of them is in the sample; 1 for no batches."""
-        found = [self.sums[codec]] if codec in self.sums else list(self.sums.values())
-        sampled_bytes = sum(each.sampled_bytes for each in found)
-        return sum(each.measured[0].size_bytes for each in found) / sampled_bytes if sampled_bytes else 1.0
-
-
-class SavingsScan(msgspec.Struct, frozen=True):
-    """The scan of the savings: the parts are the measurements of each chunk by codec."""
-
-    target: NewCodec
-    limits: Limits = DEFAULT_LIMITS
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, limits=self.limits)
-
-    def parts(self, opened: OpenedRange) -> Iterator[dict[int, Sums]]:
-        """The sums of each chunk by codec."""
-        targets = (self.target,)
-        warm_up(targets, self.limits)
-        for chunk in opened.batches:
-            is_sound = chunk.table.crc_valid == 1
-            by_codec: dict[int, Sums] = {}
-            for codec in np.unique(chunk.table.codec[is_sound]).tolist():
-                sums = by_codec[codec] = Sums.of(targets)
-                measure(chunk, np.flatnonzero(is_sound & (chunk.table.codec == codec)), sums, self.limits)
-            yield by_codec
-
-    def fold(self, log: LogUnit, parts: LogParts[dict[int, Sums]]) -> Iterator[dict[int, Sums] | Finding]:
-        """A finding where the log cannot be read to its end, and then the sums of what was read."""
-        ratios = _Ratios()
-        for part in with_last_finding(log, parts):
-            if isinstance(part, Finding):
-                yield part
-            else:
-                ratios.add(part)
-        yield ratios.sums
 
 
 GROUPINGS = ("topic", "codec", "age")

@@ -90,12 +90,12 @@ class _Measured(msgspec.Struct):
 
 
 class Sums(msgspec.Struct):
-    """The measurements of some of a topic's batches, as sums that can be added to those of other batches."""
+    """The measurements of some batches, as sums that can be added to those of other batches."""
 
     measured: list[_Measured]
+    batch_count: int = 0
     sampled_bytes: int = 0
     plain_bytes: int = 0
-    codec_batches: dict[int, int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, targets: Sequence[Target]) -> Sums:
@@ -104,14 +104,40 @@ class Sums(msgspec.Struct):
 
     def add(self, other: Sums) -> None:
         """Add the sums of other batches, for the same targets."""
+        self.batch_count += other.batch_count
         self.sampled_bytes += other.sampled_bytes
         self.plain_bytes += other.plain_bytes
-        for codec, count in other.codec_batches.items():
-            self.codec_batches[codec] = self.codec_batches.get(codec, 0) + count
         for own, new in zip(self.measured, other.measured, strict=True):
             own.size_bytes += new.size_bytes
             own.compress_ns += new.compress_ns
             own.decompress_ns += new.decompress_ns
+
+
+class SumsByCodec(msgspec.Struct):
+    """The measurements of some of a topic's batches, by the codec that they have."""
+
+    targets: tuple[Target, ...]
+    by_codec: dict[int, Sums] = msgspec.field(default_factory=dict)
+
+    def of(self, codec: int) -> Sums:
+        """The sums of the batches with a codec."""
+        if codec not in self.by_codec:
+            self.by_codec[codec] = Sums.of(self.targets)
+        return self.by_codec[codec]
+
+    def add(self, other: SumsByCodec) -> None:
+        """Add the sums of other batches, for the same targets."""
+        for codec, sums in other.by_codec.items():
+            self.of(codec).add(sums)
+
+    def total(self, codec: int | None = None) -> Sums:
+        """The sums of the batches with a codec, or of all where none of them was measured."""
+        if codec in self.by_codec:
+            return self.by_codec[codec]
+        total = Sums.of(self.targets)
+        for sums in self.by_codec.values():
+            total.add(sums)
+        return total
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -149,7 +175,7 @@ def estimate(
     logs = [LogUnit(each.path, each.location, end=each.end) for some in pieces.values() for each in some]
     items = scan_logs(EstimateScan(tuple(targets), limits), logs, advance=advance)
     for topic, whole in topics.items():
-        sums = Sums.of(targets)
+        sums = SumsByCodec(tuple(targets))
         yield from take_results(items, len(pieces[topic]), sums.add)
         yield from _estimates(topic, sum(each.end for each in whole), sums)
 
@@ -199,17 +225,17 @@ class EstimateScan(msgspec.Struct, frozen=True):
     def needs(self) -> Needs:
         return Needs(Depth.RECORDS, limits=self.limits)
 
-    def parts(self, opened: OpenedRange) -> Iterator[Sums]:
+    def parts(self, opened: OpenedRange) -> Iterator[SumsByCodec]:
         """The measurements of each chunk."""
         warm_up(self.targets, self.limits)
         for chunk in opened.batches:
-            sums = Sums.of(self.targets)
+            sums = SumsByCodec(self.targets)
             measure(chunk, np.flatnonzero(chunk.table.crc_valid == 1), sums, self.limits)
             yield sums
 
-    def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums | Finding]:
+    def fold(self, log: LogUnit, parts: LogParts[SumsByCodec]) -> Iterator[SumsByCodec | Finding]:
         """A finding where the log cannot be read to its end, and then the sums of what was read."""
-        sums = Sums.of(self.targets)
+        sums = SumsByCodec(self.targets)
         for part in with_last_finding(log, parts):
             if isinstance(part, Finding):
                 yield part
@@ -218,10 +244,11 @@ class EstimateScan(msgspec.Struct, frozen=True):
         yield sums
 
 
-def _estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
+def _estimates(topic: str, log_bytes: int, found: SumsByCodec) -> Iterator[Estimate]:
     """The rows of a topic whose logs have ``log_bytes``: its present state, then each target."""
-    pairs = sorted(sums.codec_batches.items())
-    now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
+    pairs = sorted(found.by_codec.items())
+    now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{each.batch_count}" for codec, each in pairs) or "none:0"
+    sums = found.total()
     yield Estimate(topic, now, None, log_bytes, sums.sampled_bytes, log_bytes)
     scale = log_bytes / sums.sampled_bytes if sums.sampled_bytes else 0
     for each in sums.measured:
@@ -238,7 +265,7 @@ def _estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
         )
 
 
-def measure(chunk: BatchChunk, rows: NDArray[np.intp], sums: Sums, limits: Limits) -> None:
+def measure(chunk: BatchChunk, rows: NDArray[np.intp], found: SumsByCodec, limits: Limits) -> None:
     """Compress these batches, whose CRCs are right, for each target, and add the results to the sums."""
     table = chunk.table
     are_fixed = table.is_control | (table.record_count == 0)
@@ -246,8 +273,9 @@ def measure(chunk: BatchChunk, rows: NDArray[np.intp], sums: Sums, limits: Limit
     for row, size_bytes, codec, magic, is_wrapper, is_fixed in zip(
         rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
     ):
+        sums = found.of(codec)
         sums.sampled_bytes += size_bytes
-        sums.codec_batches[codec] = sums.codec_batches.get(codec, 0) + 1
+        sums.batch_count += 1
         plain = None if is_fixed else _plain(chunk, row, codec, magic, is_wrapper, limits)
         if plain is None:
             for each in sums.measured:
@@ -322,7 +350,7 @@ class ExplainScan(msgspec.Struct, frozen=True):
                 yield tail_finding(opened.source, chunk, opened.log)
 
     def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
-        """The same."""
+        """The rows and findings as they are."""
         return parts
 
 

@@ -19,7 +19,7 @@ from format.findings import Finding, Severity
 from format.io.session import is_on_disk
 from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC, LOG_SUFFIX
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import Limits
 from format.log.batch_chunk import BatchRange
 from format.node.log_dir import Kind
 from format.node.target import Target
@@ -241,23 +241,6 @@ class Remedy(msgspec.Struct, frozen=True):
         return f"{words} {first} the broker of {_name(self.damaged)}, {remove}, and start it again."
 
 
-def intact_replicas(
-    damaged: Path,
-    offsets: Range,
-    targets: Sequence[Target],
-    context: ClusterContext,
-    limits: Limits = DEFAULT_LIMITS,
-    *,
-    deep: bool = True,
-) -> Remedy | None:
-    """What heals the replica in a partition directory, of which these offsets are damaged; None if it is at no target.
-
-    The other replicas below the targets are read: with ``deep`` all logs of the partition as a whole, with CRCs, else
-    only the damaged offsets.
-    """
-    return ReplicasAtHand(targets, limits, context).remedy(damaged, offsets, deep=deep)
-
-
 class ReplicasAtHand:
     """The replicas at some paths, listed and compared when they are first asked for; for several damaged places."""
 
@@ -283,7 +266,10 @@ class ReplicasAtHand:
         return msgspec.structs.replace(found, next_step=step)
 
     def remedy(self, damaged: Path, offsets: Range, *, deep: bool = True, is_end: bool = False) -> Remedy | None:
-        """What heals the replica in a directory; None where it is not below the targets. Raises KafkaLogError."""
+        """What heals the replica in a directory; None where it is not below the targets. Raises KafkaLogError.
+
+        The other replicas are read: with ``deep`` all logs of the partition as a whole, else only the damaged offsets.
+        """
         if self._replicas is None:
             usable = [each for each in self._targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION)]
             self._replicas = [each for each in replicas_at(usable, self._limits, []) if each.partition.mark is None]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from format.io.session import Session
-from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyCommands, LazyGroup, made_command
+from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyGroup, made_command
 from kafkalog_cli.options.groups import as_command, option_names
 from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
 from kafkalog_cli.runner import TableWriter
@@ -33,7 +33,7 @@ _WITH_BATCHES = frozenset({"ls"})
 def load_scan(entry: CommandEntry) -> Any:
     """The verb of scan for a command, with the command's options and those of the cluster."""
     module = import_module(entry.module)
-    function = getattr(module, entry.name.replace("-", "_"))
+    function = getattr(module, entry.function_name)
     verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
@@ -121,9 +121,8 @@ class ScanGroup(LazyGroup):
 
     entries = SCANS
 
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(**keywords)
-        self.commands = LazyCommands(self.entries, load_scan)
+    def load(self, entry: CommandEntry) -> Any:
+        return load_scan(entry)
 
 
 COMMAND_CLASS = ScanGroup

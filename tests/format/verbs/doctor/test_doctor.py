@@ -105,12 +105,12 @@ def test_the_intact_replica_is_named(tmp_path: Path) -> None:
     two = node(tmp_path / "node-2", {"orders-0": {0: [sound]}}, node_id=2)
     found = next(each for each in diagnoses(one, two, deep=True) if each.code == "records-damaged")
     assert found.subject == "orders-0 on node 1"
-    assert "Node 2 has them intact" in found.sentence
+    assert "Its replica on node 2 is intact there: if node 1 leads, move leadership to it" in found.sentence
     assert found.command == f"kafkalog diff {one / 'orders-0'} {two / 'orders-0'}"
     shutil.rmtree(two)
     short = node(tmp_path / "node-2", {"orders-0": {0: []}}, node_id=2)
     found = next(each for each in diagnoses(one, short, deep=True) if each.code == "records-damaged")
-    assert "No other replica here has them" in found.sentence
+    assert "No replica at hand is intact there: that of node 2 has no intact batch" in found.sentence
     assert found.command is not None
     assert found.command.startswith("kafkalog salvage ")
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from format.findings import Finding
+from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.verify.intact_replicas import Remedy, intact_replicas
+from format.verbs.verify.intact_replicas import Remedy, ReplicasAtHand
 from format.verbs.verify.verify import INSIDE_A_LOG, VerifyTerms, verify_all
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.metadata_logs import write_metadata_log, write_node
@@ -43,7 +44,8 @@ def remedy(
     """The remedy for the replica of node 2, which is damaged at LOST."""
     targets = write(directory, {2: DAMAGED} | logs, metadata if known else None)
     context = read_context(targets, ContextTerms())
-    found = intact_replicas(directory / "node-2" / "orders-0", LOST, targets, context, deep=deep)
+    at_hand = ReplicasAtHand(targets, DEFAULT_LIMITS, context)
+    found = at_hand.remedy(directory / "node-2" / "orders-0", LOST, deep=deep)
     assert found is not None
     return found
 
