@@ -396,6 +396,11 @@ class Repair(msgspec.Struct, frozen=True):
         return self.position + self.size_bytes
 
     @property
+    def is_offered(self) -> bool:
+        """Whether ``--repair`` makes it."""
+        return True
+
+    @property
     def words(self) -> str:
         """What is wrong with the batch, for a message."""
         return f"its {_WORDS[self.field]} is {self.wrong}, and must be {self.right}: {self.proof}"

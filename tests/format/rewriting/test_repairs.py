@@ -121,7 +121,7 @@ def test_a_message_of_an_old_format(tmp_path: Path, magic: int) -> None:
 def test_what_is_not_proven_is_not_repaired(tmp_path: Path) -> None:
     """Damaged records, two wrong fields, and a base offset between gaps that compaction may have left."""
     log = sound_log()
-    log[1] = log[1][:-1] + bytes([log[1][-1] ^ 1])
+    log[1] = log[1][:-1] + bytes([log[1][-1] ^ 3])
     log[3] = with_field(with_field(log[3], "length", 60), "magic", 3)
     log[5] = with_field(batch(16, [b"v"], leader_epoch=4), "base_offset", 3)
     result = salvaged(write_segment(tmp_path / "t-0", 0, log).parent, tmp_path / "out", repairs=True)
