@@ -17,6 +17,7 @@ in n / 2^32 * s^2 of all cases; ``s`` is taken for 1 where that suffices.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
 MOST_ODDS = 1e-6
 _CRC_BITS = 8 * CRC_BYTES
 _CRC_VALUES = 1 << _CRC_BITS
-#: From this many bits on two flips may have the same syndrome in CRC-32C.
+#: With this many bits two flips may have the same syndrome in CRC-32C.
 _TOO_MANY_BITS = 2**31 - 1
-_BABY_BYTES_POWER = 12
-_BABY_BITS = 8 << _BABY_BYTES_POWER
 #: So many bits of the corrected batch are flipped to see whether decoding notices it, if that decodes at most so many
 #: bytes. Three are added to those that are not noticed: with none of many, the share is below 3 / n with 95%.
 _TRIES = 256
@@ -148,7 +147,7 @@ def flip_in(content: bytes, offsets: OffsetRange, location: Location, limits: Li
     [(at, bit, bits)] = flips
     right = bytearray(content)
     right[at] ^= 1 << bit
-    batch = _decoded(right, location, limits)
+    batch = decoded_batch(right, location, limits)
     if batch is None or not offsets.holds(batch.chunk.table.base_offset, batch.chunk.table.last_offset_delta)[0]:
         return None
     table = batch.chunk.table
@@ -180,39 +179,50 @@ def _place(exponent: int, size_bytes: int, stored_at: int) -> tuple[int, int]:
 
 def _exponent(syndrome: int, bits: int, *, is_v2: bool) -> int | None:
     """The number of steps from the last bit of the CRC to this syndrome, if it is below ``bits``."""
-    if not syndrome or bits >= _TOO_MANY_BITS:
+    if bits >= _TOO_MANY_BITS or not (syndrome.bit_count() % 2 if is_v2 else syndrome):
         return None
     polynomial = crc_tables()[(0 if is_v2 else len(crc_tables()) // 2) + 0x80]
     first = [syndrome]
     for _ in range(7):
         first.append(first[-1] >> 1 ^ (polynomial if first[-1] & 1 else 0))
-    babies = _multiplied(np.array(first, np.uint32), 0, _BABY_BYTES_POWER, is_v2=is_v2)
-    doublings = (bits // _BABY_BITS + 1).bit_length()
-    last_bit = np.array([1 << _CRC_BITS - 1], np.uint32)
-    giants = _multiplied(last_bit, _BABY_BYTES_POWER, doublings, is_v2=is_v2)
-    order = np.argsort(giants)
-    at = np.minimum(np.searchsorted(giants, babies, sorter=order), len(giants) - 1)
-    baby = np.flatnonzero(giants[order[at]] == babies)
-    exponents = order[at[baby]] * _BABY_BITS - baby
+    power = bits.bit_length() // 2 - 3
+    babies = _multiplied(np.array(first, np.uint32), 0, power, is_v2)
+    giants, numbers = _giants(power, (bits >> power + 3).bit_length(), is_v2)
+    at = np.minimum(np.searchsorted(giants, babies), len(giants) - 1)
+    baby = np.flatnonzero(giants[at] == babies)
+    exponents = (numbers[at[baby]] << power + 3) - baby
     exponents = exponents[(exponents >= 0) & (exponents < bits)]
     return int(exponents[0]) if len(exponents) == 1 else None
 
 
-def _multiplied(values: NDArray[np.uint32], power: int, doublings: int, *, is_v2: bool) -> NDArray[np.uint32]:
+@cache
+def _giants(power: int, doublings: int, is_v2: bool) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    """The last bit of the CRC after every ``2 ** power`` zero bytes, sorted, and after how many times that many."""
+    values = _multiplied(np.array([1 << _CRC_BITS - 1], np.uint32), power, doublings, is_v2)
+    order = np.argsort(values)
+    return values[order], order
+
+
+def _multiplied(values: NDArray[np.uint32], power: int, doublings: int, is_v2: bool) -> NDArray[np.uint32]:
     """The CRCs, then those after ``2 ** power`` more zero bytes, after twice as many, and so on."""
     for number in range(power, power + doublings):
-        low, second, third, high = (np.array(each, np.uint32) for each in zeros_tables(number, is_v2))
+        low, second, third, high = _tables(number, is_v2)
         after = low[values & 0xFF] ^ second[values >> 8 & 0xFF] ^ third[values >> 16 & 0xFF] ^ high[values >> 24]
         values = np.concatenate((values, after))
     return values
 
 
-class _Decoded(msgspec.Struct, frozen=True):
+@cache
+def _tables(power: int, is_v2: bool) -> NDArray[np.uint32]:
+    return np.array(zeros_tables(power, is_v2), np.uint32)
+
+
+class DecodedBatch(msgspec.Struct, frozen=True):
     chunk: BatchChunk
     size_bytes: int  # of the records
 
 
-def _decoded(content: bytearray, location: Location, limits: Limits) -> _Decoded | None:
+def decoded_batch(content: bytearray, location: Location, limits: Limits) -> DecodedBatch | None:
     """A batch whose CRC is not looked at; None if there is any finding about its header or its records."""
     buffer = memoryview(bytes(content))
     headers = headers_in(buffer, 0)
@@ -223,7 +233,7 @@ def _decoded(content: bytearray, location: Location, limits: Limits) -> _Decoded
     sizes: list[int] = []
     if next(_findings(chunk, sizes, location, limits), None) is not None:
         return None
-    return _Decoded(chunk, sum(sizes))
+    return DecodedBatch(chunk, sum(sizes))
 
 
 def _findings(chunk: BatchChunk, sizes: list[int], location: Location, limits: Limits) -> Iterator[Finding]:
@@ -251,7 +261,7 @@ def _odds(right: bytearray, bits: int, decoded_bytes: int, location: Location, l
             continue
         at, bit = _place(exponent, len(right), 0)
         right[at] ^= 1 << bit
-        unnoticed += _decoded(right, location, limits) is not None
+        unnoticed += decoded_batch(right, location, limits) is not None
         right[at] ^= 1 << bit
     share: float = min(1.0, (unnoticed + _UNSEEN) / tried) if tried else 1.0
     return by_crc * share * share
