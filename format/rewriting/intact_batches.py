@@ -86,25 +86,56 @@ def placed(
 def _set_right_offsets(
     table: BatchTable, last_offset: NDArray[np.int64], offsets: OffsetRange, found: Placement
 ) -> None:
-    """Find the right offsets of batches that fill the place between the kept ones around them exactly."""
+    """Find the right offsets of batches that fill the place between the kept ones around them exactly.
+
+    A batch with a false offset may be kept, in place of one beside it that it overlaps. It is taken for the false one
+    if they fill their place exactly when it alone is moved.
+    """
     kept = np.flatnonzero(found.is_kept)
-    is_other = (table.crc_valid == 1) & ~found.is_kept & (table.last_offset_delta >= 0) & (table.record_count >= 0)
+    is_known = (table.crc_valid == 1) & (table.last_offset_delta >= 0) & (table.record_count >= 0)
+    is_other = is_known & ~found.is_kept
     if not is_other.any():
         return
     for after in np.unique(np.searchsorted(kept, np.flatnonzero(is_other))).tolist():
         start = int(kept[after - 1]) + 1 if after else 0
         stop = int(kept[after]) if after < len(kept) else len(table)
-        first = offsets.first if not start else int(last_offset[start - 1]) + 1
-        if after == len(kept) or not is_other[start:stop].all() or not _adjoin(table, start, stop):
+        if not is_other[start:stop].all():
             continue
-        widths = table.last_offset_delta[start:stop] + 1
-        if int(widths.sum()) != int(table.base_offset[stop]) - first or (found.rival[start:stop] == Rival.EQUAL).any():
-            continue
-        starts = first + np.concatenate(([0], np.cumsum(widths)[:-1]))
-        is_false = starts != table.base_offset[start:stop]
-        found.right_offset[start:stop][is_false] = starts[is_false]
-        for row in (np.flatnonzero(is_false) + start).tolist():
-            found.proofs[row] = "it fills the place between the batches around it exactly"
+        for rows in (slice(start, stop), slice(start - 1, stop), slice(start, stop + 1)):
+            starts = _exact_starts(table, last_offset, offsets, rows, found.is_kept)
+            if starts is None or not is_known[rows].all():
+                continue
+            is_false = starts != table.base_offset[rows]
+            is_run = rows == slice(start, stop)
+            if (found.rival[rows] == Rival.EQUAL).any() if is_run else is_false.sum() != 1:
+                continue
+            found.right_offset[rows][is_false] = starts[is_false]
+            if not is_run:
+                found.is_kept[rows] = ~is_false
+            for row in (np.flatnonzero(is_false) + rows.start).tolist():
+                found.proofs[row] = "it fills the place between the batches around it exactly"
+            break
+
+
+def _exact_starts(
+    table: BatchTable,
+    last_offset: NDArray[np.int64],
+    offsets: OffsetRange,
+    rows: slice,
+    is_kept: NDArray[np.bool_],
+) -> NDArray[np.int64] | None:
+    """The base offsets with which batches fill the place between the kept ones around them; None if they do not."""
+    start, stop = rows.start, rows.stop
+    if start < 0 or stop > len(table) or not _adjoin(table, start, stop):
+        return None
+    if not is_kept[max(start - 1, 0) : start].all() or not is_kept[stop : stop + 1].all():
+        return None
+    first = int(last_offset[start - 1]) + 1 if start else offsets.first
+    end = int(table.base_offset[stop]) if stop < len(table) else offsets.last + 1
+    widths = table.last_offset_delta[rows] + 1
+    if sum(widths.tolist()) != end - first:
+        return None
+    return first + np.concatenate(([0], np.cumsum(widths)[:-1]))
 
 
 def _adjoin(table: BatchTable, start: int, stop: int) -> bool:
@@ -112,7 +143,8 @@ def _adjoin(table: BatchTable, start: int, stop: int) -> bool:
     first = max(start - 1, 0)
     if not start and int(table.position[0]) != 0:
         return False
-    return bool((table.position[first + 1 : stop + 1] == table.end_position[first:stop]).all())
+    following = table.position[first + 1 : stop + 1]
+    return bool((following == table.end_position[first : first + len(following)]).all())
 
 
 def _judge_last(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,25 @@ def test_a_batch_that_is_put_aside_is_not_called_lost(tmp_path: Path) -> None:
     [loss] = result.losses
     assert loss.message.endswith("its records are in the quarantine file")
     assert (tmp_path / "out" / f"t-0.{0:020d}.quarantine").read_bytes() == log[7]
+
+
+@pytest.mark.parametrize("value", [10, 11])
+@pytest.mark.parametrize("repairs", [False, True])
+def test_a_false_offset_does_not_put_the_neighbour_aside(tmp_path: Path, value: int, *, repairs: bool) -> None:
+    """The batches at 9 and 12 overlap, and the index names the false one: only if that is moved do both fit."""
+    log = sound_log()
+    damaged = [*log[:3], with_field(log[3], "base_offset", value), *log[4:]]
+    path = write_segment(tmp_path / "t-0", 0, damaged)
+    path.with_suffix(".index").write_bytes(struct.pack(">ii", 11, sum(map(len, log[:3]))))
+    result = salvaged(path.parent, tmp_path / "out", repairs=repairs)
+    written = (tmp_path / "out" / "t-0" / LOG).read_bytes()
+    assert written == b"".join(each for at, each in enumerate(log) if repairs or at != 3)
+    assert [each.lost_offsets for each in result.losses] == ([] if repairs else [(9, 11)])
+
+
+def test_the_only_batch_of_a_segment_fills_it(tmp_path: Path) -> None:
+    first, second = batch(0, [b"v"] * 5), batch(5, [b"v"] * 5)
+    write_segment(tmp_path / "t-0", 0, [with_field(first, "base_offset", 2)])
+    path = write_segment(tmp_path / "t-0", 5, [second]).parent
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == first
