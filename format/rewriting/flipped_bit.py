@@ -74,9 +74,8 @@ class FlippedBit(Repair, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         return (
-            f"its CRC is right and its records are readable with one bit flipped, bit {self.bit} of the byte at "
-            f"position {self.at}: {self.wrong:#04x} becomes {self.right:#04x}; other damage looks the same in "
-            f"{cases(self.odds)}"
+            f"with bit {self.bit} of the byte at position {self.at} flipped ({self.wrong:#04x} to {self.right:#04x}), "
+            f"its CRC is right and its records can be read; other damage looks the same in {cases(self.odds)}"
         )
 
     def apply(self, source: PatchedSource) -> None:

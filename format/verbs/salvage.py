@@ -162,8 +162,8 @@ class SegmentLosses(msgspec.Struct):
                 else f"; the records in it, from offset {first_lost} on, are lost"
             )
         if refused := [each for each in here if not each.is_offered]:
-            message += f"; at position {refused[0].position}, {refused[0].words}, "
-            message += f"and --repair writes no batch with more than {cases(MOST_ODDS)}"
+            message += f"; of the batch at position {refused[0].position}: {refused[0].words}, "
+            message += f"more than the {cases(MOST_ODDS)} that --repair accepts"
         place = self._location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
         if readable and gone is None:
