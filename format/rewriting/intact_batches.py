@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format import layout
+from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.io.session import is_there
 from format.io.source import PatchedSource, Source
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
+from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
@@ -36,6 +43,7 @@ _OUTSIDE = (
     "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
 )
 _V2 = 2
+_MAX_EPOCH = 2**31 - 1
 _AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
 _WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
 _WORDS = {name: name.replace("_", " ") for name in _AT}
@@ -443,7 +451,7 @@ class Repair(msgspec.Struct, frozen=True):
         source.patch(self.position + _AT[self.field], self.right.to_bytes(width, "big", signed=True))
 
 
-def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> list[Repair]:
+def proven_repairs(source: PatchedSource, scan: SegmentScan, location: Location, limits: Limits) -> list[Repair]:
     """The repairs that the bytes of a segment prove, by position; at most one for each batch.
 
     A repair may make another one possible: the segment must be scanned again with them.
@@ -458,7 +466,7 @@ def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> 
         and (repair := _of_damage(source, search, bad)) is not None
     ]  # fmt: skip
     found += _of_base_offsets(scan)
-    found += _of_leader_epochs(scan.table, scan)
+    found += _of_leader_epochs(scan.table, scan, location, limits)
     return sorted(found, key=lambda each: each.position)
 
 
@@ -505,23 +513,47 @@ def _of_base_offsets(scan: SegmentScan) -> list[Repair]:
     return found
 
 
-def _of_leader_epochs(table: BatchTable, scan: SegmentScan) -> list[Repair]:
-    """Epochs never fall, so that one between two equal epochs is the same."""
-    rows = np.flatnonzero(scan.is_kept)
+def _of_leader_epochs(table: BatchTable, scan: SegmentScan, location: Location, limits: Limits) -> list[Repair]:
+    """Epochs never fall, so that one between two equal epochs is the same.
+
+    Of two batches between which the epoch falls, one is false if the leader-epoch-checkpoint has another epoch there.
+    """
+    rows = np.flatnonzero(scan.is_kept & (table.magic == _V2))
     epoch = table.leader_epoch[rows]
-    is_v2 = table.magic[rows] == _V2
-    is_wrong = (epoch[:-2] == epoch[2:]) & (epoch[1:-1] != epoch[2:]) & (epoch[2:] >= 0)
-    is_wrong &= is_v2[:-2] & is_v2[1:-1] & is_v2[2:]
+    least = np.concatenate(([-1], epoch[:-1]))
+    most = np.append(epoch[1:], -1)
+    most[most < 0] = _MAX_EPOCH
+    proof = "the batches before and after it have this one, and epochs never fall"
+    is_between = (least == most) & (epoch != most)
+    right = {int(row): (int(each), proof) for row, each in zip(rows[is_between], most[is_between], strict=True)}
+    proof = "the leader-epoch-checkpoint has this one there, and epochs never fall"
+    is_doubtful = ((epoch < least) | (epoch > most)) & ~is_between & (epoch != layout.NO_LEADER_EPOCH)
+    entries = _checkpoint_entries(location, limits) if is_doubtful.any() else ()
+    for row, low, high in zip(*(each[is_doubtful].tolist() for each in (rows, least, most)), strict=True):
+        base, last = int(table.base_offset[row]), table.last_offset_of(row)
+        known = [each for each in entries if each.start_offset <= last]
+        if known and known[-1].start_offset <= base and low <= known[-1].leader_epoch <= high:
+            right[row] = known[-1].leader_epoch, proof
     return [
         Repair(
             int(table.position[row]),
             int(table.size_bytes[row]),
             "leader_epoch",
             int(table.leader_epoch[row]),
-            int(table.leader_epoch[before]),
-            "the batches before and after it have this one, and epochs never fall",
+            value,
+            proof,
             int(table.base_offset[row]),
             table.last_offset_of(row),
         )
-        for before, row in zip(rows[:-2][is_wrong].tolist(), rows[1:-1][is_wrong].tolist(), strict=True)
+        for row, (value, proof) in right.items()
     ]
+
+
+def _checkpoint_entries(location: Location, limits: Limits) -> tuple[EpochEntry, ...]:
+    """The entries of the leader-epoch-checkpoint beside a log, in order; none if it is not plainly right."""
+    path = Path(location.path).with_name(layout.LEADER_EPOCH_CHECKPOINT)
+    try:
+        checkpoint = leader_epoch_checkpoint.read(path, limits) if is_there(path) else None
+    except KafkaLogError:
+        return ()  # another finding reports it
+    return () if checkpoint is None or checkpoint.problems else checkpoint.entries

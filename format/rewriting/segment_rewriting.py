@@ -629,7 +629,7 @@ class SegmentRewriting(msgspec.Struct):
             scan = scan_segment(source, offsets, limits, producers, indexed)
             repairable: list[Repair] = []
             if rewriter.keeps_misplaced and isinstance(source, PatchedSource):
-                repairable = proven_repairs(source, scan, limits)
+                repairable = proven_repairs(source, scan, log.location, limits)
                 repairable += list(flipped_bits(source, scan, repairable, log.location, limits))
             known = {(each.position, each.field) for each in repairs}
             new = [each for each in repairable if each.is_offered and (each.position, each.field) not in known]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from format.columns import FINDING
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.files.leader_epoch_checkpoint import write as write_epochs
 from format.findings import Finding
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
@@ -167,3 +169,24 @@ def test_the_only_batch_of_a_segment_fills_it(tmp_path: Path) -> None:
     path = write_segment(tmp_path / "t-0", 5, [second]).parent
     assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
     assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == first
+
+
+@pytest.mark.parametrize(("number", "value"), [(0, 9), (0, 5), (7, 3), (7, -7), (4, 9)])
+def test_the_checkpoint_says_the_epoch_where_epochs_fall(tmp_path: Path, number: int, value: int) -> None:
+    log = sound_log()
+    log[number] = with_field(log[number], "leader_epoch", value)
+    path = write_segment(tmp_path / "t-0", 0, log).parent
+    assert ("batch-repaired" in codes(salvaged(path, tmp_path / "without", repairs=True).findings)) is (number == 4)
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(sound_log())
+
+
+def test_a_later_epoch_that_the_checkpoint_lacks_stays(tmp_path: Path) -> None:
+    """The last batch may be the first of a new leader, and the checkpoint was not written yet."""
+    log = sound_log()
+    log[7] = with_field(log[7], "leader_epoch", 5)
+    path = write_segment(tmp_path / "t-0", 0, log).parent
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    salvaged(path, tmp_path / "out", repairs=True)
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(log)
