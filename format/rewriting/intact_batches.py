@@ -16,16 +16,18 @@ from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.io.session import is_there
-from format.io.source import PatchedSource, Source
+from format.io.source import FileSource, PatchedSource, Source
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
+from format.log.batch_header import HEADER_BYTES, headers_in
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.longest_chain import Rival, chosen_chain
 from format.log.read_records import record_tables
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.node.partition import segment_file_name
 from format.rewriting.index_builder import IndexedOffsets
 
 if TYPE_CHECKING:
@@ -521,7 +523,7 @@ def _of_leader_epochs(table: BatchTable, scan: SegmentScan, location: Location, 
     rows = np.flatnonzero(scan.is_kept & (table.magic == _V2))
     epoch = table.leader_epoch[rows]
     least = np.concatenate(([-1], epoch[:-1]))
-    most = np.append(epoch[1:], -1)
+    most = np.append(epoch[1:], _first_epoch(Path(location.path), scan.offsets.last + 1))
     most[most < 0] = _MAX_EPOCH
     proof = "the batches before and after it have this one, and epochs never fall"
     is_between = (least == most) & (epoch != most)
@@ -547,6 +549,19 @@ def _of_leader_epochs(table: BatchTable, scan: SegmentScan, location: Location, 
         )
         for row, (value, proof) in right.items()
     ]
+
+
+def _first_epoch(log: Path, next_base_offset: int) -> int:
+    """The leader epoch of the first batch of the next segment; -1 if there is none."""
+    path = log.with_name(segment_file_name(next_base_offset, layout.LOG_SUFFIX))
+    try:
+        if not is_there(path):
+            return -1
+        with FileSource(path) as source:
+            table = headers_in(memoryview(source.read_at(0, HEADER_BYTES)), 0)
+    except KafkaLogError:
+        return -1
+    return int(table.leader_epoch[0]) if len(table) and table.magic[0] == _V2 else -1
 
 
 def _checkpoint_entries(location: Location, limits: Limits) -> tuple[EpochEntry, ...]:

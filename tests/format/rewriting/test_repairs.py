@@ -190,3 +190,12 @@ def test_a_later_epoch_that_the_checkpoint_lacks_stays(tmp_path: Path) -> None:
     path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
     salvaged(path, tmp_path / "out", repairs=True)
     assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(log)
+
+
+def test_the_next_segment_shows_that_the_epoch_of_the_only_batch_falls(tmp_path: Path) -> None:
+    first, second = sound_log()[:2]
+    write_segment(tmp_path / "t-0", 0, [with_field(first, "leader_epoch", 6)])
+    path = write_segment(tmp_path / "t-0", 3, [second]).parent
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == first
