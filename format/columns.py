@@ -278,7 +278,7 @@ FINDING = row_schema(
     "finding",
     Column("code", "string", "stable code, see the table of finding codes"),
     Column("severity", "string", "info, warning, error or fatal"),
-    Column("certainty", "string", "proven, likely or possible"),
+    Column("certainty", "string", "proven, likely, possible or reconstructed"),
     PATH_COLUMN,
     TOPIC_COLUMN,
     PARTITION_COLUMN,

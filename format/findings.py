@@ -40,11 +40,15 @@ class Severity(IntEnum):
 
 
 class Certainty(Enum):
-    """How certain a finding is: proven by the bytes, likely from the context, or only possible."""
+    """How certain a finding is: proven by the bytes, likely from the context, or only possible.
+
+    A batch is reconstructed if one flipped bit was corrected: the finding says with what odds that is false.
+    """
 
     PROVEN = "proven"
     LIKELY = "likely"
     POSSIBLE = "possible"
+    RECONSTRUCTED = "reconstructed"
 
 
 class FindingCode(msgspec.Struct, frozen=True):
@@ -280,6 +284,8 @@ _CODES = (
                 "Compare with another replica; run salvage to keep the batches after it."),
     FindingCode("batch-repaired", _W, "any", "salvage wrote a batch with another header field, whose right value is proven and which no CRC covers.",
                 "Serves the batch.", "Nothing."),
+    FindingCode("batch-reconstructed", _W, "any", "salvage wrote a batch with one bit flipped back under its CRC, which is right then; the message has the odds that this is false.",
+                "Serves the batch.", "Compare the records with another replica, if there is one.", incomplete=True),
     FindingCode("data-truncated", _E, "records", "The data end in the middle of a structure.",
                 "Fails the fetch.", "Run salvage."),
     FindingCode("data-corrupt", _E, "any", "Bytes that contradict the format.", "Depends on the file.", "Compare with another replica."),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from msgspec.structs import fields
 
-from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column
-from format.findings import FINDING_CODES, FindingCode, Severity
+from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
+from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
 from format.verbs.doctor.templates import TEMPLATES
@@ -73,12 +74,26 @@ def schema_lists() -> str:
             common.setdefault(column[0], column)
     parts = ["### Columns of many row types", "\n".join(map(_item, common.values()))]
     for schema in SCHEMAS:
-        columns = map(_described, schema.columns)
-        items = [f"- `{each[0]}`" if common.get(each[0]) == each else _item(each) for each in columns]
-        parts += [f"### {schema.type}", "\n".join(items)]
+        parts += [f"### {schema.type}", "\n".join(_items(schema, common))]
         if schema is RECORD:
             parts += ["On request:", _on_request()]
     return "\n\n".join(parts)
+
+
+def _items(schema: RowSchema, common: dict[str, tuple[str, str, str]]) -> Iterator[str]:
+    """The columns of a row type as a list; columns that are described elsewhere are only named, on one line."""
+    columns = list(map(_described, schema.columns))
+    whole = next(
+        (each for each in SCHEMAS if each is not schema and schema.columns[: len(each.columns)] == each.columns), None
+    )
+    if whole is not None:
+        yield f"- the columns of `{whole.type}`"
+        columns = columns[len(whole.columns) :]
+    for is_common, some in groupby(columns, lambda each: common.get(each[0]) == each):
+        if is_common:
+            yield "- " + ", ".join(f"`{name}`" for name, _, _ in some)
+        else:
+            yield from map(_item, some)
 
 
 def _columns() -> list[Column]:
@@ -100,27 +115,31 @@ def _on_request() -> str:
 
 
 def spark_records_table() -> str:
-    """The columns of the data source's view of records, with the options that add them."""
+    """The columns of the data source's view of records, then those that an option adds."""
     rows = [
         (f"`{name}`", f"`{sql}`", meaning) for name, sql, _, meaning in (*schemas.KAFKA_COLUMNS, schemas.KAFKA_HEADERS)
     ]
-    rows += [
-        (f"`{each.name}`", f"`{schemas.SQL_TYPES[each.type]}`", f"with includeDetails=true: {each.meaning}")
-        for each in schemas.DETAILS.columns
-    ]
-    return table(("column", "type", "meaning"), rows)
+    details = _named(schemas.DETAILS.columns)
+    return f"{table(('column', 'type', 'meaning'), rows)}\n\nWith `includeDetails=true` also {details}."
 
 
 def spark_tables() -> str:
-    """A row for each other view or report table: its columns, with the types that are not BIGINT."""
+    """A row for each other view or report table: its columns, or the row type that has them."""
     named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None}
     named |= {name: schema for name, schema in schemas.REPORT_TABLES.items() if name not in named}
     rows = []
     for name, schema in named.items():
-        types = [(each.name, schemas.SQL_TYPES[each.type]) for each in schema.columns]
-        columns = (f"`{column}`" if sql == "BIGINT" else f"`{column} {sql}`" for column, sql in types)
-        rows.append((f"`{name}`", ", ".join(columns)))
+        columns = schema.columns
+        row = next((each for each in SCHEMAS if columns[: len(each.columns)] == each.columns), None)
+        rest = _named(columns if row is None else columns[len(row.columns) :])
+        of_row = "" if row is None else f"those of the row `{row.type}`"
+        rows.append((f"`{name}`", ", ".join(filter(None, (of_row, rest)))))
     return table(("table", "columns"), rows)
+
+
+def _named(columns: Iterable[Column]) -> str:
+    types = ((each.name, schemas.SQL_TYPES[each.type]) for each in columns)
+    return ", ".join(f"`{name}`" if sql == "BIGINT" else f"`{name} {sql}`" for name, sql in types)
 
 
 # -- findings --------------------------------------------------------------------------------------------------
@@ -129,15 +148,8 @@ _LEVELS = ("headers", "crc", "records", "full", "any")
 
 
 def finding_code_tables() -> str:
-    """A list of all codes by severity, then a section for each code."""
-    lists = []
-    for severity in reversed(Severity):
-        codes = [f"[{code}](#{code})" for code, entry in FINDING_CODES.items() if entry.severity == severity]
-        if codes:
-            lists.append((f"**{severity.label}**", ", ".join(codes)))
-    sections = [table(("severity", "codes"), lists)]
-    sections += [_finding_section(entry) for entry in FINDING_CODES.values()]
-    return "\n\n".join(sections)
+    """A section for each code."""
+    return "\n\n".join(map(_finding_section, FINDING_CODES.values()))
 
 
 def _finding_section(entry: FindingCode) -> str:

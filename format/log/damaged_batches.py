@@ -108,7 +108,7 @@ def _with_zeros(crc: int, count: int, is_v2: bool) -> int:
     power = 0
     while count:
         if count & 1:
-            low, second, third, high = _zeros_tables(power, is_v2)
+            low, second, third, high = zeros_tables(power, is_v2)
             crc = low[crc & 0xFF] ^ second[crc >> 8 & 0xFF] ^ third[crc >> 16 & 0xFF] ^ high[crc >> 24]
         count >>= 1
         power += 1
@@ -116,10 +116,10 @@ def _with_zeros(crc: int, count: int, is_v2: bool) -> int:
 
 
 @cache
-def _zeros_tables(power: int, is_v2: bool) -> tuple[list[int], ...]:
+def zeros_tables(power: int, is_v2: bool) -> tuple[list[int], ...]:
     """Tables of the CRC after ``2 ** power`` more zero bytes: one for each byte of the CRC, by the byte's value."""
     if power:
-        before = np.array(_zeros_tables(power - 1, is_v2), np.uint32)
+        before = np.array(zeros_tables(power - 1, is_v2), np.uint32)
     else:
         first = 0 if is_v2 else len(crc_tables()) // 2
         byte_table = np.array(crc_tables()[first : first + _BYTE_VALUES], np.uint32)

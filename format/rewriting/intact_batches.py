@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from format.io.source import PatchedSource, Source
+from format import layout
+from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.io.session import is_there
+from format.io.source import FileSource, PatchedSource, Source
 from format.layout import LOG_ENTRY, RECORD_BATCH
 from format.limits import Limits
+from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange, OffsetRange
+from format.log.batch_header import HEADER_BYTES, headers_in
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.longest_chain import Rival, chosen_chain
 from format.log.read_records import record_tables
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.node.partition import segment_file_name
 from format.rewriting.index_builder import IndexedOffsets
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ _OUTSIDE = (
     "the batch is outside of its producer's open transaction: a broker that replays it at its start refuses to start",
 )
 _V2 = 2
+_MAX_EPOCH = 2**31 - 1
 _AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
 _WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
 _WORDS = {name: name.replace("_", " ") for name in _AT}
@@ -86,25 +96,56 @@ def placed(
 def _set_right_offsets(
     table: BatchTable, last_offset: NDArray[np.int64], offsets: OffsetRange, found: Placement
 ) -> None:
-    """Find the right offsets of batches that fill the place between the kept ones around them exactly."""
+    """Find the right offsets of batches that fill the place between the kept ones around them exactly.
+
+    A batch with a false offset may be kept, in place of one beside it that it overlaps. It is taken for the false one
+    if they fill their place exactly when it alone is moved.
+    """
     kept = np.flatnonzero(found.is_kept)
-    is_other = (table.crc_valid == 1) & ~found.is_kept & (table.last_offset_delta >= 0) & (table.record_count >= 0)
+    is_known = (table.crc_valid == 1) & (table.last_offset_delta >= 0) & (table.record_count >= 0)
+    is_other = is_known & ~found.is_kept
     if not is_other.any():
         return
     for after in np.unique(np.searchsorted(kept, np.flatnonzero(is_other))).tolist():
         start = int(kept[after - 1]) + 1 if after else 0
         stop = int(kept[after]) if after < len(kept) else len(table)
-        first = offsets.first if not start else int(last_offset[start - 1]) + 1
-        if after == len(kept) or not is_other[start:stop].all() or not _adjoin(table, start, stop):
+        if not is_other[start:stop].all():
             continue
-        widths = table.last_offset_delta[start:stop] + 1
-        if int(widths.sum()) != int(table.base_offset[stop]) - first or (found.rival[start:stop] == Rival.EQUAL).any():
-            continue
-        starts = first + np.concatenate(([0], np.cumsum(widths)[:-1]))
-        is_false = starts != table.base_offset[start:stop]
-        found.right_offset[start:stop][is_false] = starts[is_false]
-        for row in (np.flatnonzero(is_false) + start).tolist():
-            found.proofs[row] = "it fills the place between the batches around it exactly"
+        for rows in (slice(start, stop), slice(start - 1, stop), slice(start, stop + 1)):
+            starts = _exact_starts(table, last_offset, offsets, rows, found.is_kept)
+            if starts is None or not is_known[rows].all():
+                continue
+            is_false = starts != table.base_offset[rows]
+            is_run = rows == slice(start, stop)
+            if (found.rival[rows] == Rival.EQUAL).any() if is_run else is_false.sum() != 1:
+                continue
+            found.right_offset[rows][is_false] = starts[is_false]
+            if not is_run:
+                found.is_kept[rows] = ~is_false
+            for row in (np.flatnonzero(is_false) + rows.start).tolist():
+                found.proofs[row] = "it fills the place between the batches around it exactly"
+            break
+
+
+def _exact_starts(
+    table: BatchTable,
+    last_offset: NDArray[np.int64],
+    offsets: OffsetRange,
+    rows: slice,
+    is_kept: NDArray[np.bool_],
+) -> NDArray[np.int64] | None:
+    """The base offsets with which batches fill the place between the kept ones around them; None if they do not."""
+    start, stop = rows.start, rows.stop
+    if start < 0 or stop > len(table) or not _adjoin(table, start, stop):
+        return None
+    if not is_kept[max(start - 1, 0) : start].all() or not is_kept[stop : stop + 1].all():
+        return None
+    first = int(last_offset[start - 1]) + 1 if start else offsets.first
+    end = int(table.base_offset[stop]) if stop < len(table) else offsets.last + 1
+    widths = table.last_offset_delta[rows] + 1
+    if sum(widths.tolist()) != end - first:
+        return None
+    return first + np.concatenate(([0], np.cumsum(widths)[:-1]))
 
 
 def _adjoin(table: BatchTable, start: int, stop: int) -> bool:
@@ -112,7 +153,8 @@ def _adjoin(table: BatchTable, start: int, stop: int) -> bool:
     first = max(start - 1, 0)
     if not start and int(table.position[0]) != 0:
         return False
-    return bool((table.position[first + 1 : stop + 1] == table.end_position[first:stop]).all())
+    following = table.position[first + 1 : stop + 1]
+    return bool((following == table.end_position[first : first + len(following)]).all())
 
 
 def _judge_last(
@@ -396,6 +438,11 @@ class Repair(msgspec.Struct, frozen=True):
         return self.position + self.size_bytes
 
     @property
+    def is_offered(self) -> bool:
+        """Whether ``--repair`` makes it."""
+        return True
+
+    @property
     def words(self) -> str:
         """What is wrong with the batch, for a message."""
         return f"its {_WORDS[self.field]} is {self.wrong}, and must be {self.right}: {self.proof}"
@@ -406,7 +453,7 @@ class Repair(msgspec.Struct, frozen=True):
         source.patch(self.position + _AT[self.field], self.right.to_bytes(width, "big", signed=True))
 
 
-def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> list[Repair]:
+def proven_repairs(source: PatchedSource, scan: SegmentScan, location: Location, limits: Limits) -> list[Repair]:
     """The repairs that the bytes of a segment prove, by position; at most one for each batch.
 
     A repair may make another one possible: the segment must be scanned again with them.
@@ -421,7 +468,7 @@ def proven_repairs(source: PatchedSource, scan: SegmentScan, limits: Limits) -> 
         and (repair := _of_damage(source, search, bad)) is not None
     ]  # fmt: skip
     found += _of_base_offsets(scan)
-    found += _of_leader_epochs(scan.table, scan)
+    found += _of_leader_epochs(scan.table, scan, location, limits)
     return sorted(found, key=lambda each: each.position)
 
 
@@ -468,23 +515,60 @@ def _of_base_offsets(scan: SegmentScan) -> list[Repair]:
     return found
 
 
-def _of_leader_epochs(table: BatchTable, scan: SegmentScan) -> list[Repair]:
-    """Epochs never fall, so that one between two equal epochs is the same."""
-    rows = np.flatnonzero(scan.is_kept)
+def _of_leader_epochs(table: BatchTable, scan: SegmentScan, location: Location, limits: Limits) -> list[Repair]:
+    """Epochs never fall, so that one between two equal epochs is the same.
+
+    Of two batches between which the epoch falls, one is false if the leader-epoch-checkpoint has another epoch there.
+    """
+    rows = np.flatnonzero(scan.is_kept & (table.magic == _V2))
     epoch = table.leader_epoch[rows]
-    is_v2 = table.magic[rows] == _V2
-    is_wrong = (epoch[:-2] == epoch[2:]) & (epoch[1:-1] != epoch[2:]) & (epoch[2:] >= 0)
-    is_wrong &= is_v2[:-2] & is_v2[1:-1] & is_v2[2:]
+    least = np.concatenate(([-1], epoch[:-1]))
+    most = np.append(epoch[1:], _first_epoch(Path(location.path), scan.offsets.last + 1))
+    most[most < 0] = _MAX_EPOCH
+    proof = "the batches before and after it have this one, and epochs never fall"
+    is_between = (least == most) & (epoch != most)
+    right = {int(row): (int(each), proof) for row, each in zip(rows[is_between], most[is_between], strict=True)}
+    proof = "the leader-epoch-checkpoint has this one there, and epochs never fall"
+    is_doubtful = ((epoch < least) | (epoch > most)) & ~is_between & (epoch != layout.NO_LEADER_EPOCH)
+    entries = _checkpoint_entries(location, limits) if is_doubtful.any() else ()
+    for row, low, high in zip(*(each[is_doubtful].tolist() for each in (rows, least, most)), strict=True):
+        base, last = int(table.base_offset[row]), table.last_offset_of(row)
+        known = [each for each in entries if each.start_offset <= last]
+        if known and known[-1].start_offset <= base and low <= known[-1].leader_epoch <= high:
+            right[row] = known[-1].leader_epoch, proof
     return [
         Repair(
             int(table.position[row]),
             int(table.size_bytes[row]),
             "leader_epoch",
             int(table.leader_epoch[row]),
-            int(table.leader_epoch[before]),
-            "the batches before and after it have this one, and epochs never fall",
+            value,
+            proof,
             int(table.base_offset[row]),
             table.last_offset_of(row),
         )
-        for before, row in zip(rows[:-2][is_wrong].tolist(), rows[1:-1][is_wrong].tolist(), strict=True)
+        for row, (value, proof) in right.items()
     ]
+
+
+def _first_epoch(log: Path, next_base_offset: int) -> int:
+    """The leader epoch of the first batch of the next segment; -1 if there is none."""
+    path = log.with_name(segment_file_name(next_base_offset, layout.LOG_SUFFIX))
+    try:
+        if not is_there(path):
+            return -1
+        with FileSource(path) as source:
+            table = headers_in(memoryview(source.read_at(0, HEADER_BYTES)), 0)
+    except KafkaLogError:
+        return -1
+    return int(table.leader_epoch[0]) if len(table) and table.magic[0] == _V2 else -1
+
+
+def _checkpoint_entries(location: Location, limits: Limits) -> tuple[EpochEntry, ...]:
+    """The entries of the leader-epoch-checkpoint beside a log, in order; none if it is not plainly right."""
+    path = Path(location.path).with_name(layout.LEADER_EPOCH_CHECKPOINT)
+    try:
+        checkpoint = leader_epoch_checkpoint.read(path, limits) if is_there(path) else None
+    except KafkaLogError:
+        return ()  # another finding reports it
+    return () if checkpoint is None or checkpoint.problems else checkpoint.entries

@@ -30,6 +30,7 @@ from format.log.batch_table import BatchTable, whole_batches
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import segment_file_name
+from format.rewriting.flipped_bit import flipped_bits
 from format.rewriting.index_builder import (
     AbortedEntry,
     IndexedOffsets,
@@ -629,11 +630,12 @@ class SegmentRewriting(msgspec.Struct):
             if rewriter.keeps_misplaced:
                 producers = ProducerBatches(self.transactions.open_transactions, limits)
             scan = scan_segment(source, offsets, limits, producers, indexed)
-            repairable = []
+            repairable: list[Repair] = []
             if rewriter.keeps_misplaced and isinstance(source, PatchedSource):
-                repairable = proven_repairs(source, scan, limits)
+                repairable = proven_repairs(source, scan, log.location, limits)
+                repairable += list(flipped_bits(source, scan, repairable, log.location, limits))
             known = {(each.position, each.field) for each in repairs}
-            new = [each for each in repairable if (each.position, each.field) not in known]
+            new = [each for each in repairable if each.is_offered and (each.position, each.field) not in known]
             if not (rewriter.repairs and new and isinstance(source, PatchedSource)):
                 break
             for each in new:

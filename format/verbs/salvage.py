@@ -17,13 +17,14 @@ from format import layout
 from format.checks.directories import check_lost_log
 from format.errors import UnreadableFile
 from format.files.meta_properties import KnownIds
-from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import AS_THE_TABLE_SAYS, Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.kafka_uuid import is_reserved
 from format.location import Location
 from format.node.log_dir import Checkpoints, LogDir, directory_around, log_dir_around
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.rewriting.carried_files import CarryTerms
+from format.rewriting.flipped_bit import MOST_ODDS, FlippedBit, cases
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, Repair
 from format.rewriting.publication import Publication
@@ -140,7 +141,8 @@ class SegmentLosses(msgspec.Struct):
         if len(reasons) > 1:
             message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
-        readable = [each for each in self.look.repairable if start <= each.position and each.end_position <= end]
+        here = [each for each in self.look.repairable if start <= each.position and each.end_position <= end]
+        readable = [each for each in here if each.is_offered]
         gone = lost
         is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
         is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
@@ -159,10 +161,13 @@ class SegmentLosses(msgspec.Struct):
                 if is_put_aside
                 else f"; the records in it, from offset {first_lost} on, are lost"
             )
+        if refused := [each for each in here if not each.is_offered]:
+            message += f"; of the batch at position {refused[0].position}: {refused[0].words}, "
+            message += f"more than the {cases(MOST_ODDS)} that --repair accepts"
         place = self._location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
         if readable and gone is None:
-            next_step = "Run salvage with --repair, which writes the batch with the right field."
+            next_step = "Run salvage with --repair, which writes the batch as it was."
         judgement = Judgement(severity=Severity.WARNING if is_repeat else None, next_step=next_step)
         found = finding(code, place, message, lost_offsets=lost, judgement=judgement)
         if until is None and not is_repeat:
@@ -188,7 +193,18 @@ class SegmentLosses(msgspec.Struct):
 def _readable_words(repair: Repair) -> str:
     """What can be read of a batch that is not kept."""
     offsets = range_words(repair.first_offset, repair.last_offset)
-    return f"{offsets} can be read at position {repair.position}, and --repair keeps them: {repair.words}"
+    can_be = "reconstructed" if isinstance(repair, FlippedBit) else "read"
+    return f"{offsets} can be {can_be} at position {repair.position}, and --repair keeps them: {repair.words}"
+
+
+def _repair_finding(repair: Repair, log: Location) -> Finding:
+    """The finding about a batch that is written otherwise than it was found."""
+    place = log.at(repair.position, repair.size_bytes, repair.first_offset)
+    code, what, judgement = "batch-repaired", f"another {repair.field.replace('_', ' ')}", AS_THE_TABLE_SAYS
+    if isinstance(repair, FlippedBit):
+        code, what, judgement = "batch-reconstructed", "one bit changed", Judgement(certainty=Certainty.RECONSTRUCTED)
+    message = f"the batch is written with {what}: {repair.words}"
+    return finding(code, place, message, expected=repair.right, actual=repair.wrong, judgement=judgement)
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:
@@ -248,9 +264,7 @@ class Salvager(Rewriter):
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         losses = SegmentLosses(look, self._is_compacted, IndexedOffsets(look.log.location, self.terms.limits))
         for each in look.repairs:
-            place = look.log.location.at(each.position, each.size_bytes, each.first_offset)
-            message = f"the batch is written with another {each.field.replace('_', ' ')}: {each.words}"
-            result.add(finding("batch-repaired", place, message, expected=each.right, actual=each.wrong), False)
+            result.add(_repair_finding(each, look.log.location), False)
         losses.report(result)
         self._torn_end = losses.torn_end
         result.lost_bytes = losses.lost_bytes
@@ -318,6 +332,7 @@ class Salvager(Rewriter):
             "lost_bytes": result.lost_bytes,
             "losses": [finding_as_json(each) for each in result.losses],
             "repaired": [finding_as_json(each) for each in result.findings if each.code == "batch-repaired"],
+            "reconstructed": [finding_as_json(each) for each in result.findings if each.code == "batch-reconstructed"],
         }
 
 

@@ -17,7 +17,7 @@ EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
     ("kafkalog salvage /mnt/broken/orders-0 --output saved", "one partition, into saved/orders-0"),
     ("kafkalog salvage 00000000000000170210.log --output saved", "one file by itself"),
-    ("kafkalog salvage /mnt/broken --output saved --repair", "also batches whose length or base offset alone is wrong"),
+    ("kafkalog salvage /mnt/broken --output saved --repair", "also batches with one wrong field or flipped bit"),
     ("kafkalog salvage /mnt/broken --output saved --format jsonl > lost.jsonl", "the list of losses, for a script"),
 )
 
@@ -32,7 +32,8 @@ class Salvaged(msgspec.Struct, frozen=True):
         typer.Option(
             "--repair",
             help="Also write batches of which only the length, base offset, leader epoch or magic is wrong, with the "
-            "right value, where the bytes prove it; each is listed.",
+            "right value, where the bytes prove it; and batches with one flipped bit under the CRC, where other damage "
+            "looks the same in at most 1 of 1,000,000 cases. Each is listed.",
         ),
     ] = False
 
@@ -49,7 +50,8 @@ def salvage(
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
 
     Each lost byte range is a finding with its offsets, and is listed in DIR/manifest.json. The exit status is 1 when
-    something is lost. A broker that starts on the result checks all of it and rebuilds its producer state.
+    something is lost, and 3 when nothing is lost, but --repair flipped a bit back. A broker that starts on the result
+    checks all of it and rebuilds its producer state.
     """
     from format.rewriting.rewriter import PASSES, RewritingResult, WriteTerms
     from format.rewriting.sources import read_write_sources

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
 
 from format.columns import FINDING
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.files.leader_epoch_checkpoint import write as write_epochs
 from format.findings import Finding
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
@@ -121,7 +124,7 @@ def test_a_message_of_an_old_format(tmp_path: Path, magic: int) -> None:
 def test_what_is_not_proven_is_not_repaired(tmp_path: Path) -> None:
     """Damaged records, two wrong fields, and a base offset between gaps that compaction may have left."""
     log = sound_log()
-    log[1] = log[1][:-1] + bytes([log[1][-1] ^ 1])
+    log[1] = log[1][:-1] + bytes([log[1][-1] ^ 3])
     log[3] = with_field(with_field(log[3], "length", 60), "magic", 3)
     log[5] = with_field(batch(16, [b"v"], leader_epoch=4), "base_offset", 3)
     result = salvaged(write_segment(tmp_path / "t-0", 0, log).parent, tmp_path / "out", repairs=True)
@@ -144,3 +147,55 @@ def test_a_batch_that_is_put_aside_is_not_called_lost(tmp_path: Path) -> None:
     [loss] = result.losses
     assert loss.message.endswith("its records are in the quarantine file")
     assert (tmp_path / "out" / f"t-0.{0:020d}.quarantine").read_bytes() == log[7]
+
+
+@pytest.mark.parametrize("value", [10, 11])
+@pytest.mark.parametrize("repairs", [False, True])
+def test_a_false_offset_does_not_put_the_neighbour_aside(tmp_path: Path, value: int, *, repairs: bool) -> None:
+    """The batches at 9 and 12 overlap, and the index names the false one: only if that is moved do both fit."""
+    log = sound_log()
+    damaged = [*log[:3], with_field(log[3], "base_offset", value), *log[4:]]
+    path = write_segment(tmp_path / "t-0", 0, damaged)
+    path.with_suffix(".index").write_bytes(struct.pack(">ii", 11, sum(map(len, log[:3]))))
+    result = salvaged(path.parent, tmp_path / "out", repairs=repairs)
+    written = (tmp_path / "out" / "t-0" / LOG).read_bytes()
+    assert written == b"".join(each for at, each in enumerate(log) if repairs or at != 3)
+    assert [each.lost_offsets for each in result.losses] == ([] if repairs else [(9, 11)])
+
+
+def test_the_only_batch_of_a_segment_fills_it(tmp_path: Path) -> None:
+    first, second = batch(0, [b"v"] * 5), batch(5, [b"v"] * 5)
+    write_segment(tmp_path / "t-0", 0, [with_field(first, "base_offset", 2)])
+    path = write_segment(tmp_path / "t-0", 5, [second]).parent
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == first
+
+
+@pytest.mark.parametrize(("number", "value"), [(0, 9), (0, 5), (7, 3), (7, -7), (4, 9)])
+def test_the_checkpoint_says_the_epoch_where_epochs_fall(tmp_path: Path, number: int, value: int) -> None:
+    log = sound_log()
+    log[number] = with_field(log[number], "leader_epoch", value)
+    path = write_segment(tmp_path / "t-0", 0, log).parent
+    assert ("batch-repaired" in codes(salvaged(path, tmp_path / "without", repairs=True).findings)) is (number == 4)
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(sound_log())
+
+
+def test_a_later_epoch_that_the_checkpoint_lacks_stays(tmp_path: Path) -> None:
+    """The last batch may be the first of a new leader, and the checkpoint was not written yet."""
+    log = sound_log()
+    log[7] = with_field(log[7], "leader_epoch", 5)
+    path = write_segment(tmp_path / "t-0", 0, log).parent
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    salvaged(path, tmp_path / "out", repairs=True)
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == b"".join(log)
+
+
+def test_the_next_segment_shows_that_the_epoch_of_the_only_batch_falls(tmp_path: Path) -> None:
+    first, second = sound_log()[:2]
+    write_segment(tmp_path / "t-0", 0, [with_field(first, "leader_epoch", 6)])
+    path = write_segment(tmp_path / "t-0", 3, [second]).parent
+    path.joinpath("leader-epoch-checkpoint").write_bytes(write_epochs([EpochEntry(4, 0)]))
+    assert codes(salvaged(path, tmp_path / "out", repairs=True).findings) == ["batch-repaired"]
+    assert (tmp_path / "out" / "t-0" / LOG).read_bytes() == first

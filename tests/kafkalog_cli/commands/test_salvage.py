@@ -7,9 +7,31 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.building import batches, write_segment
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
+
+
+def test_the_exit_status_of_a_repair(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A proven field leaves nothing open; a bit that was flipped back is not proven."""
+    log = batches(5)
+    field, bit = (bytearray(log[2]) for _ in range(2))
+    field[16] = 7  # the magic
+    bit[70] ^= 1
+    sources = [write_segment(tmp_path / name / "t-0", 0, [*log[:2], each, *log[3:]]).parent
+               for name, each in (("field", field), ("bit", bit))]  # fmt: skip
+    plain, *repaired = run_kafkalog_many(
+        [
+            ["salvage", source, "--output", tmp_path / f"out-{number}", "--format", "jsonl", *options]
+            for number, (source, options) in enumerate(((sources[1], []), *((each, ["--repair"]) for each in sources)))
+        ]
+    )
+    assert plain.check(1).summary["conditions"] == ["damage"]
+    assert repaired[0].check(0).rows("finding")[0]["code"] == "batch-repaired"
+    [row] = repaired[1].check(3).rows("finding")
+    assert (row["code"], row["certainty"]) == ("batch-reconstructed", "reconstructed")
+    assert (tmp_path / "out-2" / "t-0" / f"{0:020d}.log").read_bytes() == b"".join(log)
 
 
 def test_where_the_result_is_comes_after_all_rows(damaged: Path, tmp_path: Path) -> None:
