@@ -160,11 +160,11 @@ def _text(content: bytes) -> str:
 
 @cache
 def import_everything() -> None:
-    """Import the program, and make what its value classes make when they are first used: children inherit both."""
+    """Import the program, and what typer imports at its first run: children inherit both."""
     for name in ("format", "kafkalog_cli"):
         package = importlib.import_module(name)
         for each in pkgutil.walk_packages(package.__path__, name + "."):
             if not each.name.endswith("__main__"):
-                for content in list(vars(importlib.import_module(each.name)).values()):
-                    if isinstance(content, type) and content.__module__ == each.name:
-                        content.__init__  # noqa: B018
+                importlib.import_module(each.name)
+    main = importlib.import_module("kafkalog_cli.main")
+    importlib.import_module("typer.main").get_command(main.app).make_context("kafkalog", ["ls"])
