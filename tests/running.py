@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -93,14 +94,25 @@ def run_in_process_of_its_own(
 
 
 def run_many(commands: Iterable[Iterable[Word]]) -> list[Run]:
-    """Each of the commands in turn, in one forked child: the results in the same order.
+    """Each of the commands in turn, in a forked child: the results in the same order.
 
     Those that draw charts run in processes of their own: the library that draws has threads, and waits for ever in a
     child of a process that has used it.
     """
     lines = [tuple(os.fspath(word) for word in command) for command in commands]
-    if any(map(_draws, lines)):
-        return [run_in_process_of_its_own(*line) for line in lines]
+    runs: list[Run] = []
+    for draws, group in groupby(lines, _draws):
+        some = list(group)
+        runs += [run_in_process_of_its_own(*each) for each in some] if draws else _run_forked(some)
+    return runs
+
+
+def _draws(line: tuple[str, ...]) -> bool:
+    is_page = line[:1] == ("report",) and "json" not in line
+    return is_page or (line[:1] == ("bundle",) and "--no-report" not in line)
+
+
+def _run_forked(lines: list[tuple[str, ...]]) -> list[Run]:
     import_everything()
     with tempfile.TemporaryFile() as results:
         child = os.fork()
@@ -112,10 +124,6 @@ def run_many(commands: Iterable[Iterable[Word]]) -> list[Run]:
         content = results.read()
     assert code == 0, f"the child that ran the commands died with {code}: {content[-4000:]!r}"
     return [Run(line, *outcome) for line, outcome in zip(lines, pickle.loads(content), strict=True)]
-
-
-def _draws(line: tuple[str, ...]) -> bool:
-    return line[:1] == ("report",) or (line[:1] == ("bundle",) and "--no-report" not in line)
 
 
 def _child(lines: list[tuple[str, ...]], results: Any) -> NoReturn:
@@ -160,11 +168,11 @@ def _text(content: bytes) -> str:
 
 @cache
 def import_everything() -> None:
-    """Import the program, and make what its value classes make when they are first used: children inherit both."""
+    """Import the program, and what typer imports at its first run: children inherit both."""
     for name in ("format", "kafkalog_cli"):
         package = importlib.import_module(name)
         for each in pkgutil.walk_packages(package.__path__, name + "."):
             if not each.name.endswith("__main__"):
-                for content in list(vars(importlib.import_module(each.name)).values()):
-                    if isinstance(content, type) and content.__module__ == each.name:
-                        content.__init__  # noqa: B018
+                importlib.import_module(each.name)
+    main = importlib.import_module("kafkalog_cli.main")
+    importlib.import_module("typer.main").get_command(main.app).make_context("kafkalog", ["ls"])
