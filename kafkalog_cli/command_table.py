@@ -327,7 +327,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "scrub",
-        "kafkalog_cli.commands.scrub",
         "Verify every segment of a node once in a period, beside its broker, and keep what was found.",
         "Check",
     ),

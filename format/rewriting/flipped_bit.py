@@ -33,7 +33,7 @@ from format.io.source import PatchedSource
 from format.layout import LOG_ENTRY
 from format.limits import MIB, Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, HeaderChunk, OffsetRange
+from format.log.batch_chunk import BatchChunk, OffsetRange
 from format.log.batch_header import CRC_BYTES, HEADER_BYTES, MAGIC_AT, crc_fields, headers_in
 from format.log.damaged_batches import zeros_tables
 from format.log.read_records import open_wrappers, record_tables
@@ -227,7 +227,7 @@ def decoded_batch(content: bytearray, location: Location, limits: Limits) -> Dec
     headers = headers_in(buffer, 0)
     if len(headers) != 1 or int(headers.end_position[0]) != len(content):
         return None
-    closed = HeaderChunk(headers=headers, buffer_position=0).with_batches(headers.unopened(), buffer)
+    closed = BatchChunk(headers=headers, buffer_position=0, table=headers.unopened(), buffer=buffer)
     chunk = open_wrappers(closed, limits)
     sizes: list[int] = []
     if next(_findings(chunk, sizes, location, limits), None) is not None:
