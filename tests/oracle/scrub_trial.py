@@ -1,6 +1,6 @@
 """Trial of scrub beside a real broker, of planted rot, and of kills.
 
-    python -m tests.oracle.scrub_trial [--kafka 4.3.1] [--seconds 600] [--rounds 3] [--rots 40] [--kills 200] [--pause 0]
+    python -m tests.oracle.scrub_trial [--seconds 600] [--rounds 3] [--rots 40] [--kills 200] [--pause 0]
 
 Beside a broker that rolls, compacts, deletes and moves logs between two directories under the clients of the live
 trial, and is killed and started again, everything is scrubbed over and over with one state: nothing may be found. Then
