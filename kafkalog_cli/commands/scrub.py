@@ -122,9 +122,9 @@ def scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
     """Verify the batch headers and CRCs of every segment of a node once in a period, the longest unverified first.
 
     It is made to run beside the broker: as slowly as the period allows (or at --max-rate), with the lowest priority,
-    and without use of the page cache. Without --once it goes on until Ctrl-C or SIGTERM. The state file has what was verified when, and all findings. A sealed
-    segment whose batches are others than before is a finding, though its CRCs are right, if neither compaction nor
-    truncation explains it.
+    and without use of the page cache. Without --once it goes on until Ctrl-C or SIGTERM. The state file has what was
+    verified when, and all findings. A sealed segment whose batches are others than before is a finding, though its
+    CRCs are right, if neither compaction nor truncation explains it.
     """
     scrubbed.check()
     if scrubbed.compare is not None:

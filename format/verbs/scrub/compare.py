@@ -10,7 +10,6 @@ from format.rows.record_rows import Row
 from format.verbs.scrub.digest import Digest, merged
 from format.verbs.scrub.state import KnownPartition, State, VerifiedSegment
 
-
 #: Why a compacted log is not compared.
 COMPACTED = "compacted, and each replica is cleaned by itself"
 
