@@ -731,8 +731,8 @@ RETENTION_TOTAL = row_schema(
     Column("next_deletable_at", "timestamp", "when retention.ms allows the deletion of the next segment after these"),
     Column("retained", "any", "bytes that are kept, by the value of retained_by"),
 )
-SCRUB_STATUS = row_schema(
-    "scrub_status",
+SCRUB_DIRECTORY = row_schema(
+    "scrub_directory",
     PATH_COLUMN,
     Column("node_id", "int", "node id of meta.properties; null without one"),
     Column("partition_count", "int", "partitions"),

@@ -39,7 +39,7 @@ EXAMPLES = (
 _PASS_S, _METRICS_S, _IDLE_S = 3600.0, 30.0, 600.0
 _NICENESS = 19
 _TABLE_COLUMNS = {
-    "scrub_status": ShownColumns(
+    "scrub_directory": ShownColumns(
         (
             "path", "node_id", "partition_count", "segment_count", "size_bytes", "overdue_count", "oldest_verified_at",
             "finding_count",
@@ -73,7 +73,11 @@ class Scrubbed(msgspec.Struct, frozen=True):
     period: Annotated[
         float,
         typer.Option(
-            "--period", metavar="DAYS", min=0, help="Verify each segment once in this time; 0 makes all of them due."
+            "--period",
+            metavar="DAYS",
+            min=0,
+            help="Verify each segment once in this time; 0 makes all of them due.",
+            show_default="21",
         ),
     ] = 21.0
     max_rate: Annotated[
@@ -117,10 +121,10 @@ class Scrubbed(msgspec.Struct, frozen=True):
 def scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
     """Verify the batch headers and CRCs of every segment of a node once in a period, the longest unverified first.
 
-    It is made to run beside the broker: slowly, with the lowest priority, and without use of the page cache. Without
-    --once it goes on until Ctrl-C or SIGTERM. The state file has what was verified when, and all findings. A sealed
-    segment whose batches are others than before is a finding, though its CRCs are right, if neither compaction nor
-    truncation explains it.
+    It is made to run beside the broker: as slowly as the period allows (or at --max-rate), with the lowest priority,
+    and without use of the page cache. Without --once it goes on until Ctrl-C or SIGTERM. The state file has what was
+    verified when, and all findings. A sealed segment whose batches are others than before is a finding, though its
+    CRCs are right, if neither compaction nor truncation explains it.
     """
     scrubbed.check()
     if scrubbed.compare is not None:
@@ -237,17 +241,17 @@ class _Passing:
 
 
 def _show_status(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
-    from format.columns import SCRUB_STATUS
+    from format.columns import SCRUB_DIRECTORY
     from format.verbs.scrub.state import reading_state
     from format.verbs.scrub.status import status_of, write_metrics
 
     with (
-        Run("scrub", output, judging, main_schema=SCRUB_STATUS, table_columns=_TABLE_COLUMNS) as run,
+        Run("scrub", output, judging, main_schema=SCRUB_DIRECTORY, table_columns=_TABLE_COLUMNS) as run,
         reading_state(scrubbed.state or "") as state,
     ):
         status = status_of(state, scrubbed.period_ms)
         run.hold()
-        run.write(SCRUB_STATUS, (each.row() for each in status.directories))
+        run.write(SCRUB_DIRECTORY, (each.row() for each in status.directories))
         run.findings(each.finding for each in status.findings)
         if scrubbed.history:
             from format.columns import SCRUBBED_FINDING
@@ -283,7 +287,7 @@ def _status_sentences(status: Status, scrubbed: Scrubbed) -> Iterator[str]:
 
 def _compare(paths: tuple[str, str], output: RowOutput, judging: Judging) -> None:
     from format.columns import SCRUB_DIFFERENCE
-    from format.verbs.scrub.compare import compare
+    from format.verbs.scrub.compare import COMPACTED, compare
     from format.verbs.scrub.state import reading_state
     from kafkalog_cli.exit_codes import Condition
 
@@ -299,17 +303,20 @@ def _compare(paths: tuple[str, str], output: RowOutput, judging: Judging) -> Non
         words = f"{counted(compared.partition_count, 'partition')} compared, as far as both states verified them: "
         words += f"{listed(places[:3])} differ{'s' if len(places) == 1 else ''}" if places else "no difference"
         words += f", and {len(places) - 3:,} more." if len(places) > 3 else "."
-        run.conclude(words, _apart_words(compared.apart))
+        run.conclude(words)
         if compared.differences:
             run.condition(Condition.DIFFERENCE_FOUND)
-        for name, reason in compared.apart.items():
-            run.not_checked(f"{name}: {reason}")
+        if set(compared.apart.values()) - {COMPACTED}:
+            run.condition(Condition.INCOMPLETE)
+        for each in _apart_words(compared.apart):
+            run.not_checked(each)
 
 
-def _apart_words(apart: dict[str, str]) -> str:
-    """How many partitions could not be compared, by the reason."""
-    by_reason: dict[str, int] = {}
-    for reason in apart.values():
-        by_reason[reason] = by_reason.get(reason, 0) + 1
-    words = [f"{counted(count, 'partition')} ({reason})" for reason, count in by_reason.items()]
-    return f"Not compared: {listed(words)}." if words else ""
+def _apart_words(apart: dict[str, str]) -> Iterator[str]:
+    """What could not be compared, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in apart.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+        yield f"{', '.join(names[:3])}{more} ({reason})"

@@ -1,6 +1,6 @@
 """Trial of scrub beside a real broker, of planted rot, and of kills.
 
-    python -m tests.oracle.scrub_trial [--kafka 4.3.1] [--seconds 600] [--rounds 3] [--rots 40] [--kills 200]
+    python -m tests.oracle.scrub_trial [--seconds 600] [--rounds 3] [--rots 40] [--kills 200] [--pause 0]
 
 Beside a broker that rolls, compacts, deletes and moves logs between two directories under the clients of the live
 trial, and is killed and started again, everything is scrubbed over and over with one state: nothing may be found. Then
@@ -47,7 +47,9 @@ def scrubbed(node: Path, state_path: Path, *, period_ms: int = 0) -> tuple[list[
         return found, state.totals()[0] - before
 
 
-def beside_the_broker(lab: KafkaLab, version: str, folder: Path, seconds: int, rounds: int) -> Counter[str]:
+def beside_the_broker(
+    lab: KafkaLab, version: str, folder: Path, seconds: int, rounds: int, pause_s: float
+) -> Counter[str]:
     """Scrub beside a broker with two log directories that is killed after each round; the counts of what accuses."""
     counts: Counter[str] = Counter()
     nodes, state_path = [folder / "node-1", folder / "node-1-b"], folder / "scrub.db"
@@ -67,6 +69,7 @@ def beside_the_broker(lab: KafkaLab, version: str, folder: Path, seconds: int, r
                 mover.start()
                 while writer.poll() is None:
                     _note(counts, "beside the broker", folder, state_path)
+                    time.sleep(pause_s)
                 mover.join()
             if number < rounds - 1:
                 broker.kill()
@@ -191,6 +194,7 @@ def main() -> int:
     parser.add_argument("--rots", type=int, default=40)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=0, help="seconds between two passes beside the broker")
     options = parser.parse_args()
     lab, chance = KafkaLab(), random.Random(options.seed)
     missing = lab.missing(options.kafka)
@@ -199,7 +203,7 @@ def main() -> int:
         return 2
     folder = Path(tempfile.mkdtemp(prefix="scrub-trial-"))
     try:
-        counts = beside_the_broker(lab, options.kafka, folder, options.seconds, options.rounds)
+        counts = beside_the_broker(lab, options.kafka, folder, options.seconds, options.rounds, options.pause)
         sound = folder.with_name(f"{folder.name}-sound")
         for name in ("node-1", "node-1-b"):
             shutil.copytree(folder / name, sound / name)

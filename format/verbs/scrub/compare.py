@@ -10,6 +10,9 @@ from format.rows.record_rows import Row
 from format.verbs.scrub.digest import Digest, merged
 from format.verbs.scrub.state import KnownPartition, State, VerifiedSegment
 
+#: Why a compacted log is not compared.
+COMPACTED = "compacted, and each replica is cleaned by itself"
+
 
 class Difference(msgspec.Struct, frozen=True):
     """A row of columns.SCRUB_DIFFERENCE: offsets whose batches are others in the two replicas."""
@@ -59,7 +62,7 @@ def _why_apart(one: KnownPartition, other: KnownPartition) -> str | None:
     if one.topic_id is not None and other.topic_id is not None and one.topic_id != other.topic_id:
         return "the topic ids differ"
     if one.is_compacted or other.is_compacted:
-        return "compacted, and each replica is cleaned by itself"
+        return COMPACTED
     return None
 
 

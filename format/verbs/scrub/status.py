@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from format.columns import SCRUB_STATUS
+from format.columns import SCRUB_DIRECTORY
 from format.errors import OutputError
 from format.findings import Severity
 from format.location import Location
@@ -19,7 +19,7 @@ from format.verbs.scrub.state import KnownFinding, KnownPartition, Pass, State
 
 
 class DirectoryStatus(msgspec.Struct):
-    """A row of columns.SCRUB_STATUS: the segments of one log directory."""
+    """A row of columns.SCRUB_DIRECTORY: the segments of one log directory."""
 
     path: str
     node_id: int | None
@@ -48,7 +48,7 @@ class DirectoryStatus(msgspec.Struct):
     def row(self) -> Row:
         """The row in the order of its columns."""
         values = msgspec.structs.asdict(self)
-        return tuple(values[{"oldest_verified_at": "oldest_ms"}.get(name, name)] for name in SCRUB_STATUS.names)
+        return tuple(values[{"oldest_verified_at": "oldest_ms"}.get(name, name)] for name in SCRUB_DIRECTORY.names)
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -68,7 +68,7 @@ def test_status_and_metrics(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> N
     status = kafkalog("scrub", "--status", "--state", state, "--format", "text").check(1)
     assert status.stdout.startswith("All 3 segments were verified within 21 days.\nOpen: 1 finding.\n")
     overdue = kafkalog("scrub", "--status", "--state", state, "--period", "0", "--format", "jsonl").check(1)
-    (row,) = overdue.rows("scrub_status")
+    (row,) = overdue.rows("scrub_directory")
     assert (row["segment_count"], row["overdue_count"], row["finding_count"]) == (3, 3, 1)
     history = kafkalog("scrub", "--status", "--history", "--state", state, "--format", "jsonl").check(1)
     (past,) = history.rows("scrubbed_finding")
