@@ -75,10 +75,11 @@ class ScrubTerms(msgspec.Struct, frozen=True):
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """A partition directory with segments that are due, and its row in the state."""
+    """A partition directory with segments that are due, and its row in the state. ``topic_id`` is None without one."""
 
     path: Path
     partition_id: int
+    topic_id: str | None
     is_compacted: bool
 
 
@@ -190,16 +191,17 @@ class _Planner:
             self._cleaned[path.parent] = cleaned_offsets(path.parent, self._terms.limits)
         is_compacted = topic in self._compacted_topics or topic in layout.COORDINATOR_TOPICS
         is_compacted = is_compacted or (topic, number) in self._cleaned[path.parent]
-        is_same = known is not None and known.directory_inode == inode
+        topic_id = topic_id_of(partition, self._terms.limits)
+        is_same = known is not None and (known.directory_inode, known.topic_id) == (inode, topic_id)
         verified = {each.base_offset: each for each in self._state.segments(known.id)} if known and is_same else {}
         rows, gone, may_rest = self._due(path, base_offsets, sizes, verified)
         partition_id = self._state.keep_partition(
-            known,
+            known if is_same else None,
             path=name,
             node_id=node_id,
             topic=topic,
             partition=number,
-            topic_id=_topic_id(partition, self._terms.limits),
+            topic_id=topic_id,
             directory_inode=inode,
             is_compacted=is_compacted,
             listing=listing if may_rest else b"",
@@ -210,7 +212,7 @@ class _Planner:
             self._state.drop_segments(partition_id, gone, self._now_ms)
         for verified_ms, *place in rows:
             self._rows.extend((verified_ms, len(self._replicas), *place))
-        self._replicas.append(Replica(path, partition_id, is_compacted))
+        self._replicas.append(Replica(path, partition_id, topic_id, is_compacted))
 
     def _is_fresh(self, known: KnownPartition) -> bool:
         """Whether no segment of a replica whose listing is as it was then has become due by time alone."""
@@ -260,7 +262,8 @@ def _base_offsets_and_sizes(partition: Partition) -> tuple[Int64Column, Int64Col
     return columns[:, 0].copy(), columns[:, 1].copy()
 
 
-def _topic_id(partition: Partition, limits: Limits) -> str | None:
+def topic_id_of(partition: Partition, limits: Limits) -> str | None:
+    """The topic id of a partition; None for one without, and for one that cannot be read."""
     if partition.metadata is None:
         return None
     with suppress(KafkaLogError):
@@ -414,6 +417,12 @@ class _Check(msgspec.Struct):
         is_shorter = seen.verified_bytes < known.verified_bytes
         if not is_shorter and seen.known_sum == Digest.of_packed(known.digest).total:
             return None
+        replica = self.due.replica
+        try:
+            if topic_id_of(read_partition(replica.path), self.terms.limits) != replica.topic_id:
+                return None  # the topic was deleted and made again
+        except KafkaLogError:
+            return None  # a broker deleted it
         is_same_file = known.inode == file.device_inode[1]
         if not is_same_file and self._is_compacted():
             return None
@@ -424,6 +433,11 @@ class _Check(msgspec.Struct):
         elif seen.known_epoch > known.last_epoch:
             return None  # truncated, and written anew under a later leader
         is_untouched = is_same_file and (known.size_bytes, known.mtime_ns) == (file.size_bytes, file.mtime_ns)
+        certainty = Certainty.LIKELY
+        if is_untouched:
+            certainty = Certainty.PROVEN
+        elif replica.topic_id is None:
+            certainty = Certainty.POSSIBLE  # another topic may have the name now
         then = iso_time(known.verified_ms)
         if is_untouched:
             how = "nothing has written the file since, by its size and time: the disk or the file system changed it"
@@ -436,7 +450,7 @@ class _Check(msgspec.Struct):
             "segment-changed",
             log.location,
             f"{what} than at {then}, with right CRCs; {how}",
-            judgement=Judgement(certainty=Certainty.PROVEN if is_untouched else Certainty.LIKELY),
+            judgement=Judgement(Severity.WARNING if certainty is Certainty.POSSIBLE else None, certainty),
         )
 
     def _is_compacted(self) -> bool:

@@ -248,17 +248,13 @@ class State:
     # -- what is written -----------------------------------------------------------------------------------------
 
     def keep_partition(self, known: KnownPartition | None, **values: Any) -> int:
-        """Write a replica as it is now, in place of what is known of it; returns its id.
-
-        Of another directory at the same path (``directory_inode``), nothing that is known stays.
-        """
+        """Write a replica as it is now; returns its id. With ``known`` None, what is known of the path goes."""
         with self._writing() as connection:
-            if known is not None and known.directory_inode == values["directory_inode"]:
+            if known is not None:
                 changes = ", ".join(f"{name} = ?" for name in values)
                 connection.execute(f"UPDATE partitions SET {changes} WHERE id = ?", (*values.values(), known.id))
                 return known.id
-            if known is not None:
-                connection.execute("DELETE FROM partitions WHERE id = ?", (known.id,))
+            connection.execute("DELETE FROM partitions WHERE path = ?", (values["path"],))
             names, places = ", ".join(values), ", ".join("?" * len(values))
             done = connection.execute(f"INSERT INTO partitions ({names}) VALUES ({places})", tuple(values.values()))
             return int(done.lastrowid or 0)

@@ -132,6 +132,34 @@ def test_a_replica_made_anew_is_due(node: Path, state_path: Path, one_pass: Pass
     assert kept.exists()
 
 
+def test_a_topic_made_again_in_a_directory_with_the_inode_of_before(
+    node: Path, state_path: Path, one_pass: Pass
+) -> None:
+    for base_offset in (0, 30):
+        write_segment(node / "orders-0", base_offset, batches(10, base_offset))
+    metadata = node / "orders-0" / "partition.metadata"
+    metadata.write_text(f"version: 0\ntopic_id: {'B' * 21}A\n")
+    one_pass()
+    metadata.write_text(f"version: 0\ntopic_id: {'C' * 21}A\n")
+    rewritten(log_of(node, 30), b"".join([*batches(9, 30), batch(57, [b"other"] * 3)]))
+    assert one_pass(period_days=0) == []
+    with reading_state(str(state_path)) as state:
+        assert [each.topic_id for each in state.partitions() if each.topic == "orders"] == [f"{'C' * 21}A"]
+
+
+def test_a_topic_made_again_between_plan_and_reading(node: Path, state_path: Path, one_pass: Pass) -> None:
+    metadata = node / "orders-0" / "partition.metadata"
+    metadata.write_text(f"version: 0\ntopic_id: {'B' * 21}A\n")
+    one_pass()
+
+    def made_again() -> bool:
+        metadata.write_text(f"version: 0\ntopic_id: {'C' * 21}A\n")
+        rewritten(log_of(node, 30), b"".join([*batches(9, 30), batch(57, [b"other"] * 3)]))
+        return False
+
+    assert one_pass(period_days=0, ends=made_again) == []
+
+
 def test_a_flipped_bit(node: Path, state_path: Path, one_pass: Pass) -> None:
     one_pass()
     content = bytearray(log_of(node, 30).read_bytes())
@@ -161,7 +189,8 @@ def test_a_finding_is_open_until_the_segment_is_sound(node: Path, state_path: Pa
 
 
 @pytest.mark.parametrize("keeps_time", [True, False])
-def test_other_batches_with_right_crcs(node: Path, state_path: Path, one_pass: Pass, keeps_time: bool) -> None:
+def test_other_batches_with_right_crcs(node: Path, one_pass: Pass, keeps_time: bool) -> None:
+    (node / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {'B' * 21}A\n")
     one_pass()
     sound = log_of(node, 30).read_bytes()
     other = b"".join([*batches(4, 30), batch(42, [b"value-0", b"value-1", b"VALUE-2"]), *batches(5, 45)])
