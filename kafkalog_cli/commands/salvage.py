@@ -17,7 +17,7 @@ EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
     ("kafkalog salvage /mnt/broken/orders-0 --output saved", "one partition, into saved/orders-0"),
     ("kafkalog salvage 00000000000000170210.log --output saved", "one file by itself"),
-    ("kafkalog salvage /mnt/broken --output saved --repair", "also batches with one wrong field or flipped bit"),
+    ("kafkalog salvage /mnt/broken --output saved --repair", "also batches whose length or base offset alone is wrong"),
     ("kafkalog salvage /mnt/broken --output saved --format jsonl > lost.jsonl", "the list of losses, for a script"),
 )
 

@@ -106,8 +106,8 @@ def _note(counts: Counter[str], what: str, node: Path, state_path: Path) -> None
             print("FALSE", what, each.code, each.location, each.message, flush=True)
 
 
-def planted(nodes: list[Path], count: int, chance: random.Random) -> dict[Path, str]:
-    """Rot in sealed segments, by file: its kind."""
+def planted(nodes: list[Path], state_path: Path, count: int, chance: random.Random) -> dict[Path, str]:
+    """Rot in sealed segments, by file: its kind. Repaired CRCs look as if the disk had changed the bytes."""
     logs = [
         log
         for node in nodes
@@ -139,8 +139,13 @@ def planted(nodes: list[Path], count: int, chance: random.Random) -> dict[Path, 
             _rot(content, chance, repairs=kind == "repaired CRC")
             with log.open("r+b") as file:
                 file.write(content)
-            if chance.random() < 0.5:
+            if kind == "repaired CRC":  # a change of a compacted log shows only if no program made it
                 os.utime(log, ns=(status.st_atime_ns, status.st_mtime_ns))
+                connection = sqlite3.connect(state_path)
+                with connection:
+                    query = "UPDATE segments SET ctime_ns = ? WHERE inode = ?"
+                    connection.execute(query, (log.stat().st_ctime_ns, status.st_ino))
+                connection.close()
         rots[log] = kind
     return rots
 
@@ -207,7 +212,7 @@ def main() -> int:
         sound = folder.with_name(f"{folder.name}-sound")
         for name in ("node-1", "node-1-b"):
             shutil.copytree(folder / name, sound / name)
-        rots = planted([folder / "node-1", folder / "node-1-b"], options.rots, chance)
+        rots = planted([folder / "node-1", folder / "node-1-b"], folder / "scrub.db", options.rots, chance)
         found = {each.location.path for each in scrubbed(folder, folder / "scrub.db")[0]}
         missed = {str(log): kind for log, kind in rots.items() if str(log) not in found}
         beside = found - {str(log) for log in rots}

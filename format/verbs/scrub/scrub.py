@@ -381,6 +381,9 @@ class _Check(msgspec.Struct):
         walk, report, seen = LogWalk(Level.CRC, self.terms.limits), Report(Coverage()), _Seen(known)
         offsets = OffsetChain(is_compacted=True)  # what is missing between segments is verify's to find
         offsets.start_segment(self.due.base_offset, log.next_base_offset)
+        changed_ns = 0
+        with suppress(OSError):  # reading the file reports it
+            changed_ns = log.path.stat().st_ctime_ns
         parts = SerialDriver(walk, self.terms.advance).parts(log)
         with closing(parts):
             for _ in LogFold(log, offsets, walk, report.coverage, report.add, across=seen.take).folded(parts):
@@ -390,14 +393,14 @@ class _Check(msgspec.Struct):
         if parts.state is None:
             return found, None
         is_damaged = any(each.severity > Severity.INFO for each in found)
-        verified = self._verified(seen, parts.state, is_damaged=is_damaged)
+        verified = self._verified(seen, parts.state, changed_ns, is_damaged=is_damaged)
         if known is not None and not (is_damaged or known.is_damaged):
-            changed = self._changed(log, known, seen, parts.state)
+            changed = self._changed(log, known, seen)
             if changed is not None:
                 return [*found, changed], replace(known, verified_ms=verified.verified_ms)  # it is compared again
         return found, verified
 
-    def _verified(self, seen: _Seen, file: FileState, *, is_damaged: bool) -> VerifiedSegment:
+    def _verified(self, seen: _Seen, file: FileState, changed_ns: int, *, is_damaged: bool) -> VerifiedSegment:
         base_offset = self.due.base_offset
         return VerifiedSegment(
             base_offset,
@@ -405,6 +408,7 @@ class _Check(msgspec.Struct):
             file.device_inode[1],
             file.size_bytes,
             file.mtime_ns,
+            changed_ns,
             seen.verified_bytes,
             seen.last_epoch,
             self.terms.now_ms(),
@@ -412,7 +416,7 @@ class _Check(msgspec.Struct):
             b"" if is_damaged else seen.digest.packed(),
         )
 
-    def _changed(self, log: LogUnit, known: VerifiedSegment, seen: _Seen, file: FileState) -> Finding | None:
+    def _changed(self, log: LogUnit, known: VerifiedSegment, seen: _Seen) -> Finding | None:
         """A finding if batches that were there the last time are others now, and no broker can have changed them."""
         is_shorter = seen.verified_bytes < known.verified_bytes
         if not is_shorter and seen.known_sum == Digest.of_packed(known.digest).total:
@@ -423,8 +427,8 @@ class _Check(msgspec.Struct):
                 return None  # the topic was deleted and made again
         except KafkaLogError:
             return None  # a broker deleted it
-        is_same_file = known.inode == file.device_inode[1]
-        if not is_same_file and self._is_compacted():
+        is_untouched = known.is_still(log.path)
+        if not is_untouched and self._is_compacted():
             return None
         if is_shorter:
             next_base_offset = log.next_base_offset
@@ -432,7 +436,6 @@ class _Check(msgspec.Struct):
                 return None  # the log was truncated, and goes on where this segment ends now
         elif seen.known_epoch > known.last_epoch:
             return None  # truncated, and written anew under a later leader
-        is_untouched = is_same_file and (known.size_bytes, known.mtime_ns) == (file.size_bytes, file.mtime_ns)
         certainty = Certainty.LIKELY
         if is_untouched:
             certainty = Certainty.PROVEN
@@ -441,10 +444,8 @@ class _Check(msgspec.Struct):
         then = iso_time(known.verified_ms)
         if is_untouched:
             how = "nothing has written the file since, by its size and time: the disk or the file system changed it"
-        elif is_same_file:
-            how = "the file was written since, and neither truncation nor compaction explains it"
         else:
-            how = "it is another file now, and the log is not compacted"
+            how = "the file was written since, and neither truncation nor compaction explains it"
         what = "fewer batches are in it" if is_shorter else "its batches are others"
         return finding(
             "segment-changed",

@@ -46,6 +46,7 @@ CREATE TABLE segments (
     inode INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
     verified_bytes INTEGER NOT NULL,
     last_epoch INTEGER NOT NULL,
     verified_ms INTEGER NOT NULL,
@@ -95,6 +96,7 @@ class VerifiedSegment(msgspec.Struct, frozen=True):
     inode: int
     size_bytes: int
     mtime_ns: int
+    ctime_ns: int
     verified_bytes: int
     last_epoch: int
     verified_ms: int
@@ -102,12 +104,17 @@ class VerifiedSegment(msgspec.Struct, frozen=True):
     digest: bytes
 
     def is_still(self, path: Path) -> bool:
-        """Whether the log at a path is the file that was verified, by its inode, size and time of modification."""
+        """Whether the log at a path is the file that was verified, and nothing has written it since.
+
+        The time of the last change of the inode tells: inodes are used again, and the cleaner gives a segment the
+        time of modification of those that it replaces.
+        """
         try:
             status = path.stat()
         except OSError:
             return False
-        return (status.st_ino, status.st_size, status.st_mtime_ns) == (self.inode, self.size_bytes, self.mtime_ns)
+        now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return now == (self.inode, self.size_bytes, self.mtime_ns, self.ctime_ns)
 
 
 class KnownPartition(msgspec.Struct, frozen=True):

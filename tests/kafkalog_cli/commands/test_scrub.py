@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ def node(tmp_path: Path) -> Path:
     node = tmp_path / "node"
     for base_offset in (0, 30, 60):
         write_segment(node / "orders-0", base_offset, batches(10, base_offset))
+    (node / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {'B' * 21}A\n")
     return node
 
 
@@ -101,6 +103,10 @@ def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
     times = log.stat()
     damage(node)
     os.utime(log, ns=(times.st_atime_ns, times.st_mtime_ns))
+    connection = sqlite3.connect(state)
+    with connection:  # as if the disk had changed it
+        connection.execute("UPDATE segments SET ctime_ns = ? WHERE base_offset = 30", (log.stat().st_ctime_ns,))
+    connection.close()
     unread = kafkalog("verify", node, "--level", "crc", "--since", state, "--format", "jsonl").check(0)
     assert unread.rows("finding") == []
     assert "CRCs and records of the logs that are verified by --since" in unread.summary["not_checked"]
