@@ -192,8 +192,20 @@ def test_an_observer_is_no_voter(tmp_path: Path) -> None:
     words = words_of(found)
     assert "the 2 voters of the static quorum, nodes 1 and 2, are here. Node 1 can lead." in words
     assert "A majority has the records before offset 5. Only node 1 has the records 5 to 6: no majority." in words
-    assert "Node 4, which does not vote, has the records 7 to 8: no voter here does." in words
-    assert "which does not vote" not in words_of(result(tmp_path, 1, 2))
+    assert "No voter here has the records 7 to 8, only node 4." in words
+    assert "No voter here" not in words_of(result(tmp_path, 1, 2))
+
+
+def test_a_copy_of_a_node_that_is_not_known(tmp_path: Path) -> None:
+    made(tmp_path, {1: 7, 2: 5, 3: 5})
+    (tmp_path / "node-1" / "meta.properties").unlink()
+    found = result(tmp_path, 1, 2, 3)
+    path = tmp_path / "node-1" / "__cluster_metadata-0"
+    words = words_of(found)
+    assert f"{path} is of a node that is not known: no meta.properties is beside it." in words
+    assert f"No voter here has the records 5 to 6, only {path}." in words
+    assert found.quorum.absent == (1,)
+    assert rows_of(found, QUORUM_LOG)[0]["is_voter"] is None
 
 
 def test_voters_that_are_not_known(tmp_path: Path) -> None:
