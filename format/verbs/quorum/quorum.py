@@ -190,7 +190,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             if each.copy.refusal:
                 yield f"{_head(each)} does not start: {each.copy.refusal}."
             elif each.copy.gap:
-                yield f"{_head(each)} has not all metadata: {each.copy.gap}."
+                yield f"The copy of {_name(each)} is not whole: {each.copy.gap}."
             if each.copy.dropped_from is not None:
                 yield f"{_head(each)} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
 
@@ -216,7 +216,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             words += f"{_span(possible, longest)}: no majority."
         for each in quorum.members:
             if each.shared_end < each.end[1]:
-                words += f" {_head(each)} has other records from offset {each.shared_end:,} on, of an earlier epoch."
+                words += f" {_head(each)} has other records from offset {each.shared_end:,} on, of another epoch."
         return words.strip()
 
     def _observer_words(self) -> Iterator[str]:
