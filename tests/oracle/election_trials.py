@@ -49,11 +49,10 @@ inter.broker.listener.name=PLAINTEXT
 _SETTINGS = {
     "metadata.max.idle.interval.ms": "20",
     "metadata.log.max.record.bytes.between.snapshots": "20000",
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "5000",
+    "initial.broker.registration.timeout.ms": "140000",
     "broker.heartbeat.interval.ms": "500",
     "log.initial.task.delay.ms": "500",
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.fetch.timeout.ms": "1000",
     "share.coordinator.state.topic.replication.factor": "1",
 }
 _LEADS = re.compile(r"Completed transition to Leader")
@@ -153,7 +152,7 @@ class Run:
             cluster.kill(self._first)
             cluster.topics("--create", "--topic", "late", "--partitions", "2", "--replication-factor", "2")
             cluster.kill(_BROKERS[1])  # the other one leads its partitions then, with a later epoch
-            time.sleep(6 + chance.random() * 3)
+            time.sleep(8 + chance.random() * 3)
             others = [each for each in _CONTROLLERS if each != self._first]
             if chance.random() < 0.5:  # a later epoch than that of the first
                 again = chance.choice(others)
