@@ -19,13 +19,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from format.node.target import Target
 from format.verbs.quorum.lost_changes import EPOCH, TOPIC
 from format.verbs.quorum.quorum import QuorumResult, quorum
-from tests.field.cluster import FieldCluster, FieldNode, Layout
+from tests.field.cluster import FieldCluster, FieldNode, Layout, StartFailed
 from tests.oracle.kafka_lab import KafkaLab
 
 _CONTROLLERS, _BROKERS = (1, 2, 3), (4, 5)
@@ -133,7 +133,8 @@ class Run:
         for pair in ((1, 2), (1, 3), (2, 3)):
             self._elect(pair, held if all(whole.quorum.can_lead[each] for each in pair) else None)
         self._elect((self._chance.choice(_CONTROLLERS),))
-        self._elect(self._damaged())
+        for wounded in self._damaged():
+            self._elect(wounded)
         self._stale()
 
     def _live(self) -> None:
@@ -184,16 +185,18 @@ class Run:
         for each in numbers:
             shutil.copytree(self._cluster.log_dir(each), again.log_dir(each))
         try:
-            again.start(*numbers)
+            dead = {each for each in numbers if not _starts(again, each)}
             leader = self._leader(again, numbers, _SECONDS if able else _ALONE_SECONDS)
             time.sleep(2)
         finally:
             again.kill()
+        refused = {each.node_id for each in said.quorum.members if each.copy.refusal}
+        self.holds(f"{refused or 'none'} of {numbers} cannot start: {dead or 'none'}", is_true=refused == dead)
         self.holds(
             f"of {numbers}, {able or 'none'} can lead: {leader} does",
             is_true=(leader in able) if able else leader is None,
         )
-        for each in set(numbers) - emptied:
+        for each in set(numbers) - emptied - refused:
             loaded = [int(end) for end in _LOADED.findall(again.node(each).log_text)]
             self.holds(f"the log of node {each} ends at {ends[each][1]}: at {loaded}", is_true=ends[each][1] in loaded)
         if leader is None:
@@ -219,15 +222,23 @@ class Run:
             time.sleep(0.3)
         return None
 
-    def _damaged(self) -> tuple[int, ...]:
-        """A pair of controllers after a byte turned in the second half of the log of one."""
-        pair = tuple(self._chance.sample(_CONTROLLERS, 2))
-        path = self._cluster.log_dir(pair[0]) / _METADATA / _LOG
-        content = bytearray(path.read_bytes())
-        content[self._chance.randrange(len(content) // 2, len(content))] ^= 1 << self._chance.randrange(8)
-        path.write_bytes(content)
-        print(f"       a byte turns in the log of node {pair[0]}")
-        return pair
+    def _damaged(self) -> Iterator[tuple[int, ...]]:
+        """Pairs of controllers, each after a wound of one: a byte turns in its log, its log or a snapshot is cut."""
+        chance = self._chance
+        for what in ("turn", "cut", "snapshot"):
+            pair = tuple(chance.sample(_CONTROLLERS, 2))
+            metadata = self._cluster.log_dir(pair[0]) / _METADATA
+            path = max(metadata.glob("*.checkpoint")) if what == "snapshot" else metadata / _LOG
+            whole = path.read_bytes()
+            content, at = bytearray(whole), chance.randrange(len(whole) // 2, len(whole))
+            if what == "turn":
+                content[at] ^= 1 << chance.randrange(8)
+            else:
+                del content[at:]
+            path.write_bytes(content)
+            print(f"       {what} at {at} in {path.name} of node {pair[0]}")
+            yield pair
+            path.write_bytes(whole)
 
     def _stale(self) -> None:
         """The stale metadata of the first controller, and the brokers' disks without their metadata logs."""
@@ -268,6 +279,14 @@ class Run:
             elif record["type"] == "PARTITION_CHANGE_RECORD" and data.get("leader", -2) != -2:
                 epochs[data["topicId"], data["partitionId"]] += 1
         return names, epochs
+
+
+def _starts(cluster: ElectionCluster, number: int) -> bool:
+    try:
+        cluster.start(number)
+    except StartFailed:
+        return False
+    return True
 
 
 def main() -> int:

@@ -165,6 +165,7 @@ def test_voters_that_cannot_start(tmp_path: Path, damaged: tuple[int, ...]) -> N
     )
     is_lost = len(damaged) == 2
     assert found.quorum.is_intact is not is_lost
+    assert found.quorum.can_lead == {node: not is_lost and node not in damaged for node in (1, 2, 3)}
     start = "No leader can be elected: of the 3 voters of the static quorum, only node 1 can start."
     assert words.startswith(start) == is_lost
     assert ("quorum-lost" in [each.code for each in found.findings()]) == is_lost
