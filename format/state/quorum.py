@@ -78,13 +78,15 @@ class Member(msgspec.Struct, frozen=True):
 class Quorum(msgspec.Struct, frozen=True):
     """The quorum by the copies at hand; its members come with the furthest log first. ``voters`` None: not known.
 
-    ``best`` is the copy that is compared with, ``state`` its image of the cluster.
+    ``best`` is the copy that is compared with, ``state`` its image of the cluster. ``left_out`` are the copies of other
+    clusters, and those of nodes of which another copy reaches further.
     """
 
     members: tuple[Member, ...]
     voters: tuple[Voter, ...] | None
     best: BestCopy
     state: MetadataState
+    left_out: tuple[MetadataCopy, ...] = ()
 
     @property
     def is_dynamic(self) -> bool:
@@ -174,6 +176,7 @@ def quorum_of(copies: Sequence[MetadataCopy], limits: Limits = DEFAULT_LIMITS) -
         voters,
         best,
         state,
+        tuple(each for each in copies if all(each is not kept for kept in of_nodes.values())),
     )
 
 

@@ -294,6 +294,15 @@ class QuorumResult(msgspec.Struct, frozen=True):
         quorum = self.quorum
         if quorum.absent:
             yield f"the {'log' if len(quorum.absent) == 1 else 'logs'} of {named_nodes(quorum.absent)}, which can vote"
+        cluster_id = quorum.best.copy.cluster_id
+        for copy in quorum.left_out:
+            is_foreign = copy.cluster_id not in (None, cluster_id)
+            why = (
+                f"cluster {copy.cluster_id}"
+                if is_foreign
+                else f"node {copy.node_id}, which has one that reaches further"
+            )
+            yield f"{copy.path}, a copy of {why}"
         brokers = sorted(set(quorum.state.image.brokers) - {each.node_id for each in quorum.members})
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"

@@ -264,6 +264,18 @@ def test_committed_metadata_that_the_best_copy_lacks(tmp_path: Path) -> None:
     )
 
 
+def test_copies_that_are_left_out_are_named(tmp_path: Path) -> None:
+    made(tmp_path, {1: 9, 2: 9, 3: 9})
+    older, foreign = tmp_path / "node-8", tmp_path / "node-9"
+    write_metadata_log(write_node(older, 1), extra_topics=2)
+    write_metadata_log(write_node(foreign, 2, "another"))
+    found = result(tmp_path, 1, 8, 2, 9, 3)
+    assert [each.node_id for each in found.quorum.members] == [1, 2, 3]
+    notes = list(found.not_checked())
+    assert f"{older}/__cluster_metadata-0, a copy of node 1, which has one that reaches further" in notes
+    assert f"{foreign}/__cluster_metadata-0, a copy of cluster another" in notes
+
+
 # -- dynamic quorums -------------------------------------------------------------------------------------------
 
 
