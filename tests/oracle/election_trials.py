@@ -209,7 +209,10 @@ class Run:
         if held is not None:
             self.holds(f"it has what a majority had, up to {held}", is_true=start >= held)
         (other,) = [each for each in numbers if each != leader]
-        one, two = ((again.log_dir(each) / _METADATA / _LOG).read_bytes() for each in (leader, other))
+        paths = [again.log_dir(each) / _METADATA / _LOG for each in (leader, other)]
+        if not all(each.exists() for each in paths):
+            return  # one of them began anew, after its snapshot
+        one, two = (each.read_bytes() for each in paths)
         size = min(len(one), len(two))
         self.holds(f"node {other} has the log of node {leader} then ({size} bytes)", is_true=one[:size] == two[:size])
 
