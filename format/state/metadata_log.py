@@ -51,13 +51,19 @@ class MetadataSource(msgspec.Struct, frozen=True):
 
 def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
     """The metadata log with the latest end, and the others. Raises InputError if there is none."""
+    found = metadata_sources(targets, limits)
+    furthest = max(found, key=lambda source: source.reach)
+    return furthest, [source for source in found if source is not furthest]
+
+
+def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[MetadataSource]:
+    """The metadata logs at or below some paths, in their order. Raises InputError if there is none."""
     targets = list(targets)
     found = [source for target in targets for source in _sources(target, limits)]
     if not found:
         path = str(targets[0].path)
         raise InputError(f"there is no {CLUSTER_METADATA_TOPIC}-0 with a log or a snapshot here", Location(path))
-    furthest = max(found, key=lambda source: source.reach)
-    return furthest, [source for source in found if source is not furthest]
+    return found
 
 
 def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
@@ -138,6 +144,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
     from_offset: int = 0
     limits: Limits = DEFAULT_LIMITS
     topic: str = CLUSTER_METADATA_TOPIC
+    only_controls: bool = False
 
     @property
     def needs(self) -> Needs:
@@ -149,11 +156,14 @@ class MetadataRecords(msgspec.Struct, frozen=True):
             if isinstance(item, Finding):
                 yield item
             else:
-                yield from self._records(item)
+                yield from self.of_chunk(item)
 
-    def _records(self, item: LogChunk) -> Iterator[MetadataRecord | Finding]:
+    def of_chunk(self, item: LogChunk) -> Iterator[MetadataRecord | Finding]:
+        """The records of a chunk, or only those of the raft layer, in log order."""
         table = item.chunk.table
         wanted = item.readable & (table.last_offset >= self.from_offset)
+        if self.only_controls:
+            wanted &= table.is_control
         for records in record_tables(item.chunk, which=wanted, limits=self.limits, location=item.location):
             yield from (finding_of(problem.error, item.location) for problem in records.problems)
             is_control = table.is_control[records.batch]

@@ -325,7 +325,7 @@ def _may_differ(replicas: Sequence[_Listed], *, is_live: bool) -> bool:
 
     Of running brokers the ends differ all the time.
     """
-    from format.verbs.diff.diff import replica_epochs
+    from format.state.leader_epochs import replica_epochs
 
     ends = {each.listing.log_end_offset for each in replicas}
     if None in ends:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.verbs.diff.diff import ReplicaEpochs, replica_epochs
+from format.state.leader_epochs import ReplicaEpochs, replica_epochs
 
 
 def log(end: int, *entries: tuple[int, int], start: int = 0, high_watermark: int | None = None) -> ReplicaEpochs:
