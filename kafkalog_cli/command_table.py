@@ -408,6 +408,12 @@ COMMANDS = (
         "Write",
     ),
     CommandEntry(
+        "rebuild-quorum",
+        "kafkalog_cli.commands.rebuild_quorum",
+        "Write metadata directories for lost controllers, from a copy of the metadata that is left.",
+        "Write",
+    ),
+    CommandEntry(
         "rebuild-index",
         "kafkalog_cli.commands.rebuild_index",
         "Build new indexes from the log, in a new directory.",
