@@ -1,7 +1,8 @@
 // What clients do to a cluster whose controllers are lost, and what they see before and after, for tests.oracle.rebuild_trials.
 //
 //   java -cp "LIBS/*" RebuildClient BOOTSTRAP fill REPLICAS      topics, configs, ACLs, SCRAM users, quotas, groups, transactions
-//   java -cp "LIBS/*" RebuildClient BOOTSTRAP load FILE          clients that work until they are killed; FILE gets what was acknowledged
+//   java -cp "LIBS/*" RebuildClient BOOTSTRAP load FILE [quiet]  clients that work until they are killed; FILE gets what was acknowledged;
+//                                                                quiet: they change no metadata
 //   java -cp "LIBS/*" RebuildClient BOOTSTRAP state              what the cluster says of itself, a line for each thing
 //   java -cp "LIBS/*" RebuildClient BOOTSTRAP read TOPIC ...     every committed record: topic, tab, value
 //   java -cp "LIBS/*" RebuildClient BOOTSTRAP change SUFFIX      a change of each kind, after which the metadata is stale
@@ -29,7 +30,7 @@ public class RebuildClient {
         admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", "60000", "request.timeout.ms", "15000"));
         switch (args[1]) {
             case "fill" -> fill(Short.parseShort(args[2]));
-            case "load" -> load(new PrintStream(args[2]));
+            case "load" -> load(new PrintStream(args[2]), args.length > 3);
             case "state" -> state();
             case "read" -> read(List.of(args).subList(2, args.length));
             case "change" -> change(args[2]);
@@ -137,7 +138,7 @@ public class RebuildClient {
         out.flush();
     }
 
-    static void load(PrintStream out) throws Exception {
+    static void load(PrintStream out, boolean quiet) throws Exception {
         thread(out, "producer", () -> {
             KafkaProducer<String, String> producer = producer(null);
             for (int number = 0; ; number++) {
@@ -172,7 +173,7 @@ public class RebuildClient {
             }
         });
         thread(out, "admin", () -> {
-            for (int number = 0; ; number++) {
+            for (int number = 0; !quiet; number++) {
                 String name = "made-" + number;
                 try {
                     admin.createTopics(List.of(new NewTopic(name, 1, (short) 3).configs(Map.of("retention.ms", "-1")))).all().get();

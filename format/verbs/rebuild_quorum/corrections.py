@@ -43,10 +43,9 @@ class Change(msgspec.Struct, frozen=True):
 
 def changes_by_disks(found: SurvivingRecords, disks: Disks) -> list[Change]:
     """The changes that brokers' disks prove, by subject."""
-    image = found.image
-    changes = [*_unknown_directories(image, disks), *_gone_topics(image, disks)]
+    changes = [*_unknown_directories(found.image, disks)]
     for key, replicas in sorted(disks.replicas.items(), key=lambda item: item[1][0].name):
-        state = image.partitions.get(key)
+        state = found.image.partitions.get(key)
         known = [] if state is None else [each for each in replicas if each.node_id in state.replicas]
         if state is not None and known:
             changes += _corrected(key, state, known, found.versions)
@@ -144,8 +143,11 @@ def _unknown_directories(image: ClusterImage, disks: Disks) -> Iterator[Change]:
         yield Change(LOST, f"topic {replicas[0].topic}", None, after, reason, replicas[0].path)
 
 
-def _gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
-    """Topics of which no disk has a replica, although all disks that should have one are here."""
+def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
+    """Topics of which no disk has a replica, although all disks that should have one are here.
+
+    They were deleted later if the disks show other later changes, too; otherwise they may have been created last.
+    """
     partitions: dict[str, list[tuple[int, PartitionState]]] = defaultdict(list)
     for (topic_id, number), state in image.partitions.items():
         partitions[topic_id].append((number, state))

@@ -31,7 +31,7 @@ from format.state.cluster_image import ClusterImage
 from format.state.metadata_copies import MetadataCopy, Voter, best_copy, read_metadata_copies
 from format.state.quorum import majority_of
 from format.timestamps import iso_time
-from format.verbs.rebuild_quorum.corrections import LOST, SET, Change, changes_between, changes_by_disks
+from format.verbs.rebuild_quorum.corrections import LOST, SET, Change, changes_between, changes_by_disks, gone_topics
 from format.verbs.rebuild_quorum.evidence import Disks, read_disks
 from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
 from format.verbs.rebuild_quorum.surviving import SurvivingRecords, surviving_records
@@ -182,10 +182,9 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
     of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
     disks = read_disks(targets, limits)
-    changes = [
-        *_changes_in_others(copy, of_cluster, found, limits),
-        *changes_by_disks(found, disks),
-    ]
+    changes, by_disks = list(_changes_in_others(copy, of_cluster, found, limits)), changes_by_disks(found, disks)
+    gone = list(gone_topics(found.image, disks))
+    changes += [*by_disks, *(gone if changes or by_disks else ())]
     return Rebuilding(
         copies=of_cluster,
         copy=copy,
@@ -196,7 +195,7 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         is_dynamic=is_dynamic,
         found=found,
         changes=_without_repeats(changes),
-        not_checked=list(_not_checked(disks, found.image)),
+        not_checked=list(_not_checked(disks, found.image, gone if not changes else [])),
         wanted=wanted,
     )
 
@@ -324,10 +323,15 @@ def _without_repeats(changes: list[Change]) -> list[Change]:
     return kept
 
 
-def _not_checked(disks: Disks, image: ClusterImage) -> Iterator[str]:
+def _not_checked(disks: Disks, image: ClusterImage, gone: list[Change]) -> Iterator[str]:
     missing = sorted(set(image.brokers) - disks.node_ids)
     if missing:
         yield f"whether the disks of {named_nodes(missing)} show later changes: they are not here"
+    if gone:
+        yield (
+            f"whether {listed([each.subject for each in gone])} {'was' if len(gone) == 1 else 'were'} deleted later: "
+            + ("no disk here has it")
+        )
 
 
 def write_rebuilt(plan: Rebuilding, publication: Publication) -> None:
