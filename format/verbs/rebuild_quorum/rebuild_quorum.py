@@ -328,10 +328,8 @@ def _not_checked(disks: Disks, image: ClusterImage, gone: list[Change]) -> Itera
     if missing:
         yield f"whether the disks of {named_nodes(missing)} show later changes: they are not here"
     if gone:
-        yield (
-            f"whether {listed([each.subject for each in gone])} {'was' if len(gone) == 1 else 'were'} deleted later: "
-            + ("no disk here has it")
-        )
+        names = listed([each.subject for each in gone])
+        yield f"whether {names} {'was' if len(gone) == 1 else 'were'} deleted later: no disk here has it"
 
 
 def write_rebuilt(plan: Rebuilding, publication: Publication) -> None:
