@@ -335,6 +335,13 @@ COMMANDS = (
         reads_bundles=True,
     ),
     CommandEntry(
+        "quorum",
+        "kafkalog_cli.commands.quorum",
+        "The metadata quorum by any controllers' and brokers' logs: who can lead, what is committed, what is lost.",
+        "Diagnose",
+        reads_bundles=True,
+    ),
+    CommandEntry(
         "groups",
         "kafkalog_cli.commands.groups",
         "Committed offsets, lag and members of consumer, share and streams groups.",

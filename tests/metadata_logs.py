@@ -76,7 +76,8 @@ def write_metadata_log(
 
 def write_grown_topic(log_dir: Path, counts: dict[int, int], topic: str = "orders") -> None:
     """A metadata log with a topic on node 1 that has so many partitions since these times."""
-    batches, number = [], 0
+    batches: list[bytes] = []
+    number = 0
     for timestamp, count in counts.items():
         values = [_topic_record(topic)] if not number else []
         for each in range(number, count):

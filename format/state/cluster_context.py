@@ -303,7 +303,7 @@ class ClusterContext(msgspec.Struct):
             what = f"topic {key[0]}" if topic_id is None else f"topic {key[0]} with the id {topic_id}"
             return Assignment(unknown=f"partition {key[1]} of the {what} is not in {self.source_words}")
         found = Assignment(state, self.source_words, other_directory=self._other_directory(partition, state))
-        return found.at_epoch(_latest_epoch_of(partition, self.terms.limits))
+        return found.at_epoch(latest_epoch_of(partition, self.terms.limits))
 
     def _other_directory(self, partition: Partition, state: PartitionState) -> str:
         """The directory id that the metadata has for a replica, if it is not that of the directory around it."""
@@ -457,7 +457,8 @@ def topic_id_in(path: Path | None, limits: Limits) -> str | None:
         return None
 
 
-def _latest_epoch_of(partition: Partition, limits: Limits) -> int | None:
+def latest_epoch_of(partition: Partition, limits: Limits) -> int | None:
+    """The last epoch in a leader-epoch-checkpoint; None without one, and for one that cannot be read."""
     path = partition.leader_epoch_checkpoint
     try:
         entries = () if path is None else partition.epochs_file(path, limits).entries

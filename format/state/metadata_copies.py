@@ -176,9 +176,9 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
     epoch, end = best.end
     others = [each for each in copies if each is not best]
     equal = sum(each.end == best.end and each.is_usable for each in others)
-    yield f"it ends at offset {end:,} of epoch {epoch}, " + (
-        f"as {counted(equal, 'other copy')} do" if equal else "further than every other"
-    )
+    rank = "further than every other" if others else "the only one here"
+    rank = f"as {counted(equal, 'other copy')} do" if equal else rank
+    yield f"it ends at offset {end:,} of epoch {epoch}, {rank}"
     if best.gap:
         yield f"no copy is whole: {best.gap}"
     for each in others:
@@ -267,6 +267,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
     log_dir = log_dir_around(partition.path)
     properties_path = None if log_dir is None else log_dir.meta_properties
     properties = _read_file(meta_properties.read, properties_path, limits, read)
+    epochs = _epochs(partition, sound, limits, read)
     least = 0 if sound is None else sound.end_offset
     return MetadataCopy(
         source=source,
@@ -274,7 +275,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
         has_broker_files=log_dir is not None and bool(log_dir.checkpoint_paths),
         snapshot=newest,
         sound_snapshot=sound,
-        epochs=_epochs(partition, sound, limits, read),
+        epochs=epochs,
         state=state,
         records=(
             *(each for each in read.log_records if each.offset < least),
@@ -319,6 +320,7 @@ def _epochs(partition: Partition, sound: KraftSnapshot | None, limits: Limits, r
         read.gap = "it has neither a log nor a snapshot that can be read"
     elif start > (0 if sound is None else sound.end_offset):
         read.gap = f"no snapshot that can be read has the records before offset {start:,}, where its log begins"
+        read.refusal = read.refusal or read.gap
     return epochs
 
 

@@ -35,7 +35,6 @@ CHANGE_KINDS = (
 )  # fmt: skip
 _TABLE_COLUMNS = {
     "image": ("node_id", "last_offset", "last_timestamp", "leader", "leader_epoch", "voters", "start_offset"),
-    "quorum_log": ("node_id", "can_lead", "last_epoch", "log_end_offset", "shared_end_offset", "voted_for"),
     "topic": ShownColumns(
         ("topic", "topic_id", "partition_count", "replication_factor", "marked_deleted"),
         deciding=("marked_deleted",),
@@ -120,7 +119,7 @@ def metadata(
     """Show the cluster as the metadata log describes it: topics, replicas, brokers, configs, features, ACLs, quotas.
 
     The newest snapshot and the log after it are read, from __cluster_metadata-0 of a broker or a controller; of several
-    nodes, the longest log, and what a majority of the voters has. Secrets are not shown. The exit status is 1 if the
+    nodes, the longest log (kafkalog quorum compares them). Secrets are not shown. The exit status is 1 if the
     topic of --topic is not there.
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
@@ -156,8 +155,7 @@ def metadata(
         missing = result.missing_topics()
         known = result.state.image.names.values()
         absent = [f"There is no topic {topic} in the metadata.{did_you_mean(topic, known)}" for topic in missing]
-        quorum = result.quorum.sentence() if result.quorum is not None and not moment.topic else ""
-        run.conclude(result.sentence(), quorum, *absent)
+        run.conclude(result.sentence(), *absent)
         run.findings(result.state.findings)
         if moment.history:
             if run.is_readable and not moment.every_row:

@@ -130,6 +130,7 @@ _RUNS = [
     ("retention", "kafka-4.3/node-1", "--format", "jsonl"),
     ("compaction", "kafka-4.3/node-1", "--format", "jsonl"),
     ("metadata", "kafka-4.3-single/node-1", "--format", "jsonl"),
+    ("quorum", "kafka-4.3/node-1", "--format", "jsonl"),
     ("boot", "kafka-4.3/node-1", "--format", "jsonl"),
     ("verify", "kafka-4.3/node-1", "--format", "jsonl"),
     ("ls", "kafka-4.3/node-1", "--no-scan", "--format", "jsonl"),

@@ -29,6 +29,7 @@ FAST: dict[str, int | str] = {
     "txns": 0,
     "producers": 0,
     "metadata": 0,
+    "quorum": 2,
     "groups": 0,
     "compaction": 0,
     "retention": 0,

@@ -30,7 +30,7 @@ from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.diff.diff import PartitionResult, diff, sentence
 from format.verbs.find.find import find_offset
 from format.verbs.find.visibility import standing, visibility_sentence
-from format.verbs.metadata.metadata import MetadataTerms, metadata
+from format.verbs.quorum.quorum import quorum
 from tests.corpora import SHARED_CORPUS
 from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.kafka_lab import KafkaLab
@@ -122,9 +122,8 @@ class Trial:
         cluster = self.cluster
         told = sentence(self.compared("__cluster_metadata", 1, 2, 3))
         self.holds(told, "of the 3 voters, node 2 or node 3 can win the election" in told)
-        quorum = metadata([Target(self.log_dir(node)) for node in (1, 2, 3)], MetadataTerms()).quorum
-        assert quorum is not None
-        self.holds(quorum.sentence(), quorum.can_lead == {2: True, 3: True, 1: False})
+        found = quorum([Target(self.log_dir(node)) for node in (1, 2, 3)])
+        self.holds(found.sentences()[0], found.quorum.can_lead == {2: True, 3: True, 1: False})
         told = sentence(self.compared("ledger", 1, 2))
         self.holds(told, "not here: node 3" in told and "elect node 2 (unclean)" in told)
         told = self.found(2, _OFFSET)

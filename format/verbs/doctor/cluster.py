@@ -15,8 +15,8 @@ from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
 
 if TYPE_CHECKING:
+    from format.state.quorum import Member, Quorum
     from format.verbs.diff.diff import PartitionResult, ReplicaResult
-    from format.verbs.metadata.quorum import Quorum, QuorumLog
 
 
 def older_nodes(evidence: Evidence) -> Iterator[Draft]:
@@ -190,11 +190,11 @@ class _Electors(msgspec.Struct, frozen=True):
 
     quorum: Quorum
     able: list[int]
-    lagging: dict[int, QuorumLog]
+    lagging: dict[int, Member]
     lost: list[int]
 
     @property
-    def best(self) -> QuorumLog:
+    def best(self) -> Member:
         return self.quorum.voting[self.able[0]]
 
     def lack(self, node_id: int) -> str:
@@ -211,15 +211,12 @@ def _electors(evidence: Evidence) -> _Electors | None:
     logs = [each for each in evidence.partitions if each.topic == CLUSTER_METADATA_TOPIC and each.mark is None]
     if len(logs) < 2 or set(voters) <= evidence.node_ids:
         return None
-    from format.state.metadata_log import metadata_source
-    from format.state.quorum import majority_of
-    from format.verbs.metadata.quorum import quorum_of
+    from format.state.quorum import read_quorum
 
-    source, others = metadata_source(evidence.targets, evidence.limits)
-    quorum = quorum_of([source, *others], state.image, voters, evidence.limits)
-    if quorum is None or not quorum.absent or len(quorum.voting) < majority_of(len(voters)):
-        return None
+    quorum = read_quorum(evidence.targets, evidence.limits)
     able = [node for node, is_able in quorum.can_lead.items() if is_able]  # the furthest log comes first
+    if not quorum.absent or not quorum.is_intact or not able:
+        return None
     lagging = {node: log for node, log in quorum.voting.items() if node not in able}
     candidates = (*quorum.absent, *lagging) if _active(evidence) else ()
     return _Electors(quorum, able, lagging, [each for each in candidates if _was_lost(evidence, each)])
@@ -234,7 +231,9 @@ def absent_voters(evidence: Evidence) -> Iterator[Draft]:
     if found is None or not found.lost:
         return
     quorum, lost = found.quorum, found.lost
-    words = f"Of its voters {listed(list(map(str, quorum.voters or ())))}, {named_nodes(quorum.absent)} "
+    words = (
+        f"Of its voters {listed([str(each.node_id) for each in quorum.voters or ()])}, {named_nodes(quorum.absent)} "
+    )
     words += f"{are(len(quorum.absent))} not here; {named_nodes(sorted(quorum.voting))} are a majority, and "
     if found.lagging:
         lacks = ", ".join(f"node {node} lacks {found.lack(node)}" for node in found.lagging)
@@ -243,10 +242,10 @@ def absent_voters(evidence: Evidence) -> Iterator[Draft]:
         words += "each of them can lead"
     words += f". {capital(named_nodes(lost))} {'was' if len(lost) == 1 else 'were'} fenced, and not stopped in order "
     words += f"({evidence.context.source_words})."
-    source = found.best.source.partition
+    source = found.best.copy.source.partition
     offset = min((log.shared_end for log in found.lagging.values()), default=None)
     yield Draft("voter-absent", source.name, words, str(source.path), offset,
-                command("metadata", *(str(each.path) for each in evidence.targets)))  # fmt: skip
+                command("quorum", *(str(each.path) for each in evidence.targets)))  # fmt: skip
 
 
 def open_elections(evidence: Evidence) -> list[str]:

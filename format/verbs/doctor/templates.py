@@ -56,7 +56,7 @@ _TEMPLATES = (
              "Another file beside the logs cannot be decoded, or contradicts them."),
     Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
              "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
-    Template("voter-absent", _W, "metadata", "metadata quorums lack voters",
+    Template("voter-absent", _W, "quorum", "metadata quorums lack voters",
              "No broker runs, a voter of the metadata is not here and a majority is, and by the newest metadata a "
              "voter that is not here, or that cannot lead for what it lacks, was fenced and not stopped in order."),
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",

@@ -15,7 +15,6 @@ from format.columns import (
     CREDENTIAL,
     FEATURE,
     IMAGE,
-    QUORUM_LOG,
     QUOTA,
     TOPIC,
     RowSchema,
@@ -24,10 +23,8 @@ from format.errors import KafkaLogError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
-from format.state.cluster_context import voters_of
 from format.state.metadata_log import MetadataSource, MetadataState, Until, metadata_source, read_metadata
 from format.timestamps import iso_time
-from format.verbs.metadata.quorum import Quorum, quorum_of
 from format.verbs.metadata.rows import (
     Row,
     acl_rows,
@@ -53,25 +50,19 @@ class MetadataTerms(msgspec.Struct, frozen=True):
 
 
 class MetadataResult(msgspec.Struct):
-    """An image, where it was read, and the ids of topics whose directories are marked to be deleted.
-
-    ``quorum`` is that of the metadata logs of several nodes, None for one log, or for an earlier state.
-    """
+    """An image, where it was read, and the ids of topics whose directories are marked to be deleted."""
 
     source: MetadataSource
     others: list[MetadataSource]
     state: MetadataState
     terms: MetadataTerms
     marked_topics: frozenset[str] = frozenset()
-    quorum: Quorum | None = None
 
     def rows(self) -> Iterator[tuple[RowSchema, Iterator[Row]]]:
         """The rows of the image, kind by kind; with ``topics`` only those about these topics."""
         image, topics = self.state.image, self.terms.topics
         if topics is None:
             yield IMAGE, iter((self._image_row(),))
-            if self.quorum is not None:
-                yield QUORUM_LOG, self.quorum.rows()
         yield TOPIC, topic_rows(image, topics, self.marked_topics)
         yield ASSIGNMENT, assignment_rows(image, topics)
         yield CONFIG, config_rows(image, topics)
@@ -111,11 +102,9 @@ class MetadataResult(msgspec.Struct):
         image = self.state.image
         if self.source.partition.segments and len(image.voters or image.controllers) != 1:
             yield "whether the quorum had committed the last records: its high watermark is not stored on disk"
-        if self.quorum is not None:
-            yield "whether the shorter metadata logs are intact: only their ends were read (kafkalog verify)"
-        elif self.others:
+        if self.others:
             names = ", ".join(str(source.partition.path) for source in self.others)
-            yield f"metadata logs that reach less far: {names}"
+            yield f"metadata logs that reach less far: {names} (kafkalog quorum compares them)"
 
     def sentence(self) -> str:
         """The image in one sentence.
@@ -164,11 +153,7 @@ def metadata(
     watch = None if write_change is None else history(write_change, terms.topics, terms.since)
     state = read_metadata(source.partition, terms.until, terms.limits, watch)
     state.findings[:0] = unread_findings(source.partition)
-    quorum = None
-    if terms.until == Until():
-        voters = voters_of(source, state.image, terms.limits)
-        quorum = quorum_of([source, *others], state.image, voters, terms.limits)
-    return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits), quorum)
+    return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits))
 
 
 def _marked_topics(targets: list[Target], limits: Limits) -> frozenset[str]:

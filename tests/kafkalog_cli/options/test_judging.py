@@ -47,6 +47,7 @@ RUNS = {
     "txns": (),
     "producers": (),
     "metadata": (),
+    "quorum": (),
     "groups": (),
     "compaction": (),
     "retention": (),
@@ -56,7 +57,7 @@ RUNS = {
     "bundle": ("--no-report", "--output", "{}.tar.zst"),
 }
 #: Commands that answer from a whole log directory.
-OF_A_LOG_DIR = {"metadata", "groups"}
+OF_A_LOG_DIR = {"metadata", "quorum", "groups"}
 
 
 def test_every_command_with_the_option_is_here():

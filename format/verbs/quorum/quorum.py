@@ -1,0 +1,360 @@
+"""quorum: what the copies of the metadata log on controllers and brokers say of the quorum, and what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from format.columns import LOST_CHANGE, QUORUM, QUORUM_LOG, QUORUM_VOTER, RowSchema
+from format.findings import Certainty, Finding, Judgement, Severity, finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.log_dir import log_dir_around
+from format.node.target import Target
+from format.rows.record_rows import Row
+from format.state.cluster_context import named_nodes
+from format.state.quorum import Member, Quorum, read_quorum
+from format.verbs.quorum.lost_changes import (
+    EPOCH,
+    PARTITION,
+    TOPIC,
+    LostChange,
+    LostChanges,
+    furthest_of_each,
+    lost_changes,
+)
+from format.wording import are, counted, listed
+
+#: The most changes and topics that a sentence names.
+_MOST_NAMED = 3
+
+
+class QuorumResult(msgspec.Struct, frozen=True):
+    """The quorum by the copies at some paths, and the changes that partition directories show to be lost."""
+
+    quorum: Quorum
+    lost: LostChanges
+
+    # -- the rows ------------------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[tuple[RowSchema, list[Row]]]:
+        """The quorum, its voters, a row for each log and for each voter without one, and the lost changes."""
+        yield QUORUM, [self._quorum_row()]
+        yield QUORUM_LOG, list(self._log_rows())
+        yield QUORUM_VOTER, list(self._voter_rows())
+        yield LOST_CHANGE, [each.row for each in self.lost.changes]
+
+    def _quorum_row(self) -> Row:
+        quorum = self.quorum
+        voters = quorum.voters
+        certain, possible = quorum.held if voters is not None else (None, None)
+        copy = quorum.best.copy
+        return (
+            copy.cluster_id,
+            quorum.is_intact,
+            quorum.is_dynamic,
+            None if voters is None else [each.node_id for each in voters],
+            list(quorum.absent),
+            [node for node, is_able in self._can_lead.items() if is_able],
+            certain,
+            possible,
+            copy.end[1],
+            str(copy.path),
+            list(quorum.best.reasons),
+        )
+
+    @property
+    def _can_lead(self) -> dict[int, bool | None]:
+        return self.quorum.can_lead if self.quorum.voters is not None else {}
+
+    def _log_rows(self) -> Iterator[Row]:
+        able = self._can_lead
+        for each in self.quorum.members:
+            copy, state = each.copy, each.copy.state
+            yield _log_row(
+                node_id=copy.node_id,
+                is_voter=each.is_voter,
+                can_lead=able.get(each.node_id) if each.is_voter else each.is_voter,
+                last_epoch=None if each.end[0] < 0 else each.end[0],
+                log_end_offset=each.end[1],
+                shared_end_offset=each.shared_end,
+                leader=None if state is None or state.leader_id < 0 else state.leader_id,
+                leader_epoch=None if state is None else state.leader_epoch,
+                voted_for=None if state is None or state.voted_id < 0 else state.voted_id,
+                path=str(copy.path),
+                roles=list(self.quorum.roles_of(copy.node_id)),
+                directory_id=copy.directory_id,
+                snapshot_end_offset=None if copy.snapshot is None else copy.snapshot.end_offset,
+                snapshot_epoch=None if copy.snapshot is None else copy.snapshot.epoch,
+                dropped_from=copy.dropped_from,
+                refusal=copy.refusal or None,
+            )
+        for node_id in self.quorum.absent:
+            yield _log_row(node_id=node_id, is_voter=True)
+
+    def _voter_rows(self) -> Iterator[Row]:
+        for each in self.quorum.voters or ():
+            versions = each.kraft_versions
+            yield (
+                each.node_id,
+                each.directory_id,
+                [f"{name}://{host}:{port}" for name, host, port in each.endpoints],
+                None if versions is None else list(versions),
+                self.quorum.is_dynamic,
+                each.node_id in self.quorum.voting,
+            )
+
+    # -- the words -----------------------------------------------------------------------------------------------
+
+    def sentences(self) -> list[str]:
+        """The conclusions: who can lead, what a majority has, what copies disagree about, what is lost."""
+        quorum = self.quorum
+        if quorum.voters is None:
+            ends = [f"node {each.node_id} {each.end[1]:,} (epoch {each.end[0]})" for each in quorum.members]
+            found = [
+                f"Which nodes vote is not known, so neither is what was committed. The logs end at: {', '.join(ends)}."
+            ]
+        else:
+            leads = " ".join(filter(None, (self._verdict(), self._election_words())))
+            found = [leads, *self._unfit_words(), self._held_words(), *self._observer_words(), self._vote_words()]
+        if quorum.is_intact is not True:
+            found.append(f"The best copy is {quorum.best.copy.path}: {'; '.join(quorum.best.reasons)}.")
+        return [each for each in (*found, *self._lost_words()) if each]
+
+    def _verdict(self) -> str:
+        """Whether a majority can elect a leader; voters that are not here are named."""
+        quorum = self.quorum
+        here, count = sorted(quorum.voting), len(quorum.voters or ())
+        kind = "dynamic" if quorum.is_dynamic else "static"
+        voters = f"the {counted(count, 'voter')} of the {kind} quorum"
+        gone = f"{named_nodes(quorum.absent)} {are(len(quorum.absent))} not" if quorum.absent else ""
+        if quorum.is_intact:
+            if gone:
+                return f"A leader can be elected: of {voters}, {named_nodes(here)} {are(len(here))} here; {gone}."
+            whole = (
+                f"{voters}, {named_nodes(here)}, are here"
+                if count > 1
+                else f"{named_nodes(here)}, the only voter, is here"
+            )
+            return f"A leader can be elected: {whole}."
+        able = [node for node, each in sorted(quorum.voting.items()) if each.is_able]
+        start = f"only {named_nodes(able)} {are(len(able))} here" if able else "none is here"
+        if here != able:
+            start = f"only {named_nodes(able)} can start" if able else f"{named_nodes(here)} cannot start"
+        if quorum.is_intact is None:
+            needed = quorum.majority - len(able)
+            others = " or ".join(f"node {each}" for each in quorum.absent)
+            if needed > 1:
+                others = (
+                    f"{needed} of {named_nodes(quorum.absent)}"
+                    if needed < len(quorum.absent)
+                    else named_nodes(quorum.absent)
+                )
+            return f"No leader can be elected without {others}: of {voters}, {start}."
+        return f"No leader can be elected: of {voters}, {start}{f'; {gone} here' if gone else ''}."
+
+    def _election_words(self) -> str:
+        """Who can be elected, and which records that a majority has it would drop."""
+        quorum = self.quorum
+        able = quorum.can_lead
+        winners = [node for node, is_able in sorted(able.items()) if is_able]
+        unsure = [node for node, is_able in sorted(able.items()) if is_able is None]
+        words = []
+        if winners:
+            is_each = len(winners) == len(quorum.voters or ()) > 1
+            words.append("Each can lead." if is_each else f"{named_nodes(winners).capitalize()} can lead.")
+        if unsure and quorum.is_intact:
+            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(quorum.absent)}.")
+        certain, _ = quorum.held
+        words += [
+            f"Node {node}, elected, drops what a majority has from offset {quorum.voting[node].shared_end:,} on."
+            for node in winners
+            if quorum.voting[node].shared_end < certain
+        ]
+        return " ".join(words)
+
+    def _unfit_words(self) -> Iterator[str]:
+        """The voters here that do not start, lose a part of their log, or do not vote."""
+        voters = {each.node_id: each for each in self.quorum.voters or ()}
+        for each in self.quorum.members:
+            if not each.is_voter and each.node_id in voters:
+                own, wanted = each.copy.directory_id, voters[each.node_id].directory_id
+                yield f"Node {each.node_id} does not vote: its directory has the id {own}, the voter {wanted}."
+            if each.copy.refusal:
+                yield f"Node {each.node_id} does not start: {each.copy.refusal}."
+            elif each.copy.gap:
+                yield f"Node {each.node_id} has not all metadata: {each.copy.gap}."
+            if each.copy.dropped_from is not None:
+                yield f"Node {each.node_id} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
+
+    def _held_words(self) -> str:
+        """What is on a majority of the voters, and what only some have."""
+        quorum = self.quorum
+        voting = quorum.voting
+        if not voting:
+            return ""
+        certain, possible = quorum.held
+        known, longest = quorum.committed_end, max(each.shared_end for each in voting.values())
+        words = f"A snapshot shows that the records before offset {known:,} were committed." if known else ""
+        if certain >= known:
+            words = f"A majority has the records before offset {certain:,}" + (
+                ", the end." if certain == longest else "."
+            )
+        if known < possible:
+            rest = _span(known, possible) if known else f"the records before {possible:,}"
+            words += f" Whether a majority has {rest} depends on {named_nodes(quorum.absent)}."
+        if possible < longest:
+            holders = sorted(node for node, each in voting.items() if each.shared_end > possible)
+            words += f" Only {named_nodes(holders)} {'has' if len(holders) == 1 else 'have'} "
+            words += f"{_span(possible, longest)}: no majority."
+        for each in quorum.members:
+            if each.shared_end < each.end[1]:
+                words += (
+                    f" Node {each.node_id} has other records from offset {each.shared_end:,} on, of an earlier epoch."
+                )
+        return words.strip()
+
+    def _observer_words(self) -> Iterator[str]:
+        """What the copies of brokers add. Observers fetch records before they are committed, as voters do."""
+        quorum = self.quorum
+        reach = max((each.shared_end for each in quorum.voting.values()), default=0)
+        further = [each for each in quorum.members if not each.is_voter and each.shared_end > reach]
+        if further:
+            nodes = named_nodes(sorted(each.node_id for each in further)).capitalize()
+            has = f"{'has' if len(further) == 1 else 'have'} {_span(reach, max(each.shared_end for each in further))}"
+            yield f"{nodes}, which {'does' if len(further) == 1 else 'do'} not vote, {has}: no voter here does."
+        for node, (first, end) in quorum.overwritten.items():
+            yield f"Committed metadata is lost: the best copy lacks {_span(first, end)}, by a snapshot of node {node}."
+
+    def _vote_words(self) -> str:
+        """The leader and the votes of the latest epoch in the files quorum-state."""
+        states = {each.node_id: each.copy.state for each in self.quorum.members}
+        epoch = max((each.leader_epoch for each in states.values() if each is not None), default=None)
+        latest = {
+            node: each for node, each in sorted(states.items()) if each is not None and each.leader_epoch == epoch
+        }
+        if not latest:
+            return ""
+        leaders = sorted({each.leader_id for each in latest.values() if each.leader_id >= 0})
+        votes: dict[int, list[int]] = {}
+        for node, each in latest.items():
+            if each.voted_id >= 0:
+                votes.setdefault(each.voted_id, []).append(node)
+        led = f"{named_nodes(leaders)} led" if leaders else "no leader is noted"
+        by = [
+            f"{named_nodes(nodes)} voted for {'it' if leaders == [node] else f'node {node}'}"
+            for node, nodes in votes.items()
+        ]
+        return f"In epoch {epoch}, by quorum-state, {led}{'; ' if by else ''}{', '.join(by)}."
+
+    def _lost_words(self) -> Iterator[str]:
+        """The changes that are lost, and that none of those at hand is."""
+        lost = self.lost
+        later = lost.of(EPOCH, PARTITION)
+        topics = sorted({each.topic for each in lost.of(TOPIC)})
+        if later:
+            named = [_change_words(each) for each in furthest_of_each(later)]
+            ahead = f"{counted(len(named), 'partition')} on disk {are(len(named))} ahead of the metadata"
+            yield f"Changes are lost: {ahead}: {_few(named)}."
+        if topics:
+            yield f"Lost with {counted(len(topics), 'topic')} that the metadata never had: {_few(topics)}."
+        possible = sorted({each.topic for each in lost.of(TOPIC, is_proven=False)})
+        if possible:
+            unknown = f"{counted(len(possible), 'topic')} on disk {are(len(possible))} not in the metadata"
+            yield f"{unknown}: {_few(possible)}; created after its end, or deleted before its beginning."
+        if not lost.changes and lost.compared_count:
+            count = counted(lost.compared_count, "partition directory")
+            yield f"No lost change shows: of {count} here, none is ahead of the metadata."
+
+    # -- judgements ----------------------------------------------------------------------------------------------
+
+    def findings(self) -> Iterator[Finding]:
+        """What is damaged, what is lost, and whether the quorum is."""
+        quorum = self.quorum
+        known = [each for member in quorum.members for each in member.copy.findings]
+        yield from known
+        yield from (each for each in quorum.state.findings if each not in known)
+        place = quorum.best.copy.source.partition.location()
+        if quorum.is_intact is False:
+            yield finding("quorum-lost", place, self._verdict())
+        for node, (first, end) in quorum.overwritten.items():
+            message = (
+                f"a snapshot of node {node} has committed metadata up to offset {end - 1}; the best copy has other "
+            )
+            message += f"records from offset {first} on, or none"
+            yield finding("metadata-committed-lost", place.at(offset=first), message, lost_offsets=(first, end - 1))
+        for kind in (EPOCH, PARTITION, TOPIC):
+            for is_proven in (True, False):
+                yield from _lost_finding(self.lost.of(kind, is_proven=is_proven))
+
+    def not_checked(self) -> Iterator[str]:
+        """What the copies at hand cannot show."""
+        quorum = self.quorum
+        if quorum.absent:
+            yield f"the {'log' if len(quorum.absent) == 1 else 'logs'} of {named_nodes(quorum.absent)}, which can vote"
+        brokers = sorted(set(quorum.state.image.brokers) - {each.node_id for each in quorum.members})
+        if brokers:
+            yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
+        if not self.lost.compared_count:
+            yield "lost changes: no partition of a topic is here"
+        running = [each.node_id for each in quorum.members if _runs(each)]
+        if running:
+            yield f"one moment of all logs: {named_nodes(running)} {'runs' if len(running) == 1 else 'run'}"
+
+
+def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
+    """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
+    found = read_quorum(targets, limits)
+    return QuorumResult(found, lost_changes(targets, found, limits))
+
+
+def _log_row(**values: object) -> Row:
+    return tuple(values.get(name) for name in QUORUM_LOG.names)
+
+
+def _runs(member: Member) -> bool:
+    """Whether a process holds the lock of the log directory."""
+    log_dir = log_dir_around(member.copy.source.partition.path)
+    return log_dir is not None and bool(log_dir.broker_lock.is_held)
+
+
+def _span(first: int, end: int) -> str:
+    """The records from an offset to an end."""
+    return f"the record at offset {first:,}" if end - first == 1 else f"the records {first:,} to {end - 1:,}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 0 else list(names))
+
+
+def _change_words(change: LostChange) -> str:
+    name = f"{change.topic}-{change.partition}"
+    if change.kind == PARTITION:
+        return f"{name} (not in it)"
+    return f"{name} (epoch {change.epoch_on_disk}, there {change.epoch_in_metadata})"
+
+
+def _lost_finding(changes: Sequence[LostChange]) -> Iterator[Finding]:
+    """A finding for the changes of a kind, at the first of them."""
+    if not changes:
+        return
+    first = changes[0]
+    count = len(furthest_of_each(changes))
+    more = f", and {counted(count - 1, 'partition')} more" if count > 1 else ""
+    if first.kind == EPOCH:
+        message = f"the leader epoch on disk is {first.epoch_on_disk}, in the metadata {first.epoch_in_metadata}{more}"
+    elif first.kind == PARTITION:
+        message = f"the metadata has the topic, and not this partition{more}"
+    else:
+        message = f"the metadata does not know the topic id {first.topic_id}{more}"
+    judgement = Judgement() if first.is_proven else Judgement(Severity.INFO, Certainty.POSSIBLE)
+    yield finding(
+        "metadata-change-lost",
+        Location(first.path, first.topic, first.partition),
+        message,
+        expected=first.epoch_in_metadata,
+        actual=first.epoch_on_disk,
+        judgement=judgement,
+    )
