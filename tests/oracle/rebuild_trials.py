@@ -425,7 +425,7 @@ class Trial:
         second = cluster.do("state")
         cluster.kill(*cluster.nodes)
         brokers = [each.log_dir for each in cluster.brokers]
-        rows = self.rebuild([*brokers, backup], "--copy", str(backup), "--dry-run")
+        rows = self.rebuild([*brokers, backup], "--copy", str(backup), "--dry-run", "--force")
         self._check_named(rows)
         for node in cluster.nodes.values():
             shutil.rmtree(node.log_dir / METADATA)

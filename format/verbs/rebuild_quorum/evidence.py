@@ -66,13 +66,13 @@ class Disks(msgspec.Struct):
             yield from each
 
 
-def read_disks(targets: Iterable[Target], limits: Limits) -> Disks:
-    """The replicas in the log directories at some paths; what cannot be read is left out."""
+def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Disks:
+    """The replicas in the log directories of a cluster at some paths; what cannot be read is left out."""
     found = Disks()
     for target in targets:
         for log_dir in target.log_dirs:
-            node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
-            if node_id is None:
+            node_id, own_cluster = meta_properties.ids_in(log_dir.meta_properties, limits)
+            if node_id is None or own_cluster != cluster_id:
                 continue
             found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
             for path in log_dir.partitions:

@@ -181,7 +181,7 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     if not voters:
         raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
     of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
-    disks = read_disks(targets, limits)
+    disks = read_disks(targets, cluster_id, limits)
     changes, by_disks = list(_changes_in_others(copy, of_cluster, found, limits)), changes_by_disks(found, disks)
     gone = list(gone_topics(found.image, disks))
     changes += [*by_disks, *(gone if changes or by_disks else ())]

@@ -57,11 +57,11 @@ def replica(
     topic: str = "orders",
     number: int = 0,
     watermark: int | None = None,
-    **fields: int,
+    producer_id: int = -1,
 ) -> None:
     """A replica with a batch of three records of each of these leader epochs, and its high watermark."""
     directory = node / f"{topic}-{number}"
-    content = [batch(3 * at, leader_epoch=epoch, **fields) for at, epoch in enumerate(epochs)]
+    content = [batch(3 * at, leader_epoch=epoch, producer_id=producer_id) for at, epoch in enumerate(epochs)]
     write_segment(directory, 0, content)
     (directory / "partition.metadata").write_bytes(partition_metadata.write(topic_id_of(topic)))
     entries = [] if watermark is None else [TopicPartitionOffset(topic, number, watermark)]
@@ -121,7 +121,7 @@ def test_voters_can_be_changed(tmp_path: Path) -> None:
         assert [(each.node_id, each.endpoints) for each in copy.voters or ()] == [
             (12, (("CONTROLLER", "new-12", 19093),)), (21, (("CONTROLLER", "::1", 19094),)),
         ]  # fmt: skip
-        assert {each.node_id: each.directory_id for each in copy.voters or ()}[copy.node_id] == copy.directory_id
+        assert (copy.node_id, copy.directory_id) in {(each.node_id, each.directory_id) for each in copy.voters or ()}
     assert found[12].directory_id == topic_id_of("twelve")
     assert any(
         "controller.quorum.bootstrap.servers=new-12:19093,[::1]:19094" in each for each in plan.steps(Path("new"))
@@ -237,7 +237,7 @@ def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) ->
 
 def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:
     node = broker(tmp_path)
-    replica(node, (0,), producer_id=4321, producer_epoch=0, base_sequence=0)
+    replica(node, (0,), producer_id=4321)
     plan = planned(node)
     assert changes(plan) == [("set", "producer ids")]
     copy = rebuilt(plan, [node], tmp_path / "new")[11]
