@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from format.verbs.rebuild_quorum.rebuild_quorum import Address
 
 EXAMPLES = (
-    ("kafkalog rebuild-quorum broker-1 broker-2 --dry-run", "what would be taken, and which changes would be lost"),
-    ("kafkalog rebuild-quorum broker-1 broker-2 --output new", "new/node-ID for each lost controller"),
+    ("kafkalog rebuild-quorum broker-* --dry-run", "what would be taken, and which changes would be lost"),
+    ("kafkalog rebuild-quorum broker-* --output new", "new/node-ID for each controller of the lost quorum"),
     (
-        "kafkalog rebuild-quorum broker-1 --output new --voter 1@host-1:9093",
-        "a quorum of one controller, which others can join later",
+        "kafkalog rebuild-quorum broker-* --output new --voter 1@host-1:9093",
+        "a quorum of one controller at this address",
     ),
-    ("kafkalog rebuild-quorum broker-* --copy backup/node-1 --output new", "from an older copy, on purpose"),
+    ("kafkalog rebuild-quorum broker-* --copy backup/broker-1 --dry-run", "what an older copy would lose"),
 )
 _VOTER = re.compile(r"(\d{1,10})@(\[[0-9A-Fa-f:.]+\]|[^\s@:\[\],]+):(\d{1,5})")
 _TABLE_COLUMNS = {
