@@ -111,7 +111,7 @@ public class RebuildClient {
 
     static KafkaConsumer<String, String> consumer(String group) {
         return new KafkaConsumer<>(Map.of("bootstrap.servers", bootstrap, "group.id", group, "auto.offset.reset", "earliest",
-            "enable.auto.commit", "false", "isolation.level", "read_committed"), new StringDeserializer(), new StringDeserializer());
+            "enable.auto.commit", "false", "isolation.level", "read_committed", "default.api.timeout.ms", "600000"), new StringDeserializer(), new StringDeserializer());
     }
 
     static List<TopicPartition> partitions(Collection<String> topics) throws Exception {

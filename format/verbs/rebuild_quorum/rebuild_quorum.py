@@ -144,7 +144,10 @@ class Rebuilding(msgspec.Struct, frozen=True):
 
     def steps(self, root: Path) -> Iterator[str]:
         """What remains to be done, in words."""
-        yield f"Put {root}/node-ID in place of the metadata log directory of each controller, then start all of them."
+        yield (
+            f"Put {root}/node-ID in place of each controller's log directory (where that has other partitions, too: only "
+            f"its {_DIRECTORY}), then start the controllers together."
+        )
         if self.wanted.voters and not self.is_dynamic:
             yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
         elif self.wanted.voters:
