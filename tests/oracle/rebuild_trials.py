@@ -403,8 +403,11 @@ class Trial:
             self.notes.append(f"acknowledged {[round(age) for age, _ in late]} ms before the kill and lost")
         self.holds(f"acknowledged changes are lost: {late[:3]}", not late or all_late)
 
-    def stale_metadata(self) -> None:
-        """All copies of the metadata are lost but one that was taken before changes; the disks of brokers are left."""
+    def stale_metadata(self, *, keeps_copies: bool) -> None:
+        """All copies of the metadata are lost but one that was taken before changes; the disks of brokers are left.
+
+        With ``keeps_copies`` brokers keep their later copies, which are a branch then, and start with them.
+        """
         cluster = self.cluster
         cluster.do("fill", "3")
         told = cluster.load("quiet")
@@ -427,12 +430,15 @@ class Trial:
         brokers = [each.log_dir for each in cluster.brokers]
         rows = self.rebuild([*brokers, backup], "--copy", str(backup), "--dry-run", "--force")
         self._check_named(rows)
-        for node in cluster.nodes.values():
-            shutil.rmtree(node.log_dir / METADATA)
+        target = ["--output", str(cluster.work / "rebuilt")]
         if not cluster.shape.is_combined:
             self.lose(controllers)
-        rows = self.rebuild([*brokers, backup], "--output", str(cluster.work / "rebuilt"))
-        self._check_exactly(rows, first, second)
+        if keeps_copies:
+            self._check_named(self.rebuild([*brokers, backup], "--copy", str(backup), *target))
+        else:
+            for node in cluster.brokers:
+                shutil.rmtree(node.log_dir / METADATA)
+            self._check_exactly(self.rebuild([*brokers, backup], *target), first, second)
         self.install()
         cluster.start(*cluster.nodes)
         for words, least in (("sent\torders", 100), ("sent\tledger", 10), ("read\t", 5)):
@@ -478,7 +484,9 @@ def run_one(number: int, lab: KafkaLab, seed: int, work: Path, only: str) -> dic
     """One trial; None where it is not wanted."""
     chance = random.Random(f"{seed}-{number}")
     shape = SHAPES[number % len(SHAPES)]
-    kind = "stale" if number % 4 == 3 else f"{2 if shape.is_combined or number % 2 else 3} of 3"
+    keeps_copies = not shape.is_combined and number % 8 == 3
+    stale = "stale, later copies on brokers" if keeps_copies else "stale"
+    kind = stale if number % 4 == 3 else f"{2 if shape.is_combined or number % 2 else 3} of 3"
     name = f"{number:02} {shape}, {kind}"
     if not re.search(only, name):
         return None
@@ -486,8 +494,8 @@ def run_one(number: int, lab: KafkaLab, seed: int, work: Path, only: str) -> dic
     trial = Trial(Cluster(lab, shape, work / f"run-{number}"), chance)
     try:
         with trial.cluster:
-            if kind == "stale":
-                trial.stale_metadata()
+            if kind == stale:
+                trial.stale_metadata(keeps_copies=keeps_copies)
             else:
                 trial.lost_controllers(int(kind[0]))
     except (AssertionError, subprocess.SubprocessError) as error:

@@ -41,15 +41,15 @@ class Change(msgspec.Struct, frozen=True):
     record: bytes | None = None
 
 
-def changes_by_disks(found: SurvivingRecords, disks: Disks) -> list[Change]:
-    """The changes that brokers' disks prove, by subject."""
+def changes_by_disks(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> list[Change]:
+    """The changes that brokers' disks prove, by subject. ``is_stale``: another copy is later than the metadata."""
     changes = [*_unknown_directories(found.image, disks)]
     for key, replicas in sorted(disks.replicas.items(), key=lambda item: item[1][0].name):
         state = found.image.partitions.get(key)
         known = [] if state is None else [each for each in replicas if each.node_id in state.replicas]
         if state is not None and known:
             changes += _corrected(key, state, known, found.versions)
-    changes += _producer_ids(found, disks, is_stale=bool(changes))
+    changes += _producer_ids(found, disks, is_stale=is_stale or bool(changes))
     return changes
 
 

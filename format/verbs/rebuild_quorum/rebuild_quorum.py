@@ -20,6 +20,7 @@ from format.columns import REBUILD_CHANGE
 from format.errors import InputError, OutputError, Refused
 from format.files import meta_properties
 from format.findings import Finding
+from format.io.session import absolute
 from format.kafka_uuid import canonical_uuid, is_reserved
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import DEFAULT_LIMITS, Limits
@@ -145,8 +146,8 @@ class Rebuilding(msgspec.Struct, frozen=True):
     def steps(self, root: Path) -> Iterator[str]:
         """What remains to be done, in words."""
         yield (
-            f"Put {root}/node-ID in place of each controller's log directory (where that has other partitions, too: only "
-            f"its {_DIRECTORY}), then start the controllers together."
+            f"Put {root}/node-ID in place of each controller's log directory (where that has other partitions: only its "
+            f"{_DIRECTORY}), then start the controllers together."
         )
         if self.wanted.voters and not self.is_dynamic:
             yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
@@ -185,9 +186,12 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
     of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
     disks = read_disks(targets, cluster_id, limits)
-    changes, by_disks = list(_changes_in_others(copy, of_cluster, found, limits)), changes_by_disks(found, disks)
+    not_checked: list[str] = []
+    changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
+    changes += changes_by_disks(found, disks, is_stale=bool(changes))
     gone = list(gone_topics(found.image, disks))
-    changes += [*by_disks, *(gone if changes or by_disks else ())]
+    not_checked += _not_checked(disks, found.image, [] if changes else gone)
+    changes += gone if changes else []
     return Rebuilding(
         copies=of_cluster,
         copy=copy,
@@ -198,7 +202,7 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         is_dynamic=is_dynamic,
         found=found,
         changes=_without_repeats(changes),
-        not_checked=list(_not_checked(disks, found.image, gone if not changes else [])),
+        not_checked=not_checked,
         wanted=wanted,
     )
 
@@ -207,9 +211,9 @@ def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> tuple[MetadataCopy, t
     if wanted.copy is None:
         best = best_copy(copies)
         return best.copy, best.reasons
-    path = wanted.copy.resolve()
+    path = absolute(wanted.copy)
     for each in copies:
-        if path in (each.path.resolve(), each.path.resolve().parent):
+        if path in (absolute(each.path), absolute(each.path).parent):
             return each, ("it was asked for",)
     raise InputError("there is no metadata log among the paths", Location(str(wanted.copy)))
 
@@ -296,14 +300,18 @@ def _snapshot_id(copies: list[MetadataCopy]) -> SnapshotId:
 
 
 def _changes_in_others(
-    copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits
+    copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits, not_checked: list[str]
 ) -> Iterator[Change]:
     """The changes in records that only other copies have, the furthest copy first."""
     for other in sorted(copies, key=lambda each: each.end, reverse=True):
         cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
-        if other is copy or cut >= other.end[1] or not other.is_usable:
+        if other is copy or cut >= other.end[1]:
             continue
-        later = surviving_records(other, limits, since=cut)
+        try:
+            later = surviving_records(other, limits, since=cut)
+        except Refused as error:
+            not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
+            continue
         subjects = dict(later.subjects)
         if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
             for key, read in surviving_records(copy, limits, since=0).subjects.items():

@@ -45,7 +45,8 @@ def test_a_dry_run_names_what_is_lost_and_writes_nothing(kafkalog: Kafkalog, tmp
     old, later = node(tmp_path / "a", 1), node(tmp_path / "b", 2, extra_topics=1)
     before = sorted(tmp_path.rglob("*"))
     run = kafkalog(old, later, "--copy", old, "--dry-run", "--format", "jsonl").check(1)
-    (row,) = run.rows("rebuild_change")
+    row, raised = run.rows("rebuild_change")
+    assert (raised["action"], raised["subject"]) == ("set", "producer ids")
     assert tuple(row)[1:] == REBUILD_CHANGE.names
     assert (row["action"], row["subject"], row["path"]) == ("lost", "topic extra-0", f"{later}/__cluster_metadata-0")
     assert sorted(tmp_path.rglob("*")) == before

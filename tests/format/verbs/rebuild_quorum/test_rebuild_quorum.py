@@ -146,7 +146,7 @@ def test_a_copy_that_is_asked_for(tmp_path: Path) -> None:
     plan = planned(old, later, copy=old)
     assert plan.copy.node_id == 1
     assert plan.snapshot.end_offset > 4
-    assert changes(plan) == [("lost", "topic extra-0"), ("lost", "topic extra-1")]
+    assert changes(plan) == [("lost", "topic extra-0"), ("lost", "topic extra-1"), ("set", "producer ids")]
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------
