@@ -146,7 +146,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
     def steps(self, root: Path) -> Iterator[str]:
         """What remains to be done, in words."""
         yield (
-            f"Put {root}/node-ID in place of each controller's log directory (where that has other partitions: only its "
+            f"Put {root}/node-ID in place of each controller's log directory (if that has other partitions, only its "
             f"{_DIRECTORY}), then start the controllers together."
         )
         if self.wanted.voters and not self.is_dynamic:
