@@ -12,7 +12,6 @@ from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.reading import check_if_given, check_paths
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import local_directory
-from kafkalog_cli.render.table import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.rebuild_quorum.rebuild_quorum import Address
@@ -29,7 +28,7 @@ EXAMPLES = (
 _VOTER = re.compile(r"(\d{1,10})@(\[[0-9A-Fa-f:.]+\]|[^\s@:\[\],]+):(\d{1,5})")
 _TABLE_COLUMNS = {
     "rebuilt_controller": ("node_id", "directory_id", "endpoints", "path"),
-    "rebuild_change": ShownColumns(("action", "subject", "before", "after", "reason"), as_paragraphs=True),
+    "rebuild_change": ("action", "subject", "reason", "before", "after"),
 }
 
 
