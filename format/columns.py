@@ -403,6 +403,22 @@ BATCH_DECISION = row_schema(
         "broker", "string", "what a broker with that compression.type would do with the batch when a producer sends it"
     ),
 )
+REBUILT_CONTROLLER = row_schema(
+    "rebuilt_controller",
+    Column("node_id", "int", "the node id of the controller"),
+    Column("directory_id", "string", "the id of its metadata log directory, null where it gets one at its first start"),
+    Column("endpoints", "any", "its addresses, LISTENER://HOST:PORT, by the voter set or the registration"),
+    Column("path", "string", "the directory that is written for it"),
+)
+REBUILD_CHANGE = row_schema(
+    "rebuild_change",
+    Column("action", "string", "lost: later metadata, which is not in the copy; or set: written beside the copy"),
+    Column("subject", "string", "topic, partition, config, acl, … with its name"),
+    Column("before", "any", "its state in the copy, null for none; of fields, only those that differ"),
+    Column("after", "any", "its later state, or what is set"),
+    Column("reason", "string", "what shows the change"),
+    Column("path", "string", "the directory that shows it"),
+)
 BOOT_STEP = row_schema(
     "boot_step",
     Column(

@@ -373,6 +373,11 @@ COMMANDS = (
     CommandEntry(
         "redact", "Copy logs with keys and values replaced and the structure kept, to share the copy.", "Write"
     ),
+    CommandEntry(
+        "rebuild-quorum",
+        "Write metadata directories for lost controllers, from a copy of the metadata that is left.",
+        "Write",
+    ),
     CommandEntry("scan", "Run a command as a Spark job, on all cores or on a cluster.", "Scale"),
     CommandEntry(
         "dump-log",

@@ -104,11 +104,11 @@ def _source(partition: Partition, log_dir: LogDir | None, limits: Limits) -> Met
     node_id, cluster_id, _ = meta_properties.ids_in(None if log_dir is None else log_dir.meta_properties, limits)
     reaches = [(each.epoch, each.end_offset) for each in partition.kraft_snapshots if each.leftover is None]
     if partition.segments and partition.segments[-1].log is not None:
-        reaches.append(_log_reach(partition.segments[-1].log, partition.segments[-1].base_offset, limits))
+        reaches.append(log_reach(partition.segments[-1].log, partition.segments[-1].base_offset, limits))
     return MetadataSource(partition, node_id, cluster_id, max(reaches, default=(-1, 0)))
 
 
-def _log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
+def log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
     """Leader epoch and end offset of a segment's last batch, from the headers alone."""
     reach = (-1, base_offset)
     try:
@@ -126,13 +126,18 @@ _NEVER = 2**63 - 1
 
 
 class MetadataRecord(msgspec.Struct, frozen=True):
-    """A decoded record; ``is_control`` is for those of the raft layer, whose type is that of the control record."""
+    """A decoded record; ``is_control`` is for those of the raft layer, whose type is that of the control record.
+
+    ``version`` and ``value`` are those of a metadata record, as it lies in the log.
+    """
 
     offset: int
     timestamp: int
     record_type: str
     data: dict[str, Any]
     is_control: bool = False
+    version: int = 0
+    value: bytes = b""
 
 
 class MetadataRecords(msgspec.Struct, frozen=True):
@@ -213,7 +218,8 @@ class MetadataRecords(msgspec.Struct, frozen=True):
 
             check = InternalRecordCheck(self.topic, place)
             odd += [each for each in check.problems(records.key(row), value) if each.severity >= Severity.ERROR]
-        return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
+        version = decoded.version or 0
+        return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data, version=version, value=value)
 
 
 def metadata_records(

@@ -40,6 +40,7 @@ FAST: dict[str, int | str] = {
     "bundle": 3,
     "recompress": 4,
     "salvage": 0,
+    "rebuild-quorum": 0,
     "rebuild-index": 0,
     "extract": 1,
     "redact": 1,
@@ -90,6 +91,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(node, place / name)
     for name in ("orders-0", "orders-1"):
         shutil.copytree(single / name, place / name)
+    for name in ("broker-1", "broker-2", "backup/broker-1"):
+        shutil.copytree(DATA_DIR / "trials/metadata/node-1", place / name)
     shutil.copytree(DATA_DIR / "kafka-0.8-to-2.8/data/legacy-0", place / "legacy-0")
     for each in (single / "orders-0").glob("0*"):
         shutil.copy(each, place)

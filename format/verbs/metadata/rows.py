@@ -220,13 +220,13 @@ def history(write: Callable[[Row], None], topics: Topics, since: int | None) -> 
     def watch(image: ClusterImage, record: MetadataRecord) -> Callable[[], None] | None:
         if record.record_type in _LEFT_OUT or (since is not None and record.timestamp < since):
             return None
-        topic, subject, read = _subject(image, record)
+        topic, subject, read = subject_of(image, record)
         if topics is not None and topic not in topics:
             return None
         before = read(image)
 
         def after() -> None:
-            old, new = _changed_fields(before, read(image))
+            old, new = changed_fields(before, read(image))
             if old is not None or new is not None:  # else the image does not have the subject
                 write((record.offset, record.timestamp, record.record_type, subject, old, new))
 
@@ -235,7 +235,7 @@ def history(write: Callable[[Row], None], topics: Topics, since: int | None) -> 
     return watch
 
 
-def _changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
+def changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
     """The fields in which two states differ; both as a whole where one of them has no fields."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return before, after
@@ -243,7 +243,7 @@ def _changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
 
-def _subject(image: ClusterImage, record: MetadataRecord) -> tuple[str | None, str, Read]:
+def subject_of(image: ClusterImage, record: MetadataRecord) -> tuple[str | None, str, Read]:
     """The topic that a record is about, its subject in words, and how to read the subject's state."""
     data = record.data
     match record.record_type:

@@ -41,6 +41,7 @@ RUNS = {
     "recompress --estimate": (),
     "recompress --explain": ("--codec", "gzip"),
     "salvage": ("--output", "{}"),
+    "rebuild-quorum": ("--dry-run", "--force"),
     "rebuild-index": ("--output", "{}"),
     "extract": ("--to", "csv", "--output", "{}"),
     "redact": ("--mode", "fill", "--output", "{}"),
@@ -57,7 +58,7 @@ RUNS = {
     "bundle": ("--no-report", "--output", "{}.tar.zst"),
 }
 #: Commands that answer from a whole log directory.
-OF_A_LOG_DIR = {"metadata", "quorum", "groups"}
+OF_A_LOG_DIR = {"metadata", "quorum", "groups", "rebuild-quorum"}
 
 
 def test_every_command_with_the_option_is_here():

@@ -1,0 +1,191 @@
+"""What brokers' disks prove of metadata that is older: changes that are lost, and records that correct it.
+
+A broker that appended under a leader epoch got it from the metadata. Where the metadata does not know this epoch, a
+leader elected by it would begin an epoch that followers have seen, and could be one that lacks committed records: the
+partition gets a higher epoch, and a leader and an ISR by the logs themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from format.internal_topics.encoder import encode_metadata_record
+from format.state.cluster_context import named_nodes
+from format.state.cluster_image import ClusterImage, PartitionState
+from format.verbs.metadata.rows import changed_fields
+from format.verbs.rebuild_quorum.evidence import Disks, Replica, ReplicaKey
+from format.verbs.rebuild_quorum.surviving import SubjectKey, SurvivingRecords
+from format.wording import counted_plainly
+
+#: The size of the blocks in which a controller hands out producer ids (server-common ProducerIdsBlock).
+PRODUCER_ID_BLOCK = 1000
+LOST, SET = "lost", "set"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change of the metadata that is lost, or that is made (``set``) so that the brokers' logs stay right.
+
+    ``record`` is what is written for it. ``path`` is the file or directory that proves it.
+    """
+
+    action: str
+    subject: str
+    before: Any
+    after: Any
+    reason: str
+    path: str | None = None
+    record: bytes | None = None
+
+
+def changes_by_disks(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> list[Change]:
+    """The changes that brokers' disks prove, by subject. ``is_stale``: another copy is later than the metadata."""
+    changes = [*_unknown_directories(found.image, disks)]
+    for key, replicas in sorted(disks.replicas.items(), key=lambda item: item[1][0].name):
+        state = found.image.partitions.get(key)
+        known = [] if state is None else [each for each in replicas if each.node_id in state.replicas]
+        if state is not None and known:
+            changes += _corrected(key, state, known, found.versions)
+    changes += _producer_ids(found, disks, is_stale=is_stale or bool(changes))
+    return changes
+
+
+def _corrected(
+    key: ReplicaKey, state: PartitionState, replicas: list[Replica], versions: dict[str, int]
+) -> Iterator[Change]:
+    """The change of a partition of which the disks show that the leader epoch or the ISR is old."""
+    best = max(replicas, key=lambda each: each.reach)
+    top = best.leader_epoch
+    noted = max((each for each in replicas if each.leader_epoch == top), key=lambda each: each.high_watermark)
+    behind = [each for each in replicas if each.node_id in state.isr and not each.is_live
+              and each.end_offset < noted.high_watermark]  # fmt: skip
+    if top > state.leader_epoch:
+        isr = [
+            each.node_id for each in replicas if each.leader_epoch == top and each.end_offset >= noted.high_watermark
+        ]
+        reason = (
+            f"node {best.node_id} has records of leader epoch {top}, the metadata knows none after {state.leader_epoch}"
+        )
+        path = best.path
+    elif behind:
+        out = {each.node_id for each in behind}
+        here = {each.node_id for each in replicas}
+        isr = [each for each in state.isr if each in here - out]
+        reason = (
+            f"the log of {named_nodes(sorted(out))} ends before the high watermark {noted.high_watermark:,} "
+            f"of node {noted.node_id}"
+        )
+        path = noted.path
+    else:
+        return
+    isr = sorted(isr or [best.node_id], key=state.replicas.index)
+    leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
+    new = msgspec.structs.replace(
+        state,
+        leader=leader,
+        isr=tuple(isr),
+        leader_epoch=max(top, state.leader_epoch) + 1,
+        partition_epoch=state.partition_epoch + 1,
+        eligible_leader_replicas=None if state.eligible_leader_replicas is None else (),
+        last_known_elr=None if state.last_known_elr is None else (),
+    )
+    yield Change(SET, f"partition {best.name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
+
+
+def _shown(state: PartitionState) -> dict[str, Any]:
+    return {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
+
+
+def _record(key: ReplicaKey, state: PartitionState, versions: dict[str, int]) -> bytes:
+    """A PartitionRecord, which replaces what was known of the partition (controller ReplicationControlManager)."""
+    version = max(versions.get("PARTITION_RECORD", 0), versions.get("PARTITION_CHANGE_RECORD", 0))
+    data = {
+        "partitionId": key[1], "topicId": key[0], "replicas": state.replicas, "isr": state.isr,
+        "removingReplicas": state.removing_replicas, "addingReplicas": state.adding_replicas, "leader": state.leader,
+        "leaderRecoveryState": int(state.is_recovering), "leaderEpoch": state.leader_epoch,
+        "partitionEpoch": state.partition_epoch, "directories": state.directories,
+    }  # fmt: skip
+    if state.eligible_leader_replicas is not None and version >= 2:
+        data |= {"eligibleLeaderReplicas": [], "lastKnownElr": []}
+    return encode_metadata_record("PARTITION_RECORD", version, data)
+
+
+def _unknown_directories(image: ClusterImage, disks: Disks) -> Iterator[Change]:
+    """Topics, partitions and replicas on the disks that the metadata does not have: brokers set them aside as stray."""
+    topics: dict[str, list[Replica]] = defaultdict(list)
+    for replica in disks.all:
+        state = image.partitions.get(replica.key)
+        if replica.topic_id not in image.names:
+            if replica.topic_id not in image.removed_topics:
+                topics[replica.topic_id].append(replica)
+        elif state is None:
+            if replica is disks.replicas[replica.key][0]:
+                count = image.partition_count(replica.topic)
+                reason = f"node {replica.node_id} has it, and the metadata has {counted_plainly(count, 'partition')}"
+                yield Change(
+                    LOST, f"partition {replica.name}", None, {"partition": replica.partition}, reason, replica.path
+                )
+        elif replica.node_id not in state.replicas:
+            reason = f"node {replica.node_id} has a replica, and the metadata assigns it to {list(state.replicas)}"
+            yield Change(
+                LOST, f"partition {replica.name}", {"replicas": list(state.replicas)}, None, reason, replica.path
+            )
+    for topic_id, replicas in sorted(topics.items(), key=lambda item: item[1][0].topic):
+        numbers = {each.partition for each in replicas}
+        nodes = sorted({each.node_id for each in replicas})
+        other = image.topic_id(replicas[0].topic)
+        reason = f"{named_nodes(nodes)} {'has' if len(nodes) == 1 else 'have'} it"
+        reason += f"; the metadata has another topic of this name, with the id {other}" if other else ""
+        after = {"topic_id": topic_id, "partitions": sorted(numbers)}
+        yield Change(LOST, f"topic {replicas[0].topic}", None, after, reason, replicas[0].path)
+
+
+def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
+    """Topics of which no disk has a replica, although all disks that should have one are here.
+
+    They were deleted later if the disks show other later changes, too; otherwise they may have been created last.
+    """
+    partitions: dict[str, list[tuple[int, PartitionState]]] = defaultdict(list)
+    for (topic_id, number), state in image.partitions.items():
+        partitions[topic_id].append((number, state))
+    for topic_id, states in sorted(partitions.items(), key=lambda item: image.names.get(item[0], "")):
+        nodes = {node for _, state in states for node in state.replicas}
+        if nodes <= disks.node_ids and not any((topic_id, number) in disks.replicas for number, _ in states):
+            reason = f"no disk of {named_nodes(sorted(nodes))} has it: it was deleted later, and comes back empty"
+            yield Change(LOST, f"topic {image.names.get(topic_id, topic_id)}", {"topic_id": topic_id}, None, reason)
+
+
+def _producer_ids(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> Iterator[Change]:
+    """The next producer id, raised above those on the disks, and above the block that each broker may have."""
+    next_id = found.image.next_producer_id or 0
+    used = max(disks.all, key=lambda each: each.largest_producer_id, default=None)
+    largest = -1 if used is None else used.largest_producer_id
+    if largest < next_id and not is_stale:
+        return
+    blocks = max(largest + 1, next_id) // PRODUCER_ID_BLOCK + 2 + len(found.image.brokers)
+    new = blocks * PRODUCER_ID_BLOCK
+    reason = (
+        f"producer id {largest} is in use, from a block that the metadata has not handed out"
+        if largest >= next_id
+        else "the metadata is older than the disks, and blocks of ids may have been handed out since"
+    )
+    data = {"brokerId": min(found.image.brokers, default=0), "brokerEpoch": -1, "nextProducerId": new}
+    record = encode_metadata_record("PRODUCER_IDS_RECORD", 0, data)
+    path = None if used is None or largest < next_id else used.path
+    yield Change(SET, "producer ids", {"next_producer_id": next_id}, {"next_producer_id": new}, reason, path, record)
+
+
+def changes_between(
+    before: ClusterImage, after: SurvivingRecords, subjects: Iterable[SubjectKey], reason: str, path: str
+) -> Iterator[Change]:
+    """The changes of some subjects from one state of the metadata to a later one, which is lost."""
+    for key in sorted(subjects, key=lambda each: (each[0], each[1] or "")):
+        read = after.subjects[key]
+        was, became = changed_fields(read(before), read(after.image))
+        if was == became == "set" and after.before is not None:
+            became = "set again"  # of a credential only that is shown
+        if was != became:
+            yield Change(LOST, key[0], was, became, reason, path)

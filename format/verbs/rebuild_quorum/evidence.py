@@ -1,0 +1,121 @@
+"""Replicas on brokers' disks: leader epochs, ends, high watermarks and producer ids, which show later metadata."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from format.errors import KafkaLogError
+from format.files import meta_properties, producer_snapshot
+from format.io.source import FileSource
+from format.layout import CLUSTER_METADATA_TOPIC, NO_PRODUCER_ID, REPLICATION_OFFSET_CHECKPOINT
+from format.limits import Limits
+from format.log.walker import header_chunks
+from format.node.log_dir import LogDir
+from format.node.offsets import MARKS_OF_REPLICAS
+from format.node.partition import Partition, Segment
+from format.node.target import Target
+
+ReplicaKey = tuple[str, int]  # topic id and partition
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A partition directory of a broker. ``high_watermark`` is the one noted on the disk, -1 if there is none.
+
+    ``largest_producer_id`` is -1 where no producer is known. ``is_live``: a broker runs on it.
+    """
+
+    node_id: int
+    topic: str
+    partition: int
+    topic_id: str
+    path: str
+    leader_epoch: int
+    end_offset: int
+    high_watermark: int
+    largest_producer_id: int
+    is_live: bool
+
+    @property
+    def key(self) -> ReplicaKey:
+        return self.topic_id, self.partition
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The last leader epoch and the end of the log, which compare as replicas do."""
+        return self.leader_epoch, self.end_offset
+
+
+class Disks(msgspec.Struct):
+    """The replicas on brokers' disks by topic id and partition, and the nodes whose disks are here."""
+
+    replicas: dict[ReplicaKey, list[Replica]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    node_ids: set[int] = msgspec.field(default_factory=set)
+
+    @property
+    def all(self) -> Iterator[Replica]:
+        """All replicas."""
+        for each in self.replicas.values():
+            yield from each
+
+
+def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Disks:
+    """The replicas in the log directories of a cluster at some paths; what cannot be read is left out."""
+    found = Disks()
+    for target in targets:
+        for log_dir in target.log_dirs:
+            node_id, own_cluster = meta_properties.ids_in(log_dir.meta_properties, limits)
+            if node_id is None or own_cluster != cluster_id:
+                continue
+            found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
+            for path in log_dir.partitions:
+                with suppress(KafkaLogError):
+                    replica = _replica(log_dir, log_dir.partition(path, is_kept=False), node_id, limits)
+                    if replica is not None:
+                        found.replicas[replica.key].append(replica)
+    return found
+
+
+def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> Replica | None:
+    """A replica; None for the metadata log, for what is deleted or stray, and for a topic without an id."""
+    topic, number, mark = partition.topic, partition.number, partition.mark
+    if topic in (None, CLUSTER_METADATA_TOPIC) or number is None or mark not in MARKS_OF_REPLICAS:
+        return None
+    if partition.metadata is None or topic is None:
+        return None
+    topic_id = partition.topic_id_file(partition.metadata, limits).topic_id
+    checkpoints = log_dir.checkpoints(limits)
+    watermark = None if mark else checkpoints.offset(REPLICATION_OFFSET_CHECKPOINT, partition.key)
+    epoch, end, producer_id = -1, 0, -1
+    if partition.segment_count:
+        epoch, end, producer_id = _tail(partition, partition.segment(partition.segment_count - 1), limits)
+    if epoch < 0 and partition.leader_epoch_checkpoint is not None:  # a segment was rolled and is empty
+        entries = partition.epochs_file(partition.leader_epoch_checkpoint, limits).entries
+        epoch = entries[-1].leader_epoch if entries else -1
+    return Replica(
+        node_id, topic, number, topic_id, str(partition.path), epoch, end, -1 if watermark is None else watermark,
+        producer_id, bool(checkpoints.is_lock_held),
+    )  # fmt: skip
+
+
+def _tail(partition: Partition, last: Segment, limits: Limits) -> tuple[int, int, int]:
+    """The leader epoch and the end of the last segment, and the largest producer id in it and before it."""
+    epoch, end, producer_id = -1, last.base_offset, NO_PRODUCER_ID
+    if partition.snapshots:
+        known = producer_snapshot.read(partition.snapshots[max(partition.snapshots)], limits)
+        producer_id = max(known.producer_ids.tolist(), default=NO_PRODUCER_ID) if known.crc_valid else NO_PRODUCER_ID
+    if last.log is not None:
+        with FileSource(last.log) as source:
+            for chunk in header_chunks(source, limits=limits):
+                if len(chunk.headers):
+                    row = len(chunk.headers) - 1
+                    epoch, end = int(chunk.headers.leader_epoch[row]), chunk.headers.last_offset_of(row) + 1
+                    producer_id = max(producer_id, int(chunk.headers.producer_id.max()))
+    return epoch, end, producer_id

@@ -1,0 +1,406 @@
+"""rebuild-quorum: a metadata log for each voter of a lost quorum, from the best copy that is left.
+
+Each new directory has meta.properties with the identity of the voter, and one snapshot with all metadata records of the
+copy, byte for byte. A controller starts from a snapshot alone (raft KafkaMetadataLog), and nodes with another log get
+that snapshot from the leader, since its leader epoch and its end lie above those of all copies.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from format.columns import REBUILD_CHANGE
+from format.errors import InputError, OutputError, Refused
+from format.files import meta_properties
+from format.findings import Finding
+from format.io.session import absolute
+from format.kafka_uuid import canonical_uuid, is_reserved
+from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.target import Target, target_at
+from format.rewriting.publication import Publication
+from format.state.cluster_context import named_nodes
+from format.state.cluster_image import ClusterImage
+from format.state.metadata_copies import MetadataCopy, Voter, best_copy, read_metadata_copies
+from format.state.quorum import majority_of
+from format.timestamps import iso_time
+from format.verbs.rebuild_quorum.corrections import LOST, SET, Change, changes_between, changes_by_disks, gone_topics
+from format.verbs.rebuild_quorum.evidence import Disks, read_disks
+from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
+from format.verbs.rebuild_quorum.surviving import SurvivingRecords, surviving_records
+from format.wording import counted, listed
+
+#: How far the new snapshot lies above all copies: nodes whose copy is not at hand may have a later epoch or end.
+_EPOCH_STEP, _OFFSET_STEP = 1_000, 1_000_000
+_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
+_KRAFT_VERSIONS = (0, 1)
+_DEFAULT_LISTENER = "CONTROLLER"
+
+
+class Address(msgspec.Struct, frozen=True):
+    """A voter that is asked for: ``ID@HOST:PORT``."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.node_id}@{host}:{self.port}"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is asked for: the copy to take, None for the best one; the voters, empty for those of the copy."""
+
+    copy: Path | None = None
+    voters: tuple[Address, ...] = ()
+    is_forced: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+
+class Rebuilding(msgspec.Struct, frozen=True):
+    """What is to be written, and what is lost by it."""
+
+    copies: list[MetadataCopy]
+    copy: MetadataCopy
+    reasons: tuple[str, ...]
+    cluster_id: str
+    snapshot: SnapshotId
+    voters: tuple[Voter, ...]
+    is_dynamic: bool
+    found: SurvivingRecords
+    changes: list[Change]
+    not_checked: list[str]
+    wanted: Wanted
+
+    @property
+    def lost(self) -> list[Change]:
+        return [each for each in self.changes if each.action == LOST]
+
+    @property
+    def corrections(self) -> list[Change]:
+        return [each for each in self.changes if each.action == SET]
+
+    @property
+    def controls(self) -> list[ControlValue]:
+        """The records about the quorum: none in a static one, whose voters are in the configuration."""
+        if not self.is_dynamic:
+            return []
+        voters = [_voter_data(each) for each in self.voters]
+        return [("KRAFT_VERSION", {"kRaftVersion": self.copy.kraft_version}), ("KRAFT_VOTERS", {"voters": voters})]
+
+    def rows(self, root: Path) -> Iterator[tuple[Any, ...]]:
+        """A row of columns.REBUILT_CONTROLLER for each directory."""
+        for each in self.voters:
+            endpoints = [f"{name}://{_bracketed(host)}:{port}" for name, host, port in each.endpoints]
+            yield each.node_id, each.directory_id, endpoints, str(root / _name_of(each))
+
+    def change_rows(self) -> Iterator[tuple[Any, ...]]:
+        """A row of columns.REBUILD_CHANGE for each change that is lost or made."""
+        for each in self.changes:
+            yield each.action, each.subject, each.before, each.after, each.reason, each.path
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with the copy that is taken."""
+        yield from self.copy.findings
+
+    def sentences(self) -> Iterator[str]:
+        """What is taken, what is lost, and what is changed."""
+        image, lost = self.found.image, self.lost
+        when = f" ({iso_time(self.found.last_timestamp)})" if self.found.last_timestamp else ""
+        names = listed([str(each.node_id) for each in self.voters])
+        counts = (len(image.names), "topic"), (len(image.partitions), "partition"), (len(image.brokers), "broker")
+        yield (
+            f"{'Controllers' if len(self.voters) > 1 else 'Controller'} {names} of cluster {self.cluster_id}: metadata "
+            f"from {_owner(self.copy)}, to offset {self.copy.end[1] - 1:,}{when}, with "
+            f"{listed([counted(*each) for each in counts])}."
+        )
+        if self.copy.gap:
+            yield f"Metadata is missing from it: {self.copy.gap}."
+        if lost:
+            subjects = [each.subject for each in lost]
+            more = [f"{len(subjects) - _MOST_NAMED:,} more"] if len(subjects) > _MOST_NAMED else []
+            yield f"{counted(len(lost), 'later change')} lost: {listed([*subjects[:_MOST_NAMED], *more])}."
+        else:
+            missing = self.missing_nodes()
+            unknown = f"; what only {named_nodes(missing)} had is not known" if missing else ""
+            yield f"No copy and no disk here shows a later change{unknown}."
+        for each in self.corrections[:_MOST_NAMED]:
+            yield f"{each.subject}: {_values(each.before)} becomes {_values(each.after)}, since {each.reason}."
+        if len(self.corrections) > _MOST_NAMED:
+            yield f"{counted(len(self.corrections) - _MOST_NAMED, 'more correction')}: see the rows."
+
+    def missing_nodes(self) -> list[int]:
+        """The brokers and voters of which no copy is here."""
+        known = {*self.found.image.brokers, *(each.node_id for each in self.copy.voters or ())}
+        return sorted(known - {each.node_id for each in self.copies if each.node_id is not None})
+
+    def steps(self, root: Path) -> Iterator[str]:
+        """What remains to be done, in words."""
+        yield (
+            f"Put {root}/node-ID in place of each controller's log directory (if that has other partitions, only its "
+            f"{_DIRECTORY}), then start the controllers together."
+        )
+        if self.wanted.voters and not self.is_dynamic:
+            yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
+        elif self.wanted.voters:
+            servers = ",".join(f"{_bracketed(each.host)}:{each.port}" for each in self.wanted.voters)
+            yield f"Set on all nodes: controller.quorum.bootstrap.servers={servers}"
+        if self.corrections or self.lost:
+            yield "Stop all brokers before the controllers start: what they have in memory is newer than this metadata."
+
+
+_MOST_NAMED = 5
+
+
+def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
+    """What is to be written from the copies at some paths, without writing.
+
+    Raises InputError where nothing can be made of them, and Refused where it would not be safe.
+    """
+    limits = wanted.limits
+    copies = read_metadata_copies(targets, limits)
+    copy, reasons = _chosen(copies, wanted)
+    if copy.gap and not wanted.is_forced:
+        raise Refused(f"the best copy is not whole: {copy.gap} (--force takes what there is)", Location(str(copy.path)))
+    found = surviving_records(copy, limits)
+    old_voters = _known_voters(copy, copies, found.image)
+    if not wanted.is_forced:
+        _refuse_intact(old_voters, copies)
+    is_dynamic = copy.kraft_version > 0
+    cluster_id = next((each.cluster_id for each in (copy, *copies) if each.cluster_id is not None), None)
+    if cluster_id is None:
+        raise InputError(
+            "no meta.properties here has the cluster id: add the log directory of a broker", Location(str(copy.path))
+        )
+    voters = _voters(wanted.voters, old_voters, found.image, copies, is_dynamic=is_dynamic)
+    if not voters:
+        raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
+    of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
+    disks = read_disks(targets, cluster_id, limits)
+    not_checked: list[str] = []
+    changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
+    changes += changes_by_disks(found, disks, is_stale=bool(changes))
+    gone = list(gone_topics(found.image, disks))
+    not_checked += _not_checked(disks, found.image, [] if changes else gone)
+    changes += gone if changes else []
+    return Rebuilding(
+        copies=of_cluster,
+        copy=copy,
+        reasons=reasons,
+        cluster_id=cluster_id,
+        snapshot=_snapshot_id(of_cluster),
+        voters=voters,
+        is_dynamic=is_dynamic,
+        found=found,
+        changes=_without_repeats(changes),
+        not_checked=not_checked,
+        wanted=wanted,
+    )
+
+
+def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> tuple[MetadataCopy, tuple[str, ...]]:
+    if wanted.copy is None:
+        best = best_copy(copies)
+        return best.copy, best.reasons
+    path = absolute(wanted.copy)
+    for each in copies:
+        if path in (absolute(each.path), absolute(each.path).parent):
+            return each, ("it was asked for",)
+    raise InputError("there is no metadata log among the paths", Location(str(wanted.copy)))
+
+
+def _known_voters(copy: MetadataCopy, copies: list[MetadataCopy], image: ClusterImage) -> tuple[Voter, ...]:
+    """The voters by the copy, by quorum-state of others, or by the controllers that are registered."""
+    static = next((each.voters for each in copies if each.voters), None) if copy.kraft_version == 0 else None
+    found = copy.voters or static or tuple(map(Voter, sorted(image.controllers)))
+    return tuple(
+        each if each.endpoints else msgspec.structs.replace(each, endpoints=_registered(image, each.node_id))
+        for each in found
+    )
+
+
+def _registered(image: ClusterImage, node_id: int) -> tuple[tuple[str, str, int], ...]:
+    endpoints = image.controllers.get(node_id, {}).get("endPoints", ())
+    return tuple((each["name"], each["host"], each["port"]) for each in endpoints)
+
+
+def _refuse_intact(voters: tuple[Voter, ...], copies: list[MetadataCopy]) -> None:
+    """Raises Refused where a majority of the voters is here, and starts."""
+    directories = {each.node_id: each.directory_id for each in voters}
+
+    def votes(copy: MetadataCopy) -> bool:
+        known = directories.get(copy.node_id, "") if copy.node_id is not None else ""
+        is_same = None in (known, copy.directory_id) or known == copy.directory_id
+        return known != "" and is_same and copy.is_usable and not copy.refusal
+
+    intact = sorted({each.node_id for each in copies if each.node_id is not None and votes(each)})
+    if voters and len(intact) >= majority_of(len(voters)):
+        raise Refused(
+            f"{named_nodes(intact)} of the voters {listed([str(each.node_id) for each in voters])} "
+            f"{'has an intact metadata log' if len(intact) == 1 else 'have intact metadata logs'}: a majority, which "
+            "elects a leader when it is started (--force rebuilds all the same)"
+        )
+
+
+def _voters(
+    wanted: tuple[Address, ...],
+    old: tuple[Voter, ...],
+    image: ClusterImage,
+    copies: list[MetadataCopy],
+    *,
+    is_dynamic: bool,
+) -> tuple[Voter, ...]:
+    """The voters to write directories for: the old ones, or those that are asked for, with the ids that are known."""
+    known = {each.node_id: each for each in old}
+    if not wanted:
+        return tuple(msgspec.structs.replace(each, directory_id=_directory_id(each, image, copies)) for each in old)
+    listener = next((each.endpoints[0][0] for each in old if each.endpoints), _DEFAULT_LISTENER)
+    found = []
+    for each in wanted:
+        voter = known.get(each.node_id, Voter(each.node_id))
+        directory_id = _directory_id(voter, image, copies)
+        if directory_id is None and is_dynamic:
+            directory_id = _new_directory_id()
+        versions = voter.kraft_versions or (_KRAFT_VERSIONS if is_dynamic else None)
+        found.append(Voter(each.node_id, directory_id, ((listener, each.host, each.port),), versions))
+    return tuple(found)
+
+
+def _directory_id(voter: Voter, image: ClusterImage, copies: list[MetadataCopy]) -> str | None:
+    """The id of a voter's directory: by the voter set, by its own disk, or that of a broker with one log directory."""
+    if voter.directory_id is not None and not is_reserved(voter.directory_id):
+        return voter.directory_id
+    own = next((each.directory_id for each in copies if each.node_id == voter.node_id), None)
+    log_dirs = image.brokers.get(voter.node_id, {}).get("logDirs") or []
+    return own or (log_dirs[0] if len(log_dirs) == 1 else None)
+
+
+def _new_directory_id() -> str:
+    while True:
+        text = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        if not text.startswith("-") and not is_reserved(text):  # as Kafka's Uuid.randomUuid
+            return canonical_uuid(text)
+
+
+def _snapshot_id(copies: list[MetadataCopy]) -> SnapshotId:
+    """An offset and a leader epoch above all that copies and their votes show."""
+    epochs = [each.end[0] for each in copies]
+    epochs += [each.state.leader_epoch for each in copies if each.state is not None]
+    end = max(max(each.end[1], each.committed_end) for each in copies)
+    return SnapshotId(end + _OFFSET_STEP, max(epochs) + _EPOCH_STEP)
+
+
+def _changes_in_others(
+    copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits, not_checked: list[str]
+) -> Iterator[Change]:
+    """The changes in records that only other copies have, the furthest copy first."""
+    for other in sorted(copies, key=lambda each: each.end, reverse=True):
+        cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
+        if other is copy or cut >= other.end[1]:
+            continue
+        try:
+            later = surviving_records(other, limits, since=cut)
+        except Refused as error:
+            not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
+            continue
+        subjects = dict(later.subjects)
+        if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
+            for key, read in surviving_records(copy, limits, since=0).subjects.items():
+                subjects.setdefault(key, read)
+        later.subjects = subjects
+        before = found.image if later.before is None or cut >= copy.end[1] else later.before
+        reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
+        yield from changes_between(before, later, subjects, reason, str(other.path))
+
+
+def _without_repeats(changes: list[Change]) -> list[Change]:
+    """The changes without those that several copies have; what must be known of a partition comes once."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for each in changes:
+        key = each.action, each.subject
+        if key not in seen:
+            seen.add(key)
+            kept.append(each)
+    return kept
+
+
+def _not_checked(disks: Disks, image: ClusterImage, gone: list[Change]) -> Iterator[str]:
+    missing = sorted(set(image.brokers) - disks.node_ids)
+    if missing:
+        yield f"whether the disks of {named_nodes(missing)} show later changes: they are not here"
+    if gone:
+        names = listed([each.subject for each in gone])
+        yield f"whether {names} {'was' if len(gone) == 1 else 'were'} deleted later: no disk here has it"
+
+
+def write_rebuilt(plan: Rebuilding, publication: Publication) -> None:
+    """Write the directories into the open publication, read them back and finish it. Raises OutputError."""
+    values = [*plan.found.values, *(each.record for each in plan.corrections if each.record is not None)]
+    content = encode_snapshot(
+        plan.snapshot,
+        plan.controls,
+        values,
+        last_timestamp=plan.found.last_timestamp,
+        timestamp=int(time.time() * 1000),
+    )
+    for voter in plan.voters:
+        name = _name_of(voter)
+        entries = [("version", "1"), ("cluster.id", plan.cluster_id), ("node.id", str(voter.node_id))]
+        if voter.directory_id is not None:
+            entries.append(("directory.id", voter.directory_id))
+        publication.write_file(f"{name}/{META_PROPERTIES}", meta_properties.write(entries))
+        publication.write_file(f"{name}/{_DIRECTORY}/{plan.snapshot.file_name}", content)
+    _check(plan, publication.place_of(_name_of(plan.voters[0])), values)
+    publication.finish({
+        "copy": str(plan.copy.path),
+        "voters": [each.node_id for each in plan.voters],
+        "changes": [dict(zip(REBUILD_CHANGE.names, row, strict=True)) for row in plan.change_rows()],
+    })  # fmt: skip
+
+
+def _check(plan: Rebuilding, directory: Path, values: list[bytes]) -> None:
+    """Read a written directory as one reads a copy. Raises OutputError."""
+    (copy,) = read_metadata_copies([target_at(directory)], plan.wanted.limits)
+    written = surviving_records(copy, plan.wanted.limits)
+    voters = None if copy.voters is None else {each.node_id for each in copy.voters}
+    expected = {each.node_id for each in plan.voters} if plan.is_dynamic else None
+    if copy.findings or written.values != values or voters != expected:
+        raise OutputError("what was read back is not what was written", Location(str(directory)))
+
+
+def _voter_data(voter: Voter) -> dict[str, Any]:
+    least, most = voter.kraft_versions or _KRAFT_VERSIONS
+    return {
+        "voterId": voter.node_id,
+        "voterDirectoryId": voter.directory_id,
+        "endpoints": [{"name": name, "host": host, "port": port} for name, host, port in voter.endpoints],
+        "kRaftVersionFeature": {"minSupportedVersion": least, "maxSupportedVersion": most},
+    }
+
+
+def _name_of(voter: Voter) -> str:
+    return f"node-{voter.node_id}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _owner(copy: MetadataCopy) -> str:
+    return str(copy.path) if copy.node_id is None else f"node {copy.node_id}"
+
+
+def _values(values: Any) -> str:
+    if not isinstance(values, dict):
+        return str(values)
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())

@@ -1,0 +1,292 @@
+"""rebuild-quorum: what is written for which voters, what it refuses, and which later changes are named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.errors import InputError, Refused
+from format.files import meta_properties, partition_metadata
+from format.files.offset_checkpoint import TopicPartitionOffset
+from format.files.offset_checkpoint import write as checkpoint
+from format.internal_topics.encoder import encode_message, encode_metadata_record
+from format.layout import REPLICATION_OFFSET_CHECKPOINT
+from format.limits import DEFAULT_LIMITS
+from format.node.target import Target
+from format.rewriting.publication import Publication
+from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
+from format.verbs.rebuild_quorum.surviving import surviving_records
+from tests.building import batch, write_segment
+from tests.format.internal_topics.known_messages import MESSAGES, records_of
+from tests.format.internal_topics.message_encoder import encode
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot, write_voters
+
+_NAMES = {11: "eleven", 12: "twelve", 13: "thirteen"}
+_ORDERS = (topic_id_of("orders"), 0)
+
+
+def planned(*paths: Path, **wanted: Any) -> Rebuilding:
+    return rebuilding([Target(path) for path in paths], Wanted(**wanted))
+
+
+def rebuilt(plan: Rebuilding, sources: Sequence[Path], target: Path) -> dict[int, MetadataCopy]:
+    """Write a plan; the copies that were written, by node."""
+    with Publication(target, sources) as publication:
+        write_rebuilt(plan, publication)
+    copies = read_metadata_copies([Target(target / f"node-{each.node_id}") for each in plan.voters])
+    return {each.node_id: each for each in copies if each.node_id is not None}
+
+
+def broker(root: Path, node_id: int = 1, **metadata: Any) -> Path:
+    """A broker of a dynamic quorum with the controllers 11 to 13, and a copy of its metadata."""
+    node = write_node(root / f"node-{node_id}", node_id)
+    log = write_metadata_log(node, **metadata)
+    write_snapshot(log, 0, 0, _NAMES)
+    return node
+
+
+def replica(
+    node: Path,
+    epochs: Sequence[int],
+    *,
+    topic: str = "orders",
+    number: int = 0,
+    watermark: int | None = None,
+    producer_id: int = -1,
+) -> None:
+    """A replica with a batch of three records of each of these leader epochs, and its high watermark."""
+    directory = node / f"{topic}-{number}"
+    content = [batch(3 * at, leader_epoch=epoch, producer_id=producer_id) for at, epoch in enumerate(epochs)]
+    write_segment(directory, 0, content)
+    (directory / "partition.metadata").write_bytes(partition_metadata.write(topic_id_of(topic)))
+    entries = [] if watermark is None else [TopicPartitionOffset(topic, number, watermark)]
+    (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint(entries))
+
+
+def changes(plan: Rebuilding) -> list[tuple[str, str]]:
+    return [(each.action, each.subject) for each in plan.changes]
+
+
+def digest(root: Path) -> dict[str, str]:
+    files = [each for each in root.rglob("*") if each.is_file()]
+    return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() + str(each.stat().st_mtime_ns) for each in files}
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+def test_the_records_of_a_real_node_are_written_byte_for_byte(data_dir: Path, tmp_path: Path) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    before = digest(node)
+    plan = planned(node, is_forced=True)
+    (copy,) = rebuilt(plan, [node], tmp_path / "new").values()
+    assert digest(node) == before
+    assert plan.changes == []
+    written = surviving_records(copy, DEFAULT_LIMITS)
+    assert written.values == plan.found.values
+    assert written.image == plan.found.image
+    assert copy.end[0] > plan.copy.end[0]
+    assert copy.end[1] > plan.copy.end[1]
+    assert (copy.directory_id, copy.cluster_id) == (plan.copy.directory_id, plan.copy.cluster_id)
+    in_log = [value for path in sorted((node / "__cluster_metadata-0").glob("*.log"))
+              for _, is_control, _, value in records_of(path) if not is_control]  # fmt: skip
+    assert written.values[-1] in in_log
+
+
+def test_the_controllers_of_a_dynamic_quorum_keep_their_identity(tmp_path: Path) -> None:
+    node = broker(tmp_path / "old")
+    found = rebuilt(planned(node), [node], tmp_path / "new")
+    assert {number: copy.directory_id for number, copy in found.items()} == {
+        number: topic_id_of(name) for number, name in _NAMES.items()
+    }
+    for copy in found.values():
+        assert copy.kraft_version == 1
+        assert [each.node_id for each in copy.voters or ()] == [11, 12, 13]
+        assert [each.name for each in copy.path.iterdir()] == ["00000000000001000002-0000001001.checkpoint"]
+        assert copy.findings == ()
+
+
+def test_voters_can_be_changed(tmp_path: Path) -> None:
+    """A known voter keeps the id of its directory, a new one gets one, and both get the new addresses."""
+    node = broker(tmp_path / "old")
+    voters = (Address(12, "new-12", 19093), Address(21, "::1", 19094))
+    plan = planned(node, voters=voters)
+    found = rebuilt(plan, [node], tmp_path / "new")
+    for copy in found.values():
+        assert [(each.node_id, each.endpoints) for each in copy.voters or ()] == [
+            (12, (("CONTROLLER", "new-12", 19093),)), (21, (("CONTROLLER", "::1", 19094),)),
+        ]  # fmt: skip
+        assert (copy.node_id, copy.directory_id) in {(each.node_id, each.directory_id) for each in copy.voters or ()}
+    assert found[12].directory_id == topic_id_of("twelve")
+    assert any(
+        "controller.quorum.bootstrap.servers=new-12:19093,[::1]:19094" in each for each in plan.steps(Path("new"))
+    )
+
+
+def test_the_voters_of_a_static_quorum(tmp_path: Path) -> None:
+    """They are in quorum-state; new ones go into the configuration."""
+    node = write_node(tmp_path / "old" / "node-1", 1)
+    write_voters(write_metadata_log(node), [11, 12, 13])
+    found = rebuilt(planned(node), [node], tmp_path / "new")
+    assert {number: copy.voters for number, copy in found.items()} == {11: None, 12: None, 13: None}
+    properties = meta_properties.read(tmp_path / "new" / "node-11" / "meta.properties")
+    assert (properties.cluster_id, properties.node_id, properties.directory_id) == ("cluster-a", 11, None)
+    plan = planned(node, voters=(Address(14, "h", 9093),))
+    assert any("controller.quorum.voters=14@h:9093" in each for each in plan.steps(Path("new")))
+
+
+def test_a_copy_that_is_asked_for(tmp_path: Path) -> None:
+    old, later = broker(tmp_path / "a"), broker(tmp_path / "b", 2, extra_topics=2, isr=(1, 2))
+    assert planned(old, later).copy.node_id == 2
+    plan = planned(old, later, copy=old)
+    assert plan.copy.node_id == 1
+    assert plan.snapshot.end_offset > 4
+    assert changes(plan) == [("lost", "topic extra-0"), ("lost", "topic extra-1"), ("set", "producer ids")]
+
+
+# -- what is refused ------------------------------------------------------------------------------------------------
+
+
+def controller(root: Path, node_id: int, directory: str | None = None) -> Path:
+    node = write_node(root / f"node-{node_id}", node_id, directory=directory or _NAMES[node_id])
+    write_snapshot(write_metadata_log(node), 0, 0, _NAMES)
+    return node
+
+
+def test_an_intact_majority_is_to_be_started(tmp_path: Path) -> None:
+    nodes = [controller(tmp_path, 11), controller(tmp_path, 12)]
+    with pytest.raises(Refused, match="nodes 11 and 12 of the voters 11, 12 and 13 have intact metadata logs"):
+        planned(*nodes)
+    assert planned(*nodes, is_forced=True).copy.node_id in (11, 12)
+    assert planned(nodes[0]).copy.node_id == 11
+
+
+def test_a_directory_with_another_id_does_not_vote(tmp_path: Path) -> None:
+    assert planned(controller(tmp_path, 11), controller(tmp_path, 12, "another")).copy.node_id in (11, 12)
+
+
+def test_a_copy_with_a_gap_is_taken_only_by_force(tmp_path: Path) -> None:
+    node = broker(tmp_path)
+    log = node / "__cluster_metadata-0" / f"{0:020}.log"
+    log.rename(log.with_name(f"{5:020}.log"))
+    with pytest.raises(Refused, match="not whole"):
+        planned(node)
+
+
+def test_unknown_ids(tmp_path: Path) -> None:
+    write_metadata_log(tmp_path / "lone")
+    with pytest.raises(InputError, match="cluster id"):
+        planned(tmp_path / "lone")
+    node = write_node(tmp_path / "node-1", 1)
+    write_metadata_log(node)
+    with pytest.raises(InputError, match="--voter"):
+        planned(node)
+
+
+# -- what the disks show --------------------------------------------------------------------------------------------
+
+
+def test_a_leader_epoch_that_brokers_have_passed_is_raised(tmp_path: Path) -> None:
+    """The partition gets a higher one, and the replica that reaches furthest leads."""
+    nodes = [broker(tmp_path, number) for number in (1, 2, 3)]
+    replica(nodes[0], (0, 0), watermark=3)
+    replica(nodes[1], (0, 4, 5), watermark=6)
+    replica(nodes[2], (0, 4, 5, 5), watermark=6)
+    plan = planned(*nodes)
+    assert changes(plan) == [("set", "partition orders-0"), ("set", "producer ids")]
+    assert plan.changes[0].after == {"leader": 3, "leader_epoch": 6, "isr": [2, 3]}
+    copy = rebuilt(plan, nodes, tmp_path / "new")[11]
+    state = surviving_records(copy, DEFAULT_LIMITS).image.partitions[_ORDERS]
+    assert (state.leader, state.leader_epoch, state.isr, state.partition_epoch) == (3, 6, (2, 3), 1)
+    assert state.directories == plan.found.image.partitions[_ORDERS].directories
+
+
+def test_the_epoch_of_an_empty_new_segment_is_in_the_checkpoint(tmp_path: Path) -> None:
+    node = broker(tmp_path)
+    replica(node, (0,))
+    write_segment(node / "orders-0", 3, [])
+    (node / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n7 3\n")
+    assert planned(node).changes[0].after["leader_epoch"] == 8
+
+
+def test_a_replica_that_lacks_committed_records_leaves_the_isr(tmp_path: Path) -> None:
+    nodes = [broker(tmp_path, number) for number in (1, 2, 3)]
+    replica(nodes[0], (0,), watermark=0)
+    for node in nodes[1:]:
+        replica(node, (0, 0), watermark=6)
+    plan = planned(*nodes)
+    assert plan.changes[0].after == {"leader": 3, "leader_epoch": 1, "isr": [2, 3]} or (
+        plan.changes[0].after == {"leader": 2, "leader_epoch": 1, "isr": [2, 3]}
+    )
+    assert "ends before the high watermark 6 of node" in plan.changes[0].reason
+
+
+def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) -> None:
+    """A follower may lack the last records, and the last epoch of an elected leader that has written nothing."""
+    nodes = [broker(tmp_path, number, leader_epoch=3) for number in (1, 2, 3)]
+    replica(nodes[0], (0, 3, 3), watermark=6)
+    replica(nodes[1], (0, 3), watermark=6)
+    replica(nodes[2], (0, 3), watermark=3)
+    assert planned(*nodes).changes == []
+
+
+def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:
+    node = broker(tmp_path)
+    replica(node, (0,), producer_id=4321)
+    plan = planned(node)
+    assert changes(plan) == [("set", "producer ids")]
+    copy = rebuilt(plan, [node], tmp_path / "new")[11]
+    assert (surviving_records(copy, DEFAULT_LIMITS).image.next_producer_id or 0) >= 5000
+
+
+def test_topics_and_partitions_that_only_disks_have(tmp_path: Path) -> None:
+    node = broker(tmp_path)
+    for topic, number in (("orders", 0), ("orders", 1), ("new", 0), ("new", 1)):
+        replica(node, (0,), topic=topic, number=number)
+    plan = planned(node)
+    assert changes(plan)[:2] == [("lost", "partition orders-1"), ("lost", "topic new")]
+    assert plan.changes[1].after == {"topic_id": topic_id_of("new"), "partitions": [0, 1]}
+    assert "2 later changes lost: partition orders-1 and topic new." in list(plan.sentences())
+
+
+def test_a_topic_that_no_disk_has(tmp_path: Path) -> None:
+    """It was deleted later where the disks show other changes, and all disks that should have it are here."""
+    node = broker(tmp_path, replicas=(1,), isr=(1,))
+    replica(node, (0,), topic="other")
+    assert ("lost", "topic orders") in changes(planned(node))
+    node = broker(tmp_path / "two", replicas=(1, 2), isr=(1, 2))
+    replica(node, (0,), topic="other")
+    plan = planned(node)
+    assert changes(plan)[:1] == [("lost", "topic other")]
+    assert ("lost", "topic orders") not in changes(plan)
+    node = broker(tmp_path / "three", replicas=(1,), isr=(1,))
+    (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint([]))
+    plan = planned(node)
+    assert plan.changes == []
+    assert "whether topic orders was deleted later: no disk here has it" in plan.not_checked
+
+
+# -- the encoder ----------------------------------------------------------------------------------------------------
+
+
+def test_records_are_encoded_as_kafka_encodes_them() -> None:
+    """The encoder of the tests is written against Kafka's description of the format."""
+    data = {
+        "partitionId": 3, "topicId": topic_id_of("a"), "replicas": [1, 2], "isr": [2], "removingReplicas": [],
+        "addingReplicas": [], "leader": 2, "leaderRecoveryState": 1, "leaderEpoch": 9, "partitionEpoch": 4,
+        "directories": [topic_id_of("b"), topic_id_of("c")], "eligibleLeaderReplicas": [1], "lastKnownElr": [],
+    }  # fmt: skip
+    for version in (0, 1, 2):
+        message = MESSAGES["PartitionRecord"]
+        assert encode_message(message, version, data) == encode(message, version, data)
+    del data["leaderRecoveryState"]
+    assert encode_message(message, 1, data) == encode(message, 1, data)
+    ids = {"brokerId": 1, "brokerEpoch": -1, "nextProducerId": 7000}
+    assert encode_metadata_record("PRODUCER_IDS_RECORD", 0, ids) == (
+        bytes.fromhex("010f0000000001ffffffffffffffff0000000000001b5800")
+    )  # fmt: skip
