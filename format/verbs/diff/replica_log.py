@@ -24,6 +24,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
+from format.log.longest_chain import longest_chain
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
@@ -521,20 +522,10 @@ class ReplicaLog:
 def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
     """Which batches have offsets inside the bounds, each after those of the batch before.
 
-    Where two contradict each other, the one that does not fit between its neighbours is left out: the CRC does not
-    cover the base offset, and a single wrong one must not make all following batches wrong.
+    The CRC does not cover the base offset, and a single wrong one must not make all following batches wrong: those of
+    the longest chain are kept.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
-    if kept.all() and (bases[1:] > ends[:-1]).all():
-        return kept
-    taken: list[int] = []
-    for row in np.flatnonzero(kept).tolist():
-        if taken and bases[row] <= ends[taken[-1]]:
-            before = int(ends[taken[-2]]) if len(taken) > 1 else least - 1
-            if bases[row] <= before:
-                continue
-            taken.pop()
-        taken.append(row)
-    result = np.zeros(len(bases), bool)
-    result[taken] = True
-    return result
+    rows = np.flatnonzero(kept)
+    kept[rows] = longest_chain(bases[rows], ends[rows])
+    return kept

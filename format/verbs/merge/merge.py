@@ -20,6 +20,7 @@ from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Certainty, Finding, Judgement, finding
 from format.io.session import is_in_bundle
+from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.partition import Partition, Segment, segment_file_name
@@ -27,7 +28,9 @@ from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.composed_logs import ComposedPath, Piece
+from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publication import Publication
+from format.rewriting.read_back import Became, compare_bytes
 from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, job_of
@@ -383,6 +386,21 @@ class Merger(Rewriter):
         super().__init__(terms)
         self._publication = publication
         self._plans = plans
+
+    def read_back(
+        self,
+        source: FileSource | PatchedSource,
+        became: Sequence[Became],
+        kept: KeptBatches | None,
+        location: Location,
+        advance: Advance,
+    ) -> None:
+        """Compare byte for byte, where all batches were copied."""
+        if kept is not None:
+            super().read_back(source, became, kept, location, advance)
+            return
+        for each in became:
+            compare_bytes(source, each.start, each.outputs, advance)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         """Report the batches at which a broker stops; all others were intact when they were chosen."""

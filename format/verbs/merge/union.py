@@ -206,7 +206,7 @@ class Union:
         left: list[tuple[int, Window, NDArray[np.intp]]] = []  # batches that are not of the history
         for number in self._order:
             window = windows[number]
-            if window is None or not len(window):
+            if window is None:
                 continue
             table = window.table
             self.may_be_compacted |= bool(table.is_sparse.any())
@@ -231,7 +231,8 @@ class Union:
         window = None if log.is_at_end else log.window(last)
         if window is None or int(window.last_offset[-1]) <= last:
             return window
-        return window.picked(window.last_offset <= last)
+        ends_here = window.last_offset <= last
+        return window.picked(ends_here) if ends_here.any() else None
 
     def _is_in_place(self, number: int, table: BatchTable) -> NDArray[np.bool_]:
         """Which batches of a window can have their base offsets, which no CRC covers.
@@ -268,7 +269,7 @@ class Union:
         comparison shows that two replicas have the same history.
         """
         clear = np.ones(len(window), bool)
-        if base is None or not len(base) or not is_here.any():
+        if base is None or not is_here.any():
             return clear
         table, own = window.table, base.table
         at = np.minimum(np.searchsorted(own.base_offset, table.base_offset), len(own) - 1)
