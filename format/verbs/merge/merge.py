@@ -77,7 +77,10 @@ class MergedPartition(msgspec.Struct, frozen=True):
     @property
     def partition(self) -> Partition:
         """The partition to write: the files of the base beside a log of pieces."""
-        return self._composed(self.replicas[self.base].partition, self.segments)
+        found = self._composed(self.replicas[self.base].partition, self.segments)
+        if self.replicas[self.base].topic_id is None:  # it cannot be read
+            found.metadata = next((each.partition.metadata for each in self.replicas if each.topic_id), found.metadata)
+        return found
 
     def branch(self, number: int) -> Partition:
         """What a replica has that is of another history, as a partition."""
@@ -293,8 +296,8 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
         end_offset = union.segments[0].base_offset
     reached = [(history.reaches, f"the {layout.LEADER_EPOCH_CHECKPOINT}")]
     for number, log in enumerate(union.logs):
-        if union.branches[number].segments:
-            continue
+        if union.branches[number].segments or not set(claims[number].starts) <= set(history.epochs.tolist()):
+            continue  # its files may be of the other branch too
         offsets = log.replica.offsets
         reached.append((offsets.committed_end or 0, f"the {layout.REPLICATION_OFFSET_CHECKPOINT}"))
         reached.append((offsets.newest_snapshot or 0, "a producer snapshot"))
