@@ -19,11 +19,13 @@ from format.files import meta_properties, partition_metadata
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
 from format.io.session import is_on_disk
-from format.io.source import FileSource, check_unchanged
+from format.io.source import FileSource, FileState, check_unchanged
+from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, BatchRange
+from format.log.batch_chunk import WHOLE_LOG, BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
+from format.log.longest_chain import longest_chain
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
@@ -32,7 +34,7 @@ from format.node.target import Target
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
-from format.scan.read_log import LogChunk, chunks_with_crcs, opened_chunks
+from format.scan.read_log import LogChunk, batches_of, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import Assignment
 
@@ -89,30 +91,30 @@ class Replicas(msgspec.Struct):
 
 
 class Matching(msgspec.Struct):
-    """The partitions below the paths: those with several replicas, and the names of those with one."""
+    """The partitions below the paths: those with several replicas, and those with one."""
 
     groups: list[Replicas] = msgspec.field(default_factory=list)
-    single: list[str] = msgspec.field(default_factory=list)
+    single: list[Replicas] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
 
     def not_checked(self) -> list[str]:
         """A note about the partitions with one replica; empty where there is none."""
         if not self.single:
             return []
-        names = ", ".join(self.single[:3]) + (", …" if len(self.single) > 3 else "")
+        names = ", ".join(each.name for each in self.single[:3]) + (", …" if len(self.single) > 3 else "")
         words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
         return [f"{words} with one replica here: {names}"]
 
 
-def matched(targets: Sequence[Target], limits: Limits) -> Matching:
-    """Match the partitions of log directories by topic, number and topic id.
+def matched(targets: Sequence[Target], limits: Limits, command: str = "diff compares") -> Matching:
+    """Match the partitions of log directories by topic, number and topic id; ``command`` is for messages.
 
     Partition directories that are given one by one are replicas of each other whatever their names. Raises InputError
     for a path without a partition, and for directories of different partitions.
     """
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            raise NotALogDir("diff compares partitions and log directories", Location(str(target.path)))
+            raise NotALogDir(f"{command} partitions and log directories", Location(str(target.path)))
     result = Matching()
     replicas = list(replicas_at(targets, limits, result.findings))
     seen: dict[tuple[int, int], Path] = {}
@@ -144,7 +146,7 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
             if len(group.replicas) > 1:
                 result.groups.append(group)
             else:
-                result.single.append(group.name)
+                result.single.append(group)
     return result
 
 
@@ -263,7 +265,11 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class _OpenSegment(msgspec.Struct):
-    """The segment that is being read. ``walked`` is None while all its batches come from other replicas."""
+    """The segment that is being read. ``walked`` is None while all its batches come from other replicas.
+
+    ``chain`` are the positions of the batches in their order, where batches on both sides of damage contradict each
+    other.
+    """
 
     segment: Segment
     next_base_offset: int | None
@@ -272,12 +278,20 @@ class _OpenSegment(msgspec.Struct):
     position: int = 0
     after_offset: int | None = None
     walked: Iterator[LogChunk | Finding] | None = None
+    chain: Int64s | None = None
+
+    @property
+    def last_possible(self) -> int:
+        """The largest offset that a batch can have."""
+        last = self.segment.base_offset + MAX_RELATIVE_OFFSET
+        return min(last, _MAX_OFFSET - 1 if self.next_base_offset is None else self.next_base_offset - 1)
 
 
 class ReplicaLog:
     """Reads a log chunk by chunk: ``chunk`` is the current one, None before the first and after the last.
 
     ``damaged`` are the offsets found unreadable so far, ``epochs`` the leader epochs of the batches so far.
+    ``misplaced`` are the offsets where a batch may belong whose bytes are intact but for a field outside their CRC.
     ``findings`` grows, and callers may empty it.
     """
 
@@ -288,6 +302,7 @@ class ReplicaLog:
         self.is_complete = True
         self.findings: list[Finding] = []
         self.damaged: list[Range] = []
+        self.misplaced: list[Range] = []
         self.epochs: list[EpochEntry] = []
         self.highest_offset = -1
         self._limits = limits
@@ -298,6 +313,7 @@ class ReplicaLog:
         self._bases: Int64s = np.empty(0, np.int64)
         self._ends: Int64s = np.empty(0, np.int64)
         self._next = 0
+        self._misplaced_from: int | None = None  # where such a batch may begin, until the next one is known
         self.is_plain = False  # whether every batch of the chunk is sound, so that another replica may share it
 
     # -- the rest of the current chunk ---------------------------------------------------------------------
@@ -435,6 +451,11 @@ class ReplicaLog:
         """The base offset of the segment of the current chunk; -1 where it is closed already."""
         return -1 if self._open is None else self._open.segment.base_offset
 
+    @property
+    def file(self) -> tuple[Path, FileState]:
+        """The file of the current chunk, and its state when it was opened."""
+        return self._opened.source.place, self._opened.source.state
+
     def _end_segment(self) -> None:
         opened = self._opened
         self._advance(max(opened.source.size_bytes - opened.position, 0))
@@ -473,16 +494,23 @@ class ReplicaLog:
     def _take(self, chunk: BatchChunk) -> bool:
         """Make a chunk the current one; False if it has no batch that can be compared."""
         table, opened = chunk.table, self._opened
-        sound = table.crc_valid == 1
-        if chunk.repeated is not None:
-            sound &= ~chunk.repeated
-        rows = np.flatnonzero(sound)
+        rows = _sound_rows(chunk)
         bases, ends = table.base_offset[rows], table.last_offset[rows]
-        least = max(self.highest_offset + 1, opened.segment.base_offset)
-        most = _MAX_OFFSET - 1 if opened.next_base_offset is None else opened.next_base_offset - 1
+        least, most = max(self.highest_offset + 1, opened.segment.base_offset), opened.last_possible
         kept = _rising(bases, ends, least, most)
+        next_base = None if chunk.damage is None else chunk.damage.next_base_offset
+        if opened.chain is None and next_base is not None and kept.any() and int(ends[kept][-1]) >= next_base:
+            opened.chain = self._chain(opened)  # this chunk and what follows contradict each other
+        if opened.chain is not None:
+            kept &= np.isin(table.position[rows], opened.chain)
+        if self._misplaced_from is not None and kept.any():
+            self._note_place(self._misplaced_from, int(bases[kept][0]) - 1)
+            self._misplaced_from = None
+        if chunk.damage is not None and chunk.damage.readable is not None:
+            self.misplaced.append(chunk.damage.readable)
         if not kept.all():
             self._note_misplaced(table, rows[~kept], opened.location)
+            self._note_places(bases, ends, kept)
             rows, bases, ends = rows[kept], bases[kept], ends[kept]
         self._rows, self._bases, self._ends, self._next = rows, bases, ends, 0
         if not len(rows):
@@ -493,6 +521,31 @@ class ReplicaLog:
         self.highest_offset = int(ends[-1])
         self._note_epochs(table, rows)
         return True
+
+    def _chain(self, opened: _OpenSegment) -> Int64s:
+        """The positions of the batches of a segment that are in its longest chain of rising offsets."""
+        found = [np.empty((0, 3), np.int64)]
+        for each in chunks_with_crcs(opened.source, WHOLE_LOG, self._limits):
+            chunk = batches_of(each, opened.source, self._limits)
+            table = chunk.table.rows(_sound_rows(chunk))
+            found.append(np.column_stack((table.position, table.base_offset, table.last_offset)))
+        positions, bases, ends = np.concatenate(found).T
+        kept: Int64s = positions[_rising(bases, ends, opened.segment.base_offset, opened.last_possible)]
+        return kept
+
+    def _note_places(self, bases: Int64s, ends: Int64s, kept: NDArray[np.bool_]) -> None:
+        """Note where the batches that are not kept may belong: between the kept ones around them."""
+        before = np.maximum.accumulate(np.where(kept, ends, self.highest_offset))
+        after = np.minimum.accumulate(np.where(kept, bases, _MAX_OFFSET)[::-1])[::-1]
+        for row in np.flatnonzero(~kept).tolist():
+            if after[row] < _MAX_OFFSET:
+                self._note_place(int(before[row]) + 1, int(after[row]) - 1)
+            elif self._misplaced_from is None:
+                self._misplaced_from = int(before[row]) + 1
+
+    def _note_place(self, first: int, last: int) -> None:
+        if first <= last and (first, last) not in self.misplaced[-1:]:
+            self.misplaced.append((first, last))
 
     def _note_misplaced(self, table: BatchTable, rows: NDArray[np.intp], location: Location) -> None:
         row = int(rows[0])
@@ -513,23 +566,21 @@ class ReplicaLog:
                 self.epochs.append(EpochEntry(int(epochs[at]), int(table.base_offset[rows[at]])))
 
 
+def _sound_rows(chunk: BatchChunk) -> NDArray[np.intp]:
+    """The rows of the batches with a right CRC, without repetitions of batches before."""
+    sound = chunk.table.crc_valid == 1
+    if chunk.repeated is not None:
+        sound &= ~chunk.repeated
+    return np.flatnonzero(sound)
+
+
 def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
     """Which batches have offsets inside the bounds, each after those of the batch before.
 
-    Where two contradict each other, the one that does not fit between its neighbours is left out: the CRC does not
-    cover the base offset, and a single wrong one must not make all following batches wrong.
+    The CRC does not cover the base offset, and a single wrong one must not make all following batches wrong: those of
+    the longest chain are kept.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
-    if kept.all() and (bases[1:] > ends[:-1]).all():
-        return kept
-    taken: list[int] = []
-    for row in np.flatnonzero(kept).tolist():
-        if taken and bases[row] <= ends[taken[-1]]:
-            before = int(ends[taken[-2]]) if len(taken) > 1 else least - 1
-            if bases[row] <= before:
-                continue
-            taken.pop()
-        taken.append(row)
-    result = np.zeros(len(bases), bool)
-    result[taken] = True
-    return result
+    rows = np.flatnonzero(kept)
+    kept[rows] = longest_chain(bases[rows], ends[rows])
+    return kept
