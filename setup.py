@@ -24,6 +24,8 @@ KERNEL_MODULES = (
     "search",
     "text",
 )
+#: A module with the C code for memoryviews that all of them share: in each of them it took most of the time to compile.
+SHARED_CODE = "format.kernel.memoryviews"
 #: The C code checks no index and no divisor, as the modules do; types come from the .pxd files alone.
 DIRECTIVES = {
     "language_level": 3,
@@ -59,8 +61,14 @@ def kernel_extensions() -> list[Extension]:
     modules = [
         Extension(f"format.kernel.{name}", [source]) for name, source in zip(KERNEL_MODULES, sources, strict=True)
     ]
+    modules.append(Extension(SHARED_CODE, [f"{SHARED_CODE.replace('.', '/')}.c"]))  # which Cython writes
     try:
-        extensions = cythonize(modules, build_dir="build/cython", compiler_directives=DIRECTIVES)
+        extensions = cythonize(
+            modules,
+            build_dir="build/cython",
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED_CODE,
+        )
     except CompileError as error:
         print(f"kafkalog: Cython rejected the kernel ({error}), so it stays plain Python", file=sys.stderr)
         return []

@@ -299,7 +299,6 @@ COMMANDS = (
     ),
     CommandEntry(
         "quorum",
-        "kafkalog_cli.commands.quorum",
         "The metadata quorum by any controllers' and brokers' logs: who can lead, what is committed, what is lost.",
         "Diagnose",
         reads_bundles=True,

@@ -21,7 +21,7 @@ from tests.running import Run
 pytestmark = pytest.mark.long
 
 KERNEL = REPOSITORY / "format" / "kernel"
-ALL_MODULES = [f"format.kernel.{name}" for name in COMPILED_MODULES]
+ALL_MODULES = [f"format.kernel.{name}" for name in (*COMPILED_MODULES, "memoryviews")]
 NOTHING_BUILT = ("[] set()", "set() None")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 

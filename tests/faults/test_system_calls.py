@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import unavailable
+from tests.conftest import snapshot_of, unavailable
 from tests.corpora import REPOSITORY
 
 #: Calls that change a file or its name, whatever their arguments.
@@ -92,23 +93,44 @@ COMMANDS: dict[str, Callable[[Path], list[str | Path]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_changes_nothing_in_its_source(
-    name: str, strace: str, log_dir: Path, tmp_path: Path, source_snapshot: Callable[[Path], None]
-) -> None:
-    words = [tmp_path / "written" if each == OUTPUT else each for each in COMMANDS[name](log_dir)]
-    source_snapshot(log_dir)
-    trace = tmp_path / "trace"
-    traced = [strace, "-f", "--seccomp-bpf", "-e", TRACED, "-y", "-s", "0", "-o", trace]
+#: Runs the command lines in standard input, each in a forked child; an attempt to open a file shows where each begins.
+_PROGRAM = """
+import contextlib, json, sys
+from tests.running import run_many
+codes = []
+for number, words in enumerate(json.load(sys.stdin)):
+    with contextlib.suppress(OSError):
+        open(f"/dev/null/begins-{number}")
+    codes.append(run_many([words])[0].code)
+print(json.dumps(codes))
+"""
+
+
+@pytest.fixture(scope="module")
+def traces(strace: str, log_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The calls of each command, from one traced program that runs them all."""
+    work = tmp_path_factory.mktemp("traces")
+    lines = [
+        [str(work / str(number)) if each == OUTPUT else str(each) for each in make(log_dir)]
+        for number, make in enumerate(COMMANDS.values())
+    ]
+    before = snapshot_of(log_dir)
+    traced = [strace, "-f", "--seccomp-bpf", "-e", TRACED, "-y", "-s", "0", "-o", work / "trace"]
     done = subprocess.run(
-        [*traced, sys.executable, "-m", "kafkalog_cli", *map(str, words)],
-        cwd=REPOSITORY, capture_output=True, stdin=subprocess.DEVNULL, check=False,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        [*traced, sys.executable, "-c", _PROGRAM],
+        cwd=REPOSITORY, capture_output=True, input=json.dumps(lines).encode(), check=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
-    assert done.returncode in (0, 1, 3), done.stderr.decode()
-    lines = trace.read_text(errors="replace").splitlines()
-    assert any(str(log_dir) in line for line in lines), "the trace shows nothing of the source"
-    assert [line for line in lines if is_forbidden(line, str(log_dir))] == []
+    assert snapshot_of(log_dir) == before
+    assert set(json.loads(done.stdout)) <= {0, 1, 3}, done.stdout
+    parts = re.split(r'"/dev/null/begins-\d+"', (work / "trace").read_text(errors="replace"))[1:]
+    return {name: part.splitlines() for name, part in zip(COMMANDS, parts, strict=True)}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_changes_nothing_in_its_source(name: str, traces: dict[str, list[str]], log_dir: Path) -> None:
+    assert any(str(log_dir) in line for line in traces[name]), "the trace shows nothing of the source"
+    assert [line for line in traces[name] if is_forbidden(line, str(log_dir))] == []
 
 
 def test_the_check_sees_what_it_looks_for() -> None:

@@ -1,4 +1,4 @@
-"""A fault at every step of writing: the target is absent or whole, the source untouched, a resumed run gives the same.
+"""A fault at a step of writing: the target is absent or whole, the source untouched, a resumed run gives the same.
 
 Each test runs the program once under strace to see which system calls make the output, then once for each of them
 with that call failing, or with the process killed in it.
@@ -66,22 +66,25 @@ def traced(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
     return trace
 
 
+#: The commands that rewrite segments write in the same way, so that for the others than the first the last step of each
+#: kind is enough.
 @pytest.mark.parametrize(
-    ("command", "what"),
+    ("command", "what", "takes_all"),
     [
-        ("recompress", "ENOSPC"),
-        ("recompress", "EIO"),
-        ("recompress", "KILL"),
-        ("recompress", "LIE"),
-        ("salvage", "KILL"),
-        ("rebuild-index", "ENOSPC"),
-        ("extract", "KILL"),
+        ("recompress", "ENOSPC", True),
+        ("recompress", "EIO", True),
+        ("recompress", "KILL", True),
+        ("recompress", "LIE", True),
+        ("salvage", "KILL", False),
+        ("rebuild-index", "ENOSPC", False),
+        ("extract", "KILL", True),
     ],
 )
 def test_a_fault_at_every_step(
     traced: Callable[[str], Traced],
     command: str,
     what: str,
+    takes_all: bool,
     source: Path,
     tmp_path: Path,
     run_kafkalog_many: Callable[..., list[Run]],
@@ -90,6 +93,8 @@ def test_a_fault_at_every_step(
     before = snapshot_of(source)
     names = {"LIE": ("write",), "EIO": ("fsync", "rename")}.get(what, WRITING_CALLS)
     chosen = [step for step in steps if step.name in names]
+    if not takes_all:
+        chosen = list({step.name: step for step in chosen}.values())
     codes = []
     for number, step in enumerate(chosen):
         target = tmp_path / str(number) / "out"

@@ -113,7 +113,7 @@ def test_scan_verify(spark_and_store: Any, address: str, some_damaged: Path) -> 
     assert len(got) > 10
 
 
-@pytest.mark.parametrize("words", ["ls", "grep e", "dump --records", "verify"])
+@pytest.mark.parametrize("words", ["ls", "grep e", "dump --records"])
 def test_scan_verbs(
     spark_and_store: Any,
     address: str,

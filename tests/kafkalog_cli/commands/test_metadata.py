@@ -122,3 +122,8 @@ def test_mistakes(kafkalog: Kafkalog, node: Path, data_dir: Path) -> None:
     kafkalog("--from-time", "now", node).check(2)
     run = kafkalog(data_dir / "kafka-4.3" / "node-2").check(2)
     assert "there is no __cluster_metadata-0" in run.stderr
+
+
+def test_a_quorum_of_one_has_committed_its_last_records(kafkalog: Kafkalog, data_dir: Path) -> None:
+    run = kafkalog("--format", "jsonl", data_dir / "kafka-4.3-single" / "node-1").check(0)
+    assert run.summary["not_checked"] == []

@@ -68,6 +68,8 @@ def test_losses_end_with_1(damaged: Path, tmp_path: Path, run_kafkalog_many: Run
         assert [row["code"] for row in run.rows("finding")] == ["batch-crc-mismatch"]
         assert run.summary["conditions"] == ["damage"]
     assert salvaged.rows("finding")[0]["lost_offsets"] == [9, 17]
+    losses = json.loads((tmp_path / "d" / "manifest.json").read_text())["skipped"]
+    assert [each["code"] for each in losses] == ["batch-crc-mismatch"]
     refused.check(5)
     assert "salvage" in refused.stderr
     assert not (tmp_path / "c").exists()

@@ -120,3 +120,8 @@ def test_bytes_of_a_batch_made_anew(tmp_path: Path) -> None:
     anew = encode_batch(header, records, codec=0)
     assert found.kept_bytes == len(anew) + len(encoded(batches[1]))
     assert found.read_bytes == sum(len(encoded(each)) for each in batches)
+
+
+def test_only_a_record_without_a_value_is_a_tombstone(tmp_path: Path) -> None:
+    found = cleaned(tmp_path, [[(0, b"a", b""), (1, b"b", None)]], 0, 1000)
+    assert (found.kept_records, found.tombstone_count) == (2, 1)
