@@ -51,7 +51,7 @@ def of_cluster(state: PartitionState, **brokers: dict[str, Any]) -> list[str]:
     image.brokers = {
         int(name[1:]): {"fenced": False, "inControlledShutdown": False} | each for name, each in brokers.items()
     }
-    context = ClusterContext(ContextTerms(), MetadataState(Path("/k/__cluster_metadata-0"), image))
+    context = ClusterContext(ContextTerms(), MetadataState(path=Path("/k/__cluster_metadata-0"), image=image))
     return [each.code for each in diagnose(evidence(context=context))]
 
 
@@ -127,7 +127,7 @@ def test_what_was_not_read_is_said_to_be_not_known() -> None:
 def test_how_a_replica_is_fetched_anew(leader: int, words: str) -> None:
     """From a leader that is intact: where the damaged replica leads itself, another one must lead first."""
     image = ClusterImage(names={ID: "orders"}, partitions={(ID, 0): PartitionState((1, 2), isr=(1, 2), leader=leader)})
-    context = ClusterContext(ContextTerms(), MetadataState(Path("/k1/__cluster_metadata-0"), image))
+    context = ClusterContext(ContextTerms(), MetadataState(path=Path("/k1/__cluster_metadata-0"), image=image))
     context._nodes = {Path("/k1"): (1, "c"), Path("/k2"): (2, "c")}
     made = evidence(context=context)
     made.partitions = [
