@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from format import layout
+from format.columns import BATCH, RECORD
 from format.files import offset_index, time_index
 from format.findings import Finding, finding_of
 from format.io.session import is_there
@@ -22,14 +23,13 @@ from format.log.walker import batch_chunks, header_chunks
 from format.rows.arrow_columns import (
     ARROW_TYPES,
     arrow_schema,
-    batch_table_batch,
     bytes_array,
+    columns_batch,
     constant,
     headers_array,
     ints,
-    record_batch_of,
 )
-from format.rows.record_rows import BoolColumn, bounded_parts
+from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.read_log import crc_findings, damage_finding
 from format.scan.selection import Selection
 from spark_jobs.planning import Item, log_part_of
@@ -151,7 +151,7 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
         keep = is_inside & options.selection(location).batches(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
-        rows = batch_table_batch(chunk.table.rows(keep), location)
+        rows = columns_batch(BATCH, RowValues(chunk.table.rows(keep), location))
         yield rows.append_column("path", constant(location.path, rows.num_rows, "string"))
 
 
@@ -202,7 +202,7 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
         made["raw_headers"] = headers_array(table)
     details = [name for name in schema.names if name in _DETAILS]
     if details:
-        rows = record_batch_of(table, location, details)
+        rows = columns_batch(RECORD, RowValues.of_records(table, location), details)
         made |= dict(zip(rows.schema.names, rows.columns, strict=True))
     for name in schema.names:
         if name not in made:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,20 +35,13 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-class HasColumns(Protocol):
-    """The content of a file of entries."""
-
-    @property
-    def columns(self) -> tuple[NDArray[np.int64], ...]: ...
-
-
 class EntryColumn:
     """A column (int64) of the entries of a file, as an attribute."""
 
     def __init__(self, number: int) -> None:
         self._number = number
 
-    def __get__(self, entries: HasColumns, owner: object = None) -> NDArray[np.int64]:
+    def __get__(self, entries: EntryFile, owner: object = None) -> NDArray[np.int64]:
         return entries.columns[self._number]
 
 

@@ -28,12 +28,11 @@ class ProducerSnapshot(EntryFile, frozen=True):
     """A whole snapshot; ``timestamps`` are in ms.
 
     -1 is none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and ``current_txn_first_offsets``.
-    ``stored_entry_count`` is the count in the header, ``entry_count`` the number of decoded entries. ``version``,
-    ``stored_crc`` and ``stored_entry_count`` are None if the file is too short for a header.
+    ``stored_entry_count`` is the count in the header, ``entry_count`` the number of decoded entries. ``version``
+    and ``stored_entry_count`` are None if the file is too short for a header.
     """
 
     version: int | None = None
-    stored_crc: int | None = None
     crc_valid: bool = False
     stored_entry_count: int | None = None
     producer_ids = EntryColumn(0)
@@ -94,7 +93,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
         add(len(content) - left, left, f"{counted_plainly(left, 'byte')} after the last entry")
     columns = columns_of(content[header_bytes : len(content) - left], PRODUCER_SNAPSHOT_ENTRY)
     problems += _problems_of_entries(columns)
-    return ProducerSnapshot(path, columns, left, tuple(problems), version, stored_crc, crc == stored_crc, stored_count)
+    return ProducerSnapshot(path, columns, left, tuple(problems), version, crc == stored_crc, stored_count)
 
 
 def _problems_of_entries(columns: tuple[NDArray[np.int64], ...]) -> Iterator[Problem]:

@@ -36,7 +36,7 @@ from format.log.batch_header import (
 )
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.damaged_batches import CandidateSearch, ChainTrust, DamagedBatch, Trust, value_end_in_message
-from format.log.longest_chain import longest_chain
+from format.log.longest_chain import chosen_chain
 from format.log.read_records import open_wrappers
 
 _FIRST_BYTES = 4 * 1024
@@ -360,7 +360,7 @@ class Survey:
         of_group = blocks[is_free, _GROUP]
         is_kept[of_group[of_group >= 0]] = True
         rows = self._rows(blocks[~is_free], is_doubtful)
-        in_chain = longest_chain(rows.base_offset, rows.last_offset, rows.count, rows.is_doubtful)
+        in_chain = chosen_chain(rows.base_offset, rows.last_offset, rows.count, rows.is_doubtful).is_kept
         is_kept[rows.groups_that_fit(in_chain)] = True
         position = np.concatenate((rows.position[in_chain], blocks[is_free, _START]))
         last_offset = np.concatenate((rows.last_offset[in_chain], blocks[is_free, _LAST]))

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
+from format.errors import CorruptDataError
 from format.io.source import Source
 from format.kernel.headers import find_candidate
 from format.kernel.records import index_records
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import Limits
 from format.log.batch_header import CRC_BYTES, HEADER_BYTES, MAGIC_AT, Header, crc_fields, read_header
+from format.log.regions import zigzag_varint
 
 #: Parts of at most this many bytes are read directly.
 DIRECT_BYTES = 16 * 1024
@@ -373,12 +375,10 @@ def _is_value_of_record(source: Source, start: int, end: int) -> bool:
 
 def _varint(content: bytes) -> tuple[int, int]:
     """The zigzag varint at the start of the bytes, and its size in bytes; (-1, 0) for none."""
-    value = 0
-    for number, byte in enumerate(content[: _VARINT_BYTES[-1]]):
-        value |= (byte & 0x7F) << (7 * number)
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), number + 1
-    return -1, 0
+    try:
+        return zigzag_varint(content, 0, min(len(content), _VARINT_BYTES[-1]))
+    except CorruptDataError:
+        return -1, 0
 
 
 #: This many consecutive damaged batches are followed; their lengths are trusted if there are more.

@@ -69,16 +69,6 @@ def chosen_chain(
     return ChosenChain(is_kept[piece], rival[piece])
 
 
-def longest_chain(
-    base_offset: Int64Column,
-    last_offset: Int64Column,
-    count: Int64Column | None = None,
-    is_doubtful: NDArray[np.bool_] | None = None,
-) -> NDArray[np.bool_]:
-    """Which items are in the chain of ``chosen_chain``: a bool for each."""
-    return chosen_chain(base_offset, last_offset, count, is_doubtful).is_kept
-
-
 def _roomiest(
     base: Int64Column, last: Int64Column, weight: Int64Column, width: Int64Column, first: int | None, end: int | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.int8]]:

@@ -99,7 +99,7 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
         if result[0]:
             place = batch_location(where, batches, group[first])
             reason = f"{RECORD_ERRORS[int(result[0])]} (position {chunk.buffer_position + int(result[1])})"
-            problems.append(RecordProblem(group[first], InvalidRecord(reason, place, code="message-invalid"), 0))
+            problems.append(RecordProblem(group[first], InvalidRecord(reason, place, code="message-invalid")))
             first += 1
     return RecordTable(batches, buffer, columns[:count], problems)
 
@@ -117,7 +117,7 @@ def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, wh
     """The inner messages of the wrappers in some rows of a chunk, in tables of bounded size."""
     for opened in _opened(chunk, rows, limits):
         problems = [
-            RecordProblem(row, located(error, batch_location(where, chunk.table, row)), 0)
+            RecordProblem(row, located(error, batch_location(where, chunk.table, row)))
             for row, error in sorted(opened.errors.items())
         ]
         columns = _no_rows() if opened.columns is None else opened.columns
@@ -470,7 +470,7 @@ def _v2_tables(
                 part = decompress(codec, part, magic=2, limits=limits)
             except KafkaLogError as error:
                 place = batch_location(where, table, number)
-                problems.append(RecordProblem(int(group.rows[number]), located(error, place), 0))
+                problems.append(RecordProblem(int(group.rows[number]), located(error, place)))
                 part = b""
         parts.append(part)
         held_bytes += len(part)
@@ -561,8 +561,7 @@ class _Spans:
                 count = int(records[row, _COLUMN["header_count"]])
                 message = f"a record has {count} headers, over the limit of {MOST_HEADERS}"
                 place = batch_location(self._where, self._table, int(np.flatnonzero(self._rows == batch)[0]))
-                before = int((batches[:row] == batch).sum())
-                problems.append(RecordProblem(batch, LimitExceeded(message, place), before))
+                problems.append(RecordProblem(batch, LimitExceeded(message, place)))
                 self._limited[batch] = row
         first = np.array([self._limited.get(batch, len(records)) for batch in batches.tolist()])
         kept: Int64Column = records[np.arange(len(records)) < first]
@@ -600,10 +599,10 @@ class _Spans:
         if error:
             byte = at - int(self._starts[number])
             message = f"record {records} of {count}: {RECORD_ERRORS[error]} (byte {byte} of the records)"
-            return RecordProblem(batch, InvalidRecord(message, place), records)
+            return RecordProblem(batch, InvalidRecord(message, place))
         if records != count:
             message = f"the batch has {counted_plainly(records, 'record')}, but its header says {count}"
-            return RecordProblem(batch, InvalidRecord(message, place, code="record-count-mismatch"), records)
+            return RecordProblem(batch, InvalidRecord(message, place, code="record-count-mismatch"))
         left = int(self._spans[number, _SPAN["end"]]) - end
         message = f"{counted_plainly(left, 'byte')} after the last of {counted_plainly(count, 'record')}"
-        return RecordProblem(batch, InvalidRecord(message, place, code="record-trailing-bytes"), records)
+        return RecordProblem(batch, InvalidRecord(message, place, code="record-trailing-bytes"))

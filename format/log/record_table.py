@@ -23,12 +23,11 @@ _COLUMN = RECORD_COLUMN
 class RecordProblem(msgspec.Struct, frozen=True):
     """A batch whose records cannot all be read: its row in the batch table, and the error.
 
-    The ``records_read`` records before the error are in the RecordTable.
+    The records before the error are in the RecordTable.
     """
 
     batch: int
     error: KafkaLogError
-    records_read: int
 
 
 class RecordTable(msgspec.Struct):

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +42,9 @@ if TYPE_CHECKING:
     from format.log.damaged_batches import CandidateSearch, ChainTrust, WrongField
 
 
+Keys = NDArray[np.bytes_]
+
+
 class RepeatedBatches:
     """Finds the repeated batches of one file.
 
@@ -55,7 +57,7 @@ class RepeatedBatches:
         self._read_from = read_from
         self._highest = -1 if after_offset is None else after_offset
         self._passed_over = array("q")  # starts and ends of bytes that are not an intact batch
-        self._seen: list[_Seen] | None = None
+        self._seen: list[Keys] | None = None  # sorted
 
     def pass_over(self, start: int, end: int) -> None:
         """Record a range of bytes that is not an intact batch."""
@@ -80,11 +82,12 @@ class RepeatedBatches:
                 return None
             self._seen = []
             self._read_again(int(intact.position[0]))
-        own = _Seen.of(intact)
-        repeats = own.repeats_of_itself()
+        keys = _keys(intact)
+        repeats = np.ones(len(keys), bool)
+        repeats[np.unique(keys, return_index=True)[1]] = False
         for seen in self._seen:
-            repeats |= seen.has(own)
-        self._remember(own.rows(~repeats))
+            repeats |= seen[np.minimum(np.searchsorted(seen, keys), len(seen) - 1)] == keys
+        self._remember(keys[~repeats])
         if not repeats.any():
             return None
         repeated = np.zeros(len(table), bool)
@@ -97,64 +100,24 @@ class RepeatedBatches:
         position = self._read_from
         for start, end in [*gaps.tolist(), (stop, stop)]:
             for table in header_tables(self._source, position, min(start, stop)):
-                self._remember(_Seen.of(table.unopened()))
+                self._remember(_keys(table.unopened()))
             position = max(position, end)
         self._passed_over = array("q")
 
-    def _remember(self, more: _Seen) -> None:
+    def _remember(self, more: Keys) -> None:
         """Add batches; small pieces are joined to larger ones, so that there are few pieces to search."""
         seen = self._seen
-        if seen is None or not len(more.key):
+        if seen is None or not len(more):
             return
-        while seen and len(seen[-1].key) < 2 * len(more.key):
-            more = seen.pop().joined(more)
-        seen.append(more)
+        while seen and len(seen[-1]) < 2 * len(more):
+            more = np.concatenate((seen.pop(), more))
+        seen.append(np.sort(more))
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """Batches by sorted hash keys, with the values that the keys are made of, since keys may collide."""
-
-    key: NDArray[np.uint64]
-    base_offset: Int64Column
-    size_and_crc: Int64Column
-    row: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, table: BatchTable) -> _Seen:
-        base_offset, size_and_crc = table.base_offset, table.size_bytes << 32 | table.crc
-        key = base_offset.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= size_and_crc.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
-        row = np.argsort(key, kind="stable")
-        return cls(key[row], base_offset[row], size_and_crc[row], row)
-
-    def rows(self, which: NDArray[np.bool_]) -> _Seen:
-        """The batches that a mask over the rows of the table selects."""
-        picked = which[self.row]
-        return _Seen(self.key[picked], self.base_offset[picked], self.size_and_crc[picked], self.row[picked])
-
-    def joined(self, other: _Seen) -> _Seen:
-        key = np.concatenate((self.key, other.key))
-        order = np.argsort(key, kind="stable")
-        pairs = ((self.base_offset, other.base_offset), (self.size_and_crc, other.size_and_crc), (self.row, other.row))
-        base_offset, size_and_crc, row = (np.concatenate(pair)[order] for pair in pairs)
-        return _Seen(key[order], base_offset, size_and_crc, row)
-
-    def repeats_of_itself(self) -> NDArray[np.bool_]:
-        """Which batches, by row of the table, repeat an earlier one in the table."""
-        same = (self.key[1:] == self.key[:-1]) & (self.base_offset[1:] == self.base_offset[:-1])
-        same &= self.size_and_crc[1:] == self.size_and_crc[:-1]
-        repeats = np.zeros(len(self.key), bool)
-        repeats[self.row[1:][same]] = True
-        return repeats
-
-    def has(self, others: _Seen) -> NDArray[np.bool_]:
-        """Which of the other batches, by row of their table, are among these."""
-        nearest = np.minimum(np.searchsorted(self.key, others.key), len(self.key) - 1)
-        same = (self.key[nearest] == others.key) & (self.base_offset[nearest] == others.base_offset)
-        same &= self.size_and_crc[nearest] == others.size_and_crc
-        found = np.zeros(len(others.key), bool)
-        found[others.row[same]] = True
-        return found
+def _keys(table: BatchTable) -> Keys:
+    """The offset, size and CRC of each batch as 16 bytes, which can be sorted and compared."""
+    both = np.column_stack((table.base_offset, table.size_bytes << 32 | table.crc))
+    return np.ascontiguousarray(both, ">i8").view("S16").ravel()
 
 
 def check_whole(bundled: HeadersOnly | None, chunk: BatchChunk, path: str) -> None:
@@ -407,7 +370,10 @@ class _Walker:
                     stop = "more-bytes"
                     at_end = False
             has_wrappers = bool(HeaderTable(columns).is_wrapper.any())
-            count = _count_in_chunk(columns, position) if has_wrappers else len(columns)
+            count = len(columns)
+            if has_wrappers:  # few of them belong to one chunk
+                positions = columns[:, _COLUMN["position"]]
+                count = max(int(np.searchsorted(positions, position + _WRAPPER_CHUNK_BYTES)), 1)
             if count < len(columns):
                 next_position, stop = int(columns[count, _COLUMN["position"]]), "table-full"
                 columns, at_end = columns[:count], False
@@ -607,9 +573,3 @@ class _RecordedWalker(_Walker):
             return found or super()._damage(position, reason)
         end = min(self.bundled.next_header(position), self.end)
         return Damage("log-framing-broken", position, end - position, reason, self.last_offset, None, end == self.end)
-
-
-def _count_in_chunk(columns: Int64Column, start: int) -> int:
-    """How many of the batches belong to one chunk of which some are compressed v0/v1 messages: few."""
-    positions = columns[:, _COLUMN["position"]]
-    return max(int(np.searchsorted(positions, start + _WRAPPER_CHUNK_BYTES)), 1)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -129,31 +128,6 @@ _KIND_OF_NAME = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subdirectories(Sequence[Path]):
-    """Paths of subdirectories, made from their names when they are requested, as a log directory may have very many.
-
-    Those that were read have a path for good: ``read`` has it by name.
-    """
-
-    directory: Path
-    names: tuple[str, ...]
-    read: dict[str, Path] = field(default_factory=dict, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, number: Any) -> Any:
-        if isinstance(number, slice):
-            return Subdirectories(self.directory, self.names[number])
-        name = self.names[number]
-        return self.read.get(name) or self.directory / name
-
-    def __iter__(self) -> Iterator[Path]:
-        read = self.read
-        return (read.get(name) or self.directory / name for name in self.names)
-
-
 @dataclass(slots=True)
 class LogDir:
     """A log directory, from the names of its files; partitions and checkpoints are read when needed, and once.
@@ -187,8 +161,6 @@ class LogDir:
             if not is_kept:
                 return known
             self._read_partitions[path] = known
-            if isinstance(self.partitions, Subdirectories):
-                self.partitions.read[path.name] = path
             return known
         try:
             os.lstat(path)  # the quick answer for a directory on a disk, as a report asks for each several times
@@ -293,7 +265,7 @@ def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
             found.interrupted_writes.append(place)
         else:
             found.unexpected.append(place)
-    found.partitions = Subdirectories(directory, tuple(sorted(partitions, key=_order)))
+    found.partitions = [directory / name for name in sorted(partitions, key=_order)]
     return found
 
 

@@ -96,13 +96,8 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
 
     def checkpointed(self) -> dict[str, int]:
         """The offsets of the checkpoints, by the name of the file; unknown ones are left out."""
-        values = {
-            layout.REPLICATION_OFFSET_CHECKPOINT: self.high_watermark,
-            layout.RECOVERY_POINT_CHECKPOINT: self.recovery_point,
-            layout.LOG_START_OFFSET_CHECKPOINT: self.log_start_checkpoint,
-            layout.CLEANER_OFFSET_CHECKPOINT: self.cleaner_offset,
-        }
-        return {name: offset for name, offset in values.items() if offset is not None}
+        values = {file_name: getattr(self, name) for name, file_name in _FIELDS.items()}
+        return {file_name: offset for file_name, offset in values.items() if offset is not None}
 
 
 #: The name of the offset in each checkpoint, for messages.

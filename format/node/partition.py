@@ -310,7 +310,6 @@ _ENDINGS = {
     )
     for mark in ("", *layout.LEFTOVER_SUFFIXES)
 }
-_INDEX_AND_LOG = (layout.LOG_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.OFFSET_INDEX_SUFFIX)
 _MAX_OFFSET_DIGITS = f"{INT64_RANGE[1]:020d}"
 
 DIRECTORY_GONE = "cannot list: the directory does not exist, or no longer exists"
@@ -539,24 +538,15 @@ def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
     """Set the fields of a partition from the names in its directory, each with whether it is a regular file."""
     directory = partition.path
     grouped: dict[tuple[str, str], dict[str, str]] = {}  # by digits and mark; the names by suffix
-    live_digits = ""
-    live_names: dict[str, str] = {}
     for name, is_file in listed:
-        digits, rest = name[:20], name[20:]
-        if digits == live_digits and rest in _INDEX_AND_LOG and is_file:  # the usual case: the same segment again
-            live_names[rest] = name
-            continue
-        ending = _ENDINGS.get(rest)
+        digits, ending = name[:20], _ENDINGS.get(name[20:])
         if ending is None or not is_file or not is_segment_number(digits):
             _put_other(partition, name, is_file)
             continue
         suffix, leftover = ending
-        names = grouped.setdefault((digits, leftover or ""), {})
-        names[suffix] = name
-        if leftover is None:
-            live_digits, live_names = digits, names
-            if suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
-                partition.snapshots[int(digits)] = directory / name
+        grouped.setdefault((digits, leftover or ""), {})[suffix] = name
+        if leftover is None and suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
+            partition.snapshots[int(digits)] = directory / name
     segments: list[Segment] = []
     for digits, mark in sorted(grouped):
         names = grouped[digits, mark]

@@ -21,8 +21,6 @@ from format.location import Location
 from format.node.partition import Partition, Segment, is_offset, parse_partition_dir
 from format.wording import counted_plainly, offsets_are
 
-#: The largest base offset of a segment; the 20 digits of a file name can be larger.
-MAX_BASE_OFFSET = 2**63 - 1
 #: The name of a log whose offset has fewer than 20 digits.
 _LOG_OF_A_SHORT_NAME = re.compile(r"[0-9]{1,19}" + re.escape(layout.LOG_SUFFIX))
 #: The marks of a partition directory, for messages.
@@ -69,9 +67,8 @@ def surroundings_notes(partition: Partition) -> list[str]:
 def _group_finding(code: str, partition: Partition, segment: Segment, words: str) -> Finding:
     paths = list(segment.files.values())
     suffixes = ", ".join(sorted(segment.files))
-    base_offset = segment.base_offset if segment.base_offset <= MAX_BASE_OFFSET else None
     message = f"{suffixes} of base offset {segment.base_offset}: {words}"
-    return finding(code, partition.location(segment.log or paths[0], base_offset), message)
+    return finding(code, partition.location(segment.log or paths[0], segment.base_offset), message)
 
 
 def unexpected_finding(path: Path, location: Location) -> Finding:

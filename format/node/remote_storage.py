@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from format import layout
 from format.io.session import Session, is_there, session_of
@@ -27,11 +26,6 @@ class RemoteTier(msgspec.Struct):
             return local
         first_local = local[0].base_offset if local else None
         return [each for each in remote if first_local is None or each.base_offset < first_local] + local
-
-
-def remote_segment(directory: Path, base_offset: int, files: dict[str, Path]) -> Segment:
-    """A segment whose files are in remote storage."""
-    return replace(Segment(directory, base_offset, None, files), is_remote=True)
 
 
 _UUID = "[A-Za-z0-9_-]{22}"
@@ -71,12 +65,8 @@ class RemoteObjects(msgspec.Struct, frozen=True):
         return self.files.get(layout.LOG_SUFFIX) or next(iter(self.files.values()))
 
 
-def remote_objects(root: Path) -> Iterator[RemoteObjects]:
+def remote_objects(directory: Path, depth: int = _DEPTH) -> Iterator[RemoteObjects]:
     """The objects of all segments at or below a path. Raises UnreadableFile if it cannot be listed."""
-    yield from _below(root, _DEPTH)
-
-
-def _below(directory: Path, depth: int) -> Iterator[RemoteObjects]:
     for name, is_dir in list_directory(directory):
         if not is_dir:
             continue
@@ -90,7 +80,7 @@ def _below(directory: Path, depth: int) -> Iterator[RemoteObjects]:
         elif local is not None:
             yield from _objects(place, local["topic"], local["topic_id"], int(local["partition"]))
         elif depth:
-            yield from _below(place, depth - 1)
+            yield from remote_objects(place, depth - 1)
 
 
 def _objects(directory: Path, topic: str, topic_id: str, partition: int) -> Iterator[RemoteObjects]:

@@ -198,18 +198,12 @@ def _names_beside(path: Path) -> list[str] | None:
 
 def _partitions_beside(path: Path, topic: str, names: Collection[str]) -> list[int]:
     """The partitions of a topic beside a path, in order; none where ``node-1`` and ``node-2`` are log directories."""
-    partitions = sorted(_partitions_of_topic(topic, names))
+    parsed = filter(None, map(parse_partition_dir, names))
+    partitions = sorted(number for name, number, mark in parsed if name == topic and mark is None)
     if not partitions or layout.META_PROPERTIES in names:  # in a log directory all are partitions
         return partitions
     is_log_dir = is_there(path.parent / f"{topic}-{partitions[0]}" / layout.META_PROPERTIES)
     return [] if is_log_dir else partitions
-
-
-def _partitions_of_topic(topic: str, names: Iterable[str]) -> Iterator[int]:
-    for name in names:
-        parsed = parse_partition_dir(name)
-        if parsed is not None and parsed[0] == topic and parsed[2] is None:
-            yield parsed[1]
 
 
 def _partition_names(topic: str, partitions: Sequence[int]) -> str:

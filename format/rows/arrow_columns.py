@@ -4,7 +4,7 @@ Keys, values and headers are copied column by column out of the buffer that they
 made for a record. Needs pyarrow.
 
 A caller with a block uses ``block_batches`` (bounded batches); one with a RecordTable that is known to be small uses
-``record_batch_of``. Columns can be narrowed by name, and what is not asked for is not built.
+``columns_batch``. Columns can be narrowed by name, and what is not asked for is not built.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from format.columns import BATCH, FINDING, RECORD, Column, Fill, RowSchema
+from format.columns import FINDING, Column, Fill, RowSchema
 from format.findings import Finding
 from format.kernel.records import index_record_headers
-from format.location import Location
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
 from format.rows.finding_rows import finding_row
 from format.rows.record_rows import (
@@ -155,11 +154,6 @@ def ints(values: NDArray[Any], is_null: BoolColumn | None = None) -> pa.Array:
     return pa.array(np.ascontiguousarray(values, np.int64), mask=_mask(is_null))
 
 
-def bools(values: NDArray[np.bool_], is_null: BoolColumn | None = None) -> pa.Array:
-    """A boolean array, null where ``is_null``."""
-    return pa.array(np.ascontiguousarray(values), mask=_mask(is_null))
-
-
 def names(numbers: NDArray[Any], words: Sequence[str]) -> pa.Array:
     """A string array of ``words[number]``."""
     if len(numbers) and (numbers == numbers[0]).all():
@@ -188,7 +182,8 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
     if kind in NUMBERS:
         return ints(*NUMBERS[kind](rows, source))
     if kind in TRUTHS:
-        return bools(*TRUTHS[kind](rows, source))
+        truths, is_null = TRUTHS[kind](rows, source)
+        return pa.array(np.ascontiguousarray(truths), mask=_mask(is_null))
     if kind in WORDS:
         return names(*WORDS[kind](rows))
     if kind == BYTES:
@@ -202,15 +197,11 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
 # -- records -------------------------------------------------------------------------------------------------
 
 
-def record_batch_of(table: RecordTable, location: Location, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-    """The records as columns.RECORD, or some of its columns; the values are those of ``record_rows``.
+def columns_batch(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """Batches or records as columns of their schema, or some of them; the values are those of ``rows_of``.
 
-    Raises ValueError for a table with 2 GiB or more in one column: ``block_batches`` gives bounded ones.
+    Raises ValueError for records with 2 GiB or more in one column: ``block_batches`` gives bounded ones.
     """
-    return _batch_of(RECORD, RowValues.of_records(table, location), columns)
-
-
-def _batch_of(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     arrow = arrow_schema(schema, columns)
     return pa.RecordBatch.from_arrays([column_array(filled(schema, name), rows) for name in arrow.names], schema=arrow)
 
@@ -222,19 +213,14 @@ def block_batches(
     if block.location is None:
         raise ValueError("the block has rows without columns behind them")
     if block.batches is not None:
-        yield _batch_of(block.schema, RowValues(block.batches, block.location), columns)
+        yield columns_batch(block.schema, RowValues(block.batches, block.location), columns)
         return
     for part in bounded_parts(block.record_table, batch_bytes):
         values = RowValues.of_records(part, block.location, block.log_start_offset)
-        yield _batch_of(block.schema, values, columns)
+        yield columns_batch(block.schema, values, columns)
 
 
-# -- batches, findings and other rows ------------------------------------------------------------------------
-
-
-def batch_table_batch(table: BatchTable, location: Location) -> pa.RecordBatch:
-    """The batches as columns.BATCH; the values are those of ``batch_rows``."""
-    return _batch_of(BATCH, RowValues(table, location))
+# -- findings and other rows ---------------------------------------------------------------------------------
 
 
 def findings_batch(findings: Iterable[Finding]) -> pa.RecordBatch:

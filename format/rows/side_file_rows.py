@@ -18,6 +18,7 @@ from format.columns import (
     PRODUCER_SNAPSHOT_ENTRY,
     PROPERTY,
     TIME_INDEX_ENTRY,
+    RowSchema,
 )
 from format.errors import InputError, KafkaLogError
 from format.files import (
@@ -55,7 +56,8 @@ def side_file_blocks(path: Path, kind: Kind, *, limits: Limits = DEFAULT_LIMITS)
             raise
         yield finding_of(error, location)
         return
-    yield _BLOCKS[kind](found, location)
+    schema, rows_of = _ROWS[kind]
+    yield RowBlock(schema, rows_of(found, location), location)
     yield from problem_findings(getattr(found, "problems", ()), location)
 
 
@@ -72,67 +74,31 @@ def _base_offset(location: Location) -> int:
     return 0 if location.base_offset is None else location.base_offset
 
 
-def _entries_of(base_offset: int, *columns: NDArray[np.int64]) -> Iterable[tuple[Any, ...]]:
+def _of_index(index: Any, *columns: NDArray[np.int64]) -> Iterable[tuple[Any, ...]]:
     """Rows of an index: the segment's base offset, then the values of the columns."""
-    return zip([base_offset] * len(columns[0]), *(column.tolist() for column in columns), strict=True)
+    return zip([index.base_offset] * len(columns[0]), *(column.tolist() for column in columns), strict=True)
 
 
-def _offset_index(index: Any, location: Location) -> RowBlock:
-    rows = _entries_of(index.base_offset, index.relative_offsets, index.offsets, index.positions)
-    return RowBlock(OFFSET_INDEX_ENTRY, rows, location)
-
-
-def _time_index(index: Any, location: Location) -> RowBlock:
-    rows = _entries_of(index.base_offset, index.timestamps, index.relative_offsets, index.offsets)
-    return RowBlock(TIME_INDEX_ENTRY, rows, location)
-
-
-def _transaction_index(index: Any, location: Location) -> RowBlock:
-    columns = index.versions, index.producer_ids, index.first_offsets, index.last_offsets, index.last_stable_offsets
-    return RowBlock(ABORTED_TXN, _entries_of(index.base_offset, *columns), location)
-
-
-def _producer_snapshot(snapshot: Any, location: Location) -> RowBlock:
+def _producers(snapshot: Any, location: Location) -> Iterable[tuple[Any, ...]]:
     *before, open_transactions = (column.tolist() for column in snapshot.columns)
-    rows = zip(
-        [location.base_offset] * snapshot.entry_count,
-        *before,
-        [None if first < 0 else first for first in open_transactions],
-        strict=True,
-    )
-    return RowBlock(PRODUCER_SNAPSHOT_ENTRY, rows, location)
+    first_offsets = [None if first < 0 else first for first in open_transactions]
+    return zip([location.base_offset] * snapshot.entry_count, *before, first_offsets, strict=True)
 
 
-def _leader_epochs(checkpoint: Any, location: Location) -> RowBlock:
-    rows = [(location.path, entry.leader_epoch, entry.start_offset) for entry in checkpoint.entries]
-    return RowBlock(LEADER_EPOCH, rows, location)
-
-
-def _offset_checkpoint(checkpoint: Any, location: Location) -> RowBlock:
-    rows = [(location.path, entry.topic, entry.partition, entry.offset) for entry in checkpoint.entries]
-    return RowBlock(CHECKPOINT_OFFSET, rows, location)
-
-
-def _fields(found: Any, location: Location) -> RowBlock:
+def _fields(found: Any, location: Location) -> list[tuple[Any, ...]]:
     """A property for each field of the content."""
     pairs = [(name, value) for name, value in asdict(found).items() if name not in ("path", "problems")]
-    return _properties(pairs, location)
+    return [(location.path, name, value) for name, value in pairs]
 
 
-def _quorum_state(state: Any, location: Location) -> RowBlock:
+def _quorum_state(state: Any, location: Location) -> list[tuple[Any, ...]]:
     """A property for each field that the version has."""
-    pairs = [(name, value) for name, value in asdict(state).items() if name not in ("path", "problems")]
-    known = [(name, list(value) if isinstance(value, tuple) else value) for name, value in pairs if value is not None]
-    return _properties(known, location)
+    known = [(*place, value) for *place, value in _fields(state, location) if value is not None]
+    return [(*place, list(value) if isinstance(value, tuple) else value) for *place, value in known]
 
 
-def _properties(pairs: Iterable[tuple[str, Any]], location: Location) -> RowBlock:
-    return RowBlock(PROPERTY, [(location.path, name, value) for name, value in pairs], location)
-
-
-def _lock(lock: live_broker.BrokerLock, location: Location) -> RowBlock:
-    pairs: list[tuple[str, Any]] = [("is_held", lock.is_held), ("pid", lock.pid)]
-    return _properties([*pairs, ("reason", lock.reason)] if lock.reason else pairs, location)
+def _lock(lock: live_broker.BrokerLock, location: Location) -> list[tuple[Any, ...]]:
+    return [row for row in _fields(lock, location) if row[1] != "reason" or lock.reason]
 
 
 _MODULES = {
@@ -147,16 +113,28 @@ _MODULES = {
     Kind.QUORUM_STATE: quorum_state,
     Kind.CLEAN_SHUTDOWN: clean_shutdown,
 }
-_BLOCKS: dict[Kind, Callable[[Any, Location], RowBlock]] = {
-    Kind.OFFSET_INDEX: _offset_index,
-    Kind.TIME_INDEX: _time_index,
-    Kind.TRANSACTION_INDEX: _transaction_index,
-    Kind.PRODUCER_SNAPSHOT: _producer_snapshot,
-    Kind.LEADER_EPOCH_CHECKPOINT: _leader_epochs,
-    Kind.OFFSET_CHECKPOINT: _offset_checkpoint,
-    Kind.PARTITION_METADATA: _fields,
-    Kind.META_PROPERTIES: lambda found, where: _properties(found.properties, where),
-    Kind.QUORUM_STATE: _quorum_state,
-    Kind.CLEAN_SHUTDOWN: _fields,
-    Kind.LOCK: _lock,
+_ROWS: dict[Kind, tuple[RowSchema, Callable[[Any, Location], Iterable[tuple[Any, ...]]]]] = {
+    Kind.OFFSET_INDEX: (
+        OFFSET_INDEX_ENTRY,
+        lambda found, where: _of_index(found, found.relative_offsets, found.offsets, found.positions),
+    ),
+    Kind.TIME_INDEX: (
+        TIME_INDEX_ENTRY,
+        lambda found, where: _of_index(found, found.timestamps, found.relative_offsets, found.offsets),
+    ),
+    Kind.TRANSACTION_INDEX: (ABORTED_TXN, lambda found, where: _of_index(found, *found.columns)),
+    Kind.PRODUCER_SNAPSHOT: (PRODUCER_SNAPSHOT_ENTRY, _producers),
+    Kind.LEADER_EPOCH_CHECKPOINT: (
+        LEADER_EPOCH,
+        lambda found, where: [(where.path, each.leader_epoch, each.start_offset) for each in found.entries],
+    ),
+    Kind.OFFSET_CHECKPOINT: (
+        CHECKPOINT_OFFSET,
+        lambda found, where: [(where.path, each.topic, each.partition, each.offset) for each in found.entries],
+    ),
+    Kind.PARTITION_METADATA: (PROPERTY, _fields),
+    Kind.META_PROPERTIES: (PROPERTY, lambda found, where: [(where.path, *each) for each in found.properties]),
+    Kind.QUORUM_STATE: (PROPERTY, _quorum_state),
+    Kind.CLEAN_SHUTDOWN: (PROPERTY, _fields),
+    Kind.LOCK: (PROPERTY, _lock),
 }

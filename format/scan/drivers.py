@@ -69,20 +69,7 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
-    """The results for one log, and a finding if it cannot be read to its end. Raises WorkerDied."""
-    parts = driver.parts(log)
-    try:
-        yield from scan.fold(log, parts)
-    except WorkerDied:
-        raise
-    except KafkaLogError as error:
-        yield finding_of(error, log.location)
-    finally:
-        parts.close()
-
-
-def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
+def with_last_finding(log: LogUnit, parts: Iterator[PartT]) -> Iterator[PartT | Finding]:
     """The parts, and a finding if the log cannot be read to its end, for folds that go on. Raises WorkerDied."""
     try:
         yield from parts
@@ -187,24 +174,16 @@ def scan_logs(
     cluster, units = cluster_for(by_log, listing)
     if cluster is not None and not may_stop:
         yield from cluster.results(by_log, units, advance)
-    elif jobs > 1 and may_be_shared(scan):
-        listed = list(units)
-        with open_driver(scan, [log for log in listed if isinstance(log, LogUnit)], jobs, advance) as driver:
-            yield from _results(scan, listed, driver)
     else:
-        with SerialDriver(scan, advance) as serial:
-            yield from _results(scan, units, serial)
-    listing.raise_error()
-
-
-def _results(
-    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit | Finding], driver: Driver[PartT]
-) -> Iterator[ResultT | Finding]:
-    for log in logs:
-        if isinstance(log, Finding):
-            yield log
-        else:
-            yield from results_of(scan, log, driver)
+        logs_to_share: list[LogUnit] = []
+        if jobs > 1 and may_be_shared(scan):
+            listed = list(units)
+            units, logs_to_share = iter(listed), [log for log in listed if isinstance(log, LogUnit)]
+        with open_driver(scan, logs_to_share, jobs, advance) as driver:
+            for unit in units:
+                yield from by_log.results(unit, driver)
+    if listing.error is not None:
+        raise listing.error
 
 
 class _Listing:
@@ -212,18 +191,13 @@ class _Listing:
 
     def __init__(self, logs: Iterable[LogUnit | Finding]) -> None:
         self._logs = logs
-        self._error: KafkaLogError | None = None
+        self.error: KafkaLogError | None = None
 
     def __iter__(self) -> Iterator[LogUnit | Finding]:
         try:
             yield from self._logs
         except KafkaLogError as error:
-            self._error = error
-
-    def raise_error(self) -> None:
-        """Raise the error that ended the listing, if there was one."""
-        if self._error is not None:
-            raise self._error
+            self.error = error
 
 
 class LogByLog(msgspec.Struct, Generic[PartT, ResultT], frozen=True):
@@ -244,11 +218,15 @@ class LogByLog(msgspec.Struct, Generic[PartT, ResultT], frozen=True):
         return (unit,) if isinstance(unit, LogUnit) else ()
 
     def results(self, unit: LogUnit | Finding, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
-        """The results for one log, or the finding itself."""
+        """The results for one log, with a finding if it cannot be read to its end; or the finding itself."""
         if isinstance(unit, Finding):
             yield unit
-        else:
-            yield from results_of(self.scan, unit, driver)
+            return
+        parts = driver.parts(unit)
+        try:
+            yield from with_last_finding(unit, self.scan.fold(unit, parts))
+        finally:
+            parts.close()
 
 
 def open_driver(

@@ -59,15 +59,13 @@ def whole_batches(source: Source, start: int, most_bytes: int) -> HeaderTable | 
             break
         tables.append(table)
     else:
-        if tables and not _is_settled(source, tables[-1]):
-            tables[-1] = tables[-1].rows(slice(0, -1))
+        if tables:
+            last = tables[-1].rows(slice(-1, None))
+            position, size_bytes, magic = (int(column[0]) for column in (last.position, last.size_bytes, last.magic))
+            if not has_right_crc(source, position, size_bytes, magic):
+                tables[-1] = tables[-1].rows(slice(0, -1))
     found = HeaderTable.concatenated(tables) if tables else None
     return found if found is not None and len(found) else None
-
-
-def _is_settled(source: Source, table: HeaderTable) -> bool:
-    position, size_bytes, magic = (int(column[-1]) for column in (table.position, table.size_bytes, table.magic))
-    return has_right_crc(source, position, size_bytes, magic)
 
 
 def end_of_segment(segment: Segment, source: Source) -> LogEnd:

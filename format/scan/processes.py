@@ -243,10 +243,6 @@ class _Worker(msgspec.Struct):
     shared: mmap.mmap
     given: deque[_Work] = msgspec.field(default_factory=deque)
 
-    @property
-    def fds(self) -> tuple[int, int]:
-        return self.tasks_fd, self.results_fd
-
 
 class Workers(AbstractContextManager["Workers"]):
     """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context manager.
@@ -267,8 +263,10 @@ class Workers(AbstractContextManager["Workers"]):
         pid = os.fork()
         if pid == 0:
             # A pipe's end that remains open in this worker would hide from others that the parent has exited.
-            for other in (tasks_out, results_in, *(fd for each in self._workers for fd in each.fds)):
+            for other in (tasks_out, results_in, *(each.tasks_fd for each in self._workers)):
                 os.close(other)
+            for each in self._workers:
+                os.close(each.results_fd)
             begin()
             serve(do, Outbox(tasks_in, results_out, shared))
         os.close(tasks_in)

@@ -250,7 +250,7 @@ class MetadataReplay(msgspec.Struct):
     ``contradictions`` counts the records that contradict what came before them.
     """
 
-    image: ClusterImage
+    image: ClusterImage = msgspec.field(default_factory=ClusterImage)
     watch: Watch | None = None
     last_offset: int = -1
     last_timestamp: int | None = None
@@ -295,16 +295,12 @@ class MetadataReplay(msgspec.Struct):
             after()
 
 
-class MetadataState(msgspec.Struct):
+class MetadataState(MetadataReplay, kw_only=True):
     """The image as of some offset, its source, and the findings of reading it."""
 
     path: Path
-    image: ClusterImage = msgspec.field(default_factory=ClusterImage)
     snapshot: Path | None = None
     start_offset: int = 0  # of the log that was replayed
-    last_offset: int = -1
-    last_timestamp: int | None = None
-    record_count: int = 0
     findings: list[Finding] = msgspec.field(default_factory=list)
 
     @property
@@ -325,30 +321,26 @@ def read_metadata(
     are seen. Damage is in the findings and does not end the replay.
     """
     until = until or Until()
-    state = MetadataState(partition.path)
     first_offset = partition.segments[0].base_offset if partition.segments else None
-    replay = _from_snapshot(partition, first_offset, until, limits, state, is_oldest=watch is not None)
-    state.image = replay.image
+    state = _first_state(partition, first_offset, until, limits, is_oldest=watch is not None)
     _check_start(partition, first_offset, state)
-    replay.watch = watch
-    _replay_log(partition, until, limits, replay, state)
+    state.watch = watch
+    _replay_log(partition, until, limits, state)
     if until == Until() and state.image.leader is None:
         _read_leader(partition, state, limits)
-    state.last_offset = max(replay.last_offset, state.start_offset - 1)
-    state.last_timestamp = replay.last_timestamp if replay.last_timestamp is not None else state.last_timestamp
-    state.record_count = replay.record_count
+    state.last_offset = max(state.last_offset, state.start_offset - 1)
     place = partition.location()
-    if replay.transaction_start is not None:
+    if state.transaction_start is not None:
         state.findings.append(
             finding(
-                "metadata-transaction-open", place.at(offset=replay.transaction_start),
-                f"a metadata transaction that begins at offset {replay.transaction_start} has no end: its records "
+                "metadata-transaction-open", place.at(offset=state.transaction_start),
+                f"a metadata transaction that begins at offset {state.transaction_start} has no end: its records "
                 "are not applied",
             )
         )  # fmt: skip
-    if replay.first_contradiction is not None:
-        offset, text = replay.first_contradiction
-        more = f", and {replay.contradictions - 1} records after it" if replay.contradictions > 1 else ""
+    if state.first_contradiction is not None:
+        offset, text = state.first_contradiction
+        more = f", and {state.contradictions - 1} records after it" if state.contradictions > 1 else ""
         state.findings.append(
             finding(
                 "metadata-incomplete", place.at(offset=offset),
@@ -371,9 +363,7 @@ def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> 
         state.image.leader = (found.leader_id, found.leader_epoch)
 
 
-def _replay_log(
-    partition: Partition, until: Until, limits: Limits, replay: MetadataReplay, state: MetadataState
-) -> None:
+def _replay_log(partition: Partition, until: Until, limits: Limits, state: MetadataState) -> None:
     for segment in partition.segments:
         next_base = partition.next_base_offset(segment)
         log = log_of_segment(partition, segment)
@@ -383,68 +373,53 @@ def _replay_log(
             if isinstance(item, Finding):
                 state.findings.append(item)
             elif until.includes(item):
-                replay.take(item)
+                state.take(item)
             else:
                 return
 
 
-def _from_snapshot(
-    partition: Partition,
-    first_offset: int | None,
-    until: Until,
-    limits: Limits,
-    state: MetadataState,
-    *,
-    is_oldest: bool,
-) -> MetadataReplay:
-    """The replay of the snapshot to start from; an empty one where the log begins at 0 or there is no snapshot."""
-    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
-    snapshots = sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=not is_oldest)
+def _first_state(
+    partition: Partition, first_offset: int | None, until: Until, limits: Limits, *, is_oldest: bool
+) -> MetadataState:
+    """The state of the snapshot to start from; an empty one where the log begins at 0 or there is no snapshot."""
+    empty = MetadataState(path=partition.path)
     if is_oldest and first_offset == 0:
-        return MetadataReplay(ClusterImage())
-    fallback: tuple[KraftSnapshot, MetadataReplay, int | None] | None = None
-    for snapshot in snapshots:
+        return empty
+    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
+    fallback: MetadataState | None = None
+    for snapshot in sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=not is_oldest):
         if snapshot.end_offset - 1 > until.offset:
             continue
         if first_offset is not None and snapshot.end_offset < first_offset:
             continue
-        replay, timestamp, findings = _snapshot_replay(partition, snapshot, limits)
-        if timestamp is not None and timestamp > until.timestamp:
+        state = _state_of(partition, snapshot, limits)
+        if state.last_timestamp is not None and state.last_timestamp > until.timestamp:
             continue
-        state.findings += findings
-        if not findings:
-            state.snapshot, state.start_offset = snapshot.path, snapshot.end_offset
-            state.last_timestamp = timestamp
-            return replay
-        fallback = fallback or (snapshot, replay, timestamp)
-    if first_offset == 0 or fallback is None:
-        return MetadataReplay(ClusterImage())
-    snapshot, replay, state.last_timestamp = fallback
-    state.snapshot, state.start_offset = snapshot.path, snapshot.end_offset
-    return replay
+        is_sound = not state.findings
+        empty.findings += state.findings
+        state.findings = empty.findings
+        if is_sound:
+            return state
+        fallback = fallback or state
+    return empty if first_offset == 0 or fallback is None else fallback
 
 
-def _snapshot_replay(
-    partition: Partition, snapshot: KraftSnapshot, limits: Limits
-) -> tuple[MetadataReplay, int | None, list[Finding]]:
-    """The image of a snapshot, the time of the last record that it contains, and what is wrong with the file."""
-    location = partition.location(snapshot.path)
-    replay = MetadataReplay(ClusterImage())
-    findings: list[Finding] = []
-    timestamp: int | None = None
-    last_type = None
+def _state_of(partition: Partition, snapshot: KraftSnapshot, limits: Limits) -> MetadataState:
+    """The state of a snapshot, as of the last record that it contains, and what is wrong with the file."""
+    location, last_type = partition.location(snapshot.path), None
+    state = MetadataState(path=partition.path, snapshot=snapshot.path, start_offset=snapshot.end_offset)
     for item in metadata_records(LogUnit(snapshot.path, location), 0, limits):
         if isinstance(item, Finding):
-            findings.append(item)
+            state.findings.append(item)
             continue
         last_type = item.record_type
         if last_type == "SNAPSHOT_HEADER":
-            timestamp = item.data.get("lastContainedLogTimestamp")
-        replay.take(item, is_snapshot=True)
-    if last_type != "SNAPSHOT_FOOTER" and not findings:
+            state.last_timestamp = item.data.get("lastContainedLogTimestamp")
+        state.take(item, is_snapshot=True)
+    if last_type != "SNAPSHOT_FOOTER" and not state.findings:
         message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
-        findings.append(finding("data-truncated", location, message))
-    return replay, timestamp, findings
+        state.findings.append(finding("data-truncated", location, message))
+    return state
 
 
 def _check_start(partition: Partition, first_offset: int | None, state: MetadataState) -> None:

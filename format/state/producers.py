@@ -188,10 +188,6 @@ class TransactionState:
             heappop(heap)
         return None
 
-    def open_by_first_offset(self) -> dict[int, int]:
-        """The first offset of each open transaction, by producer id."""
-        return {producer_id: each.first_offset for producer_id, each in self.open.items()}
-
     def replace_open(self, first_offsets: dict[int, int]) -> None:
         """Go on from these open transactions: producer id -> first offset."""
         unknown = layout.NO_PRODUCER_EPOCH
@@ -455,7 +451,7 @@ class ProducerState(msgspec.Struct):
     @property
     def open_transactions(self) -> dict[int, int]:
         """The first offset of each open transaction, by producer id."""
-        return self.transactions.open_by_first_offset()
+        return {producer_id: each.first_offset for producer_id, each in self.transactions.open.items()}
 
     def snapshot_columns(self) -> tuple[Int64Column, ...]:
         """The columns of a producer snapshot of this state, in the order of its fields; producers by their id."""

@@ -17,7 +17,7 @@ from format.limits import Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import Partition, Segment, parse_partition_dir, read_partition
-from format.node.remote_storage import RemoteObjects, RemoteTier, remote_objects, remote_segment
+from format.node.remote_storage import RemoteObjects, RemoteTier, remote_objects
 from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.state.cluster_context import topic_id_in
@@ -249,22 +249,16 @@ def _orphans(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) 
 def _without_overlaps(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Segment]:
     """The segments by base offset; of several with the same offsets the one that was copied last."""
     known = {each.segment_id: each for each in named}
+    copied_at = {segment_id: each.event_timestamp for segment_id, each in known.items()}
     end = -1
-    latest: dict[int, RemoteObjects] = {}
-    for each in sorted(there, key=lambda one: _copied_at(known, one)):
-        latest[each.start_offset] = each
+    latest = {each.start_offset: each for each in sorted(there, key=lambda one: copied_at.get(one.segment_id, -1))}
     for offset in sorted(latest):
         each = latest[offset]
         segment = known.get(each.segment_id)
         if offset <= end or layout.LOG_SUFFIX not in each.files:
             continue
         end = max(end, offset if segment is None else segment.end_offset)
-        yield remote_segment(each.directory, offset, each.files)
-
-
-def _copied_at(known: dict[str, RemoteLogSegment], each: RemoteObjects) -> int:
-    segment = known.get(each.segment_id)
-    return -1 if segment is None else segment.event_timestamp
+        yield Segment(each.directory, offset, None, each.files, is_remote=True)
 
 
 def _difference(partition: Partition, remote: Path, local: Path, base_offset: int) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ from format.node.partition import (
     read_partition,
     size_of_files,
 )
-from format.node.partition_surroundings import MAX_BASE_OFFSET, interrupted_finding, unexpected_finding, unexpected_note
+from format.node.partition_surroundings import interrupted_finding, unexpected_finding, unexpected_note
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
 from format.scan.cluster import cluster_of
@@ -370,11 +370,10 @@ def _segment_of_file(path: Path, kind: Kind, terms: ListTerms, found: list[Findi
     """The segment that a file belongs to, with its side files; a log with another name is listed by itself."""
     location, own_terms = location_of_file(path), terms.of_partitions(True)
     match = None if kind is Kind.KRAFT_SNAPSHOT else layout.SEGMENT_FILE.match(path.name)
-    if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:
+    if match is None or location.base_offset is None:
         return list_log(path, location, own_terms, found)
     partition = read_partition(path.parent)
-    live = [each.base_offset for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
-    following = [each for each in live if each > location.base_offset]
+    following = [each.base_offset for each in partition.segments if each.base_offset > location.base_offset]
     segment = _segment_with(partition, path) or Segment(
         path.parent, location.base_offset, None, {match["suffix"]: path}
     )

@@ -34,7 +34,7 @@ from format.node.partition import (
     parse_partition_dir,
     read_partition,
 )
-from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings, surroundings_notes
+from format.node.partition_surroundings import MARKS, surroundings_findings, surroundings_notes
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
@@ -313,7 +313,7 @@ def list_partition(
         live.totals, live.log_end_offset = known.totals, known.log_end_offset
     if terms.segments:
         for leftover in partition.leftovers:  # those that a broker marked as deleted, cleaned or swapped
-            if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
+            if leftover.log is not None:
                 location = partition.location(leftover.log, leftover.base_offset)
                 live.listings.append(list_segment(leftover, location, terms, found)[0])
     live.listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))

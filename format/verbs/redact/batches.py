@@ -197,7 +197,7 @@ class _Work:
                 _check_control_record(table, row)
             except KafkaLogError as error:
                 place = batch_location(location, self._chunk.table, batch)
-                self.problems.setdefault(batch, RecordProblem(batch, located(error, place), 0))
+                self.problems.setdefault(batch, RecordProblem(batch, located(error, place)))
 
     def made(self, row: int, redaction: RecordRedaction, *, is_kept: bool) -> tuple[bytes, bytes | memoryview]:
         """A batch of the output, and its payload."""

@@ -140,7 +140,7 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             if len(table.columns):
                 tables.append(table)
             seen.append(("record", columns_of(table), bytes(table.buffer)))
-            seen.append([(each.batch, each.records_read, str(each.error)) for each in table.problems])
+            seen.append([(each.batch, str(each.error)) for each in table.problems])
             seen.append(shown(RecordCheck(WHERE, LIMITS).findings(table)))
             seen.append([table.headers(row) for row in range(min(len(table), 50))])
             seen.append(doubts(chunk.table, table))

@@ -193,7 +193,7 @@ def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.Mon
                     (*row[1:4], table.key(number), table.value(number))
                     for number, row in enumerate(table.columns.tolist())
                 ]
-                problems += [(each.batch, each.records_read, str(each.error)) for each in table.problems]
+                problems += [(each.batch, str(each.error)) for each in table.problems]
                 findings += shown(check.findings(table))
         return rows, problems, findings
 

@@ -19,7 +19,7 @@ from format.log.record_table import RecordTable  # noqa: E402
 from format.log.walker import batch_chunks  # noqa: E402
 from format.node.partition import location_of_file  # noqa: E402
 from format.rows import arrow_columns  # noqa: E402
-from format.rows.record_rows import batch_rows, record_block, record_rows  # noqa: E402
+from format.rows.record_rows import RowValues, batch_rows, record_block, record_rows  # noqa: E402
 from tests.building import batch, wrapper  # noqa: E402
 from tests.corpora import Corpus  # noqa: E402
 from tests.sources import BytesSource  # noqa: E402
@@ -44,7 +44,7 @@ def test_every_record_and_batch_of_every_corpus_is_the_same_as_a_row(corpus: Cor
         location = location_of_file(path)
         with FileSource(path) as source:
             for chunk in batch_chunks(source):
-                assert _rows(arrow_columns.batch_table_batch(chunk.table, location)) == list(
+                assert _rows(arrow_columns.columns_batch(BATCH, RowValues(chunk.table, location))) == list(
                     batch_rows(chunk.table, location)
                 )
                 for table in record_tables(chunk):
@@ -70,17 +70,19 @@ def test_null_empty_and_hostile_bytes() -> None:
         )
     )
     for table in _tables(content):
-        assert _rows(arrow_columns.record_batch_of(table, Location("f"))) == list(record_rows(table, Location("f")))
+        where = Location("f")
+        made = arrow_columns.columns_batch(RECORD, RowValues.of_records(table, where))
+        assert _rows(made) == list(record_rows(table, where))
 
 
 def test_rows_in_any_order_and_columns_by_name() -> None:
     (table,) = _tables(batch(0, [b"a%d" % number for number in range(50)], headers=((b"k", b"v"),)))
     picked = table.rows(np.array([40, 3, 17, 4]))
-    got = arrow_columns.record_batch_of(picked, Location("f"), ["value", "offset"])
+    got = arrow_columns.columns_batch(RECORD, RowValues.of_records(picked, Location("f")), ["value", "offset"])
     assert got.schema.names == ["value", "offset"]
     assert got.to_pydict() == {"value": [b"a40", b"a3", b"a17", b"a4"], "offset": [40, 3, 17, 4]}
     with pytest.raises(KeyError):
-        arrow_columns.record_batch_of(table, Location("f"), ["no such column"])
+        arrow_columns.columns_batch(RECORD, RowValues.of_records(table, Location("f")), ["no such column"])
 
 
 def test_ranges_that_overlap_are_refused() -> None:
