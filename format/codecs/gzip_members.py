@@ -57,8 +57,7 @@ def _decompress_stepwise(view: memoryview, limit_bytes: int) -> bytes:
     position = 0
     for _ in range(MAX_PARTS):
         position = _decompress_member(view, position, out, limit_bytes)
-        following = view[position : position + len(_MEMBER_START)]
-        if not len(following) or not _MEMBER_START.startswith(following):  # a start that is cut off fails later
+        if not _another_member_starts(view[position : position + len(_MEMBER_START)]):
             return out.getvalue()
     raise too_many_parts(_NAME, "members")
 
@@ -84,6 +83,11 @@ def _decompress_member(view: memoryview, position: int, out: io.BytesIO, limit_b
             raise failed(_NAME, f"the {len(view)} bytes end inside a member")
         step = member.unconsumed_tail
     return position - len(member.unused_data)
+
+
+def _another_member_starts(following: memoryview) -> bool:
+    """Whether the next bytes, up to three, start a member; a start that is cut off counts too, and fails later."""
+    return len(following) > 0 and _MEMBER_START.startswith(following)
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:

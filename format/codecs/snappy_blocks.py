@@ -12,6 +12,7 @@ import io
 from collections.abc import Iterator
 
 import cramjam
+import snappy
 
 from format.codecs.failures import LARGEST_ROOM_BYTES, MAX_PARTS, failed, output_over_limit, thread_room, too_many_parts
 from format.limits import MIB, Limits
@@ -133,9 +134,10 @@ def _declared_bytes(block: memoryview, room_bytes: int, limit_bytes: int) -> int
 
 def _uncompress(block: memoryview) -> bytes:
     try:
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError as error:
-        raise failed(_NAME, error) from None
+        whole: bytes = snappy.uncompress(block)
+    except snappy.UncompressError as error:
+        raise failed(_NAME, error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
+    return whole
 
 
 def _uncompress_into(block: memoryview, room: memoryview) -> None:
@@ -152,6 +154,6 @@ def compress(payload: bytes | memoryview, level: int | None, magic: int) -> byte
     view = memoryview(payload)
     parts = [_STREAM_HEADER]
     for start in range(0, len(view), _CHUNK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _CHUNK_BYTES]))
+        block = snappy.compress(view[start : start + _CHUNK_BYTES])
         parts += (len(block).to_bytes(_CHUNK_LENGTH_BYTES, "big"), block)
     return b"".join(parts)

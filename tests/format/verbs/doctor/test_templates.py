@@ -116,32 +116,6 @@ def test_what_was_not_read_is_said_to_be_not_known() -> None:
     assert "1 file that cannot be read" in list(made.not_known())
 
 
-@pytest.mark.parametrize(
-    ("leader", "words"),
-    [
-        (1, "this node leads, so let one of them lead first; then move this directory away"),
-        (2, "node 2 leads; move this directory away"),
-        (-1, "let one of them lead; move this directory away"),
-    ],
-)
-def test_how_a_replica_is_fetched_anew(leader: int, words: str) -> None:
-    """From a leader that is intact: where the damaged replica leads itself, another one must lead first."""
-    image = ClusterImage(names={ID: "orders"}, partitions={(ID, 0): PartitionState((1, 2), isr=(1, 2), leader=leader)})
-    context = ClusterContext(ContextTerms(), MetadataState(path=Path("/k1/__cluster_metadata-0"), image=image))
-    context._nodes = {Path("/k1"): (1, "c"), Path("/k2"): (2, "c")}
-    made = evidence(context=context)
-    made.partitions = [
-        PartitionListing(f"/k{number}/orders-0", "orders", 0, None, log_start_offset=0, log_end_offset=12)
-        for number in (1, 2)
-    ]
-    where = Location("/k1/orders-0/00000000000000000000.log", "orders", 0, offset=3)
-    made.take(finding("batch-crc-mismatch", where, "words", lost_offsets=(3, 5)))
-    [found] = diagnose(made)
-    assert found.subject == "orders-0 on node 1"
-    assert "offsets 3-5 (batch-crc-mismatch). Node 2 has them" in found.sentence
-    assert words in found.sentence
-
-
 def test_no_leader() -> None:
     """Said only while a broker with a replica runs: after a stop of all no partition has a leader."""
     state = PartitionState((1, 2), isr=(1,), leader=-1)
@@ -282,7 +256,6 @@ def test_a_voter_that_is_absent(
     assert (open_words in report.not_known) == is_open
     assert not (is_open and report.finds_nothing_wrong)
     assert [(each.severity, each.sentence[: len(words)]) for each in found] == [(Severity.WARNING, words)] * bool(words)
-    assert all(f"kafkalog quorum {targets[0].path} " in str(each.command) for each in found)
 
 
 def test_the_most_urgent_comes_first() -> None:
