@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
+    from format.node.target import Target
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
     from format.verbs.report.terms import Report
@@ -42,6 +43,8 @@ class TableWriter(Protocol):
         """Remove what was not published."""
         ...
 
+
+ItemT = TypeVar("ItemT")
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 _SILENT = (
@@ -235,6 +238,22 @@ class Run:
         """Write each finding as it arrives."""
         for each in findings:
             self.finding(each)
+
+    def results(self, items: Iterable[ItemT | Finding]) -> Iterator[ItemT]:
+        """The items that are no findings, as they arrive; findings among them are written."""
+        for each in items:
+            if isinstance(each, Finding):
+                self.finding(each)
+            else:
+                yield each
+
+    def results_of_each(
+        self, paths: Sequence[str], targets: Sequence[Target], of_target: Callable[[Target], Iterable[ItemT | Finding]]
+    ) -> Iterator[ItemT]:
+        """The results for one target after another; the run continues without a target that gives an input error."""
+        for path, target in zip(paths, targets, strict=True):
+            with self.leaving_out(path):
+                yield from self.results(of_target(target))
 
     def condition(self, condition: Condition) -> None:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""
@@ -431,10 +450,7 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
 
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
-    for item in items:
-        if isinstance(item, Finding):
-            run.finding(item)
-            continue
+    for item in run.results(items):
         run.write(WRITTEN_SEGMENT, (item.row(),))
         run.count("batches", item.batch_count)
         run.count("source_bytes", item.source_bytes)

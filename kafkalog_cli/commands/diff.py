@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from format.columns import DIVERGENCE, REPLICA
-from format.findings import Finding
 from format.node.target import targets_at
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
@@ -80,12 +80,11 @@ def diff(
         )
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
-        for item in diff_of(
-            targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance
-        ):
-            if isinstance(item, Finding):
-                run.finding(item)
-            elif isinstance(item, PartitionResult):
+        found: Iterator[PartitionResult | Matching] = run.results(
+            diff_of(targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance)
+        )
+        for item in found:
+            if isinstance(item, PartitionResult):
                 shown.take(item)
             else:
                 shown.begin(item)

@@ -247,13 +247,8 @@ def _list_usage(
     columns = {"disk_usage": _usage_columns(terms is not None)}
     with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
-        usages: list[DiskUsage] = []
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
-        for item in found:
-            if isinstance(item, Finding):
-                run.finding(item)
-            else:
-                usages.append(item)
+        usages = list(run.results(found))
         allocated_bytes = sum(each.allocated_bytes for each in usages)
         if terms is not None:
             run.conclude(_savings_words(usages, listed.recompression.codec or "zstd"))

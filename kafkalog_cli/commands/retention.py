@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
 import typer
 
 from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION, RowSchema
-from format.findings import Finding
 from format.wording import counted
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
@@ -105,17 +105,14 @@ def retention(
         shows_all = supposed.every_row or all(target.kind is Kind.PARTITION for target in targets)
         segments = []
         run.hold()
-        for path, target in zip(reading.paths, targets, strict=True):
-            with run.leaving_out(path):
-                for item in judged.of_target(target, jobs=work.process_count, advance=advance):
-                    if isinstance(item, Finding):
-                        run.finding(item)
-                    elif supposed.totals:
-                        continue
-                    elif not run.is_readable:
-                        run.write(SEGMENT_RETENTION, (item,))
-                    elif shows_all or is_held_back(item):
-                        segments.append(item)
+        of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
+        for row in run.results_of_each(reading.paths, targets, of_target):
+            if supposed.totals:
+                continue
+            if not run.is_readable:
+                run.write(SEGMENT_RETENTION, (row,))
+            elif shows_all or is_held_back(row):
+                segments.append(row)
         run.conclude(judged.sentence())
         if run.is_readable:
             run.write(SEGMENT_RETENTION, segments)

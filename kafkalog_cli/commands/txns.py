@@ -166,11 +166,8 @@ def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
     found: Iterator[Row | Finding] = followed(
         run, lambda stopping: follow_transactions(targets, terms, FollowTerms(stopping=stopping))
     )
-    for item in found:
-        if isinstance(item, Finding):
-            run.finding(item)
-        else:
-            run.write(TRANSACTION, (item,))
+    for row in run.results(found):
+        run.write(TRANSACTION, (row,))
 
 
 def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:
