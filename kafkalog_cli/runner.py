@@ -259,9 +259,9 @@ class Run:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""
         self.summary.conditions.add(condition)
 
-    def not_checked(self, words: str) -> None:
+    def not_checked(self, *words: str) -> None:
         """Add to the list of what was not checked, such as a deeper level; does not change the exit code."""
-        self.summary.not_checked.append(words)
+        self.summary.not_checked.extend(words)
 
     @contextmanager
     def leaving_out(self, path: str) -> Iterator[None]:
@@ -276,6 +276,11 @@ class Run:
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
+
+    def counts(self, counts: Mapping[str, int]) -> None:
+        """Add to several counters."""
+        for name, number in counts.items():
+            self.count(name, number)
 
     def hold(self) -> None:
         """Hold back rows and findings until ``conclude`` is called, where people read them."""
@@ -331,6 +336,13 @@ class Run:
             self.summary.command, total_bytes, is_wanted=not self._is_quiet and not self._is_paged
         )
         return self._progress
+
+    def progress_of_logs(self, targets: Sequence[Target]) -> Callable[[int], None]:
+        """The function that advances the progress of reading all logs at some targets."""
+        from format.scan.selected_logs import selected_bytes
+        from format.scan.selection import EVERYTHING
+
+        return self.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
 
     def flush(self) -> None:
         """Show everything that was written so far, for a run that waits for more."""

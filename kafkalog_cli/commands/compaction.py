@@ -98,8 +98,6 @@ def compaction(
     The records of the log are read as the cleaner reads them. Topic configs come from the metadata log beside the
     partitions. Nothing is cleaned.
     """
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 
@@ -119,7 +117,7 @@ def compaction(
             supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log, reads_records=not is_bundled
         )
         judged = Compaction(context, terms)
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         logs = []
         run.hold()
         of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
@@ -130,7 +128,6 @@ def compaction(
                 run.write(CLEANER, (log.row(),))
         run.conclude(judged.sentence())
         run.write(CLEANER, (each.row() for each in sorted(logs, key=LogCompaction.gravity)))
-        for words in judged.not_checked():
-            run.not_checked(words)
+        run.not_checked(*judged.not_checked())
         if is_bundled:
             run.not_checked("what the cleaner would free: a bundle has no keys")

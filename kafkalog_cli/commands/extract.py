@@ -138,8 +138,7 @@ def extract(
                 run.count("written_bytes", file.size_bytes)
         if not run.summary.counts["records"]:
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
-        for words in terms.left_out:
-            run.not_checked(words)
+        run.not_checked(*terms.left_out)
         say_published(run, publication.target)
         if to == "parquet" and run.summary.counts["records"]:
             run.say_at_end(f"to query it: {_duckdb_command(publication.target)}")

@@ -254,8 +254,7 @@ def _list_usage(
             run.conclude(_savings_words(usages, listed.recompression.codec or "zstd"))
             run.count("estimated_bytes", sum(each.estimated_bytes or 0 for each in usages))
             run.count("saved_bytes", sum(each.saved_bytes or 0 for each in usages))
-            for words in not_measured(terms.largest_topic_bytes, terms.sample_bytes):
-                run.not_checked(words)
+            run.not_checked(*not_measured(terms.largest_topic_bytes, terms.sample_bytes))
         run.write(DISK_USAGE, (each.row(allocated_bytes) for each in (usages[::-1] if listed.reverse else usages)))
         run.count("allocated_bytes", allocated_bytes)
 

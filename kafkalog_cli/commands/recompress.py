@@ -191,8 +191,7 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
         savings.take(each)
         largest_log_bytes = max(largest_log_bytes, each.log_bytes)
     run.say_at_end(savings.sentence())
-    for words in not_measured(largest_log_bytes, sample_bytes):
-        run.not_checked(words)
+    run.not_checked(*not_measured(largest_log_bytes, sample_bytes))
 
 
 def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:

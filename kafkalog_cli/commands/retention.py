@@ -82,8 +82,6 @@ def retention(
     directories, tables and text show the totals and the segments that no config keeps; of partitions all segments.
     """
     from format.node.log_dir import Kind
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
 
@@ -101,7 +99,7 @@ def retention(
         run.findings(context.findings)
         terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
         judged = Retention(context, terms)
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         shows_all = supposed.every_row or all(target.kind is Kind.PARTITION for target in targets)
         segments = []
         run.hold()
@@ -123,5 +121,4 @@ def retention(
             run.count(SEGMENT_RETENTION.type, count)
             if count:
                 run.conclude(f"Not listed: {counted(count, 'segment')} (--every-row lists them).")
-        for words in judged.not_checked():
-            run.not_checked(words)
+        run.not_checked(*judged.not_checked())
