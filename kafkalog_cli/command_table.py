@@ -254,6 +254,8 @@ def _option_row(option: Any) -> tuple[str, str]:
     return names, f"{option.help or ''}{f'  [default: {default}]' if default else ''}"
 
 
+_RECOMPRESS = "kafkalog_cli.commands.scan.recompress"
+
 COMMANDS = (
     CommandEntry(
         "ls",
@@ -386,12 +388,9 @@ COMMANDS = (
     ),
 )
 
-#: The modules of the verbs of scan whose options are not those of the command.
-_SCAN_MODULES = {"ls": "kafkalog_cli.commands.scan.ls", "recompress": "kafkalog_cli.commands.scan.recompress"}
-
-#: The verbs of ``kafkalog scan``: every command that is a scan, under its own name.
+#: The verbs of ``kafkalog scan``: every command that is a scan, under its own name. recompress only estimates there.
 SCANS = tuple(
-    CommandEntry(each.name, each.help, "Verbs", other_module=_SCAN_MODULES.get(each.name, ""))
+    CommandEntry(each.name, each.help, "Verbs", other_module=_RECOMPRESS if each.name == "recompress" else "")
     for each in COMMANDS
     if each.is_scan
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
+    from format.node.target import Target
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
     from format.verbs.report.terms import Report
@@ -42,6 +43,8 @@ class TableWriter(Protocol):
         """Remove what was not published."""
         ...
 
+
+ItemT = TypeVar("ItemT")
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 _SILENT = (
@@ -236,13 +239,29 @@ class Run:
         for each in findings:
             self.finding(each)
 
+    def results(self, items: Iterable[ItemT | Finding]) -> Iterator[ItemT]:
+        """The items that are no findings, as they arrive; findings among them are written."""
+        for each in items:
+            if isinstance(each, Finding):
+                self.finding(each)
+            else:
+                yield each
+
+    def results_of_each(
+        self, paths: Sequence[str], targets: Sequence[Target], of_target: Callable[[Target], Iterable[ItemT | Finding]]
+    ) -> Iterator[ItemT]:
+        """The results for one target after another; the run continues without a target that gives an input error."""
+        for path, target in zip(paths, targets, strict=True):
+            with self.leaving_out(path):
+                yield from self.results(of_target(target))
+
     def condition(self, condition: Condition) -> None:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""
         self.summary.conditions.add(condition)
 
-    def not_checked(self, words: str) -> None:
+    def not_checked(self, *words: str) -> None:
         """Add to the list of what was not checked, such as a deeper level; does not change the exit code."""
-        self.summary.not_checked.append(words)
+        self.summary.not_checked.extend(words)
 
     @contextmanager
     def leaving_out(self, path: str) -> Iterator[None]:
@@ -257,6 +276,11 @@ class Run:
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
+
+    def counts(self, counts: Mapping[str, int]) -> None:
+        """Add to several counters."""
+        for name, number in counts.items():
+            self.count(name, number)
 
     def hold(self) -> None:
         """Hold back rows and findings until ``conclude`` is called, where people read them."""
@@ -312,6 +336,13 @@ class Run:
             self.summary.command, total_bytes, is_wanted=not self._is_quiet and not self._is_paged
         )
         return self._progress
+
+    def progress_of_logs(self, targets: Sequence[Target]) -> Callable[[int], None]:
+        """The function that advances the progress of reading all logs at some targets."""
+        from format.scan.selected_logs import selected_bytes
+        from format.scan.selection import EVERYTHING
+
+        return self.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
 
     def flush(self) -> None:
         """Show everything that was written so far, for a run that waits for more."""
@@ -431,10 +462,7 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
 
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
-    for item in items:
-        if isinstance(item, Finding):
-            run.finding(item)
-            continue
+    for item in run.results(items):
         run.write(WRITTEN_SEGMENT, (item.row(),))
         run.count("batches", item.batch_count)
         run.count("source_bytes", item.source_bytes)

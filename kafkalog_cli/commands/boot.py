@@ -146,10 +146,8 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
         run.count(BOOT_STEP.type, len(result.steps) - len(steps))
         if is_folded:
             run.conclude(otherwise(result))
-        for found in result.findings:
-            run.finding(found)
-        for words in result.not_checked:
-            run.not_checked(words)
+        run.findings(result.findings)
+        run.not_checked(*result.not_checked)
         for condition in _conditions(result):
             run.condition(condition)
 

@@ -94,10 +94,8 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
             output.publish()
         finally:
             output.discard()
-        for name, count in made.counts.items():
-            run.count(name, count)
-        for words in made.left_out:
-            run.not_checked(words)
+        run.counts(made.counts)
+        run.not_checked(*made.left_out)
 
 
 def _check_pyarrow() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from format.columns import CLEANER
-from format.findings import Finding
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
@@ -98,8 +98,6 @@ def compaction(
     The records of the log are read as the cleaner reads them. Topic configs come from the metadata log beside the
     partitions. Nothing is cleaned.
     """
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 
@@ -119,21 +117,17 @@ def compaction(
             supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log, reads_records=not is_bundled
         )
         judged = Compaction(context, terms)
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         logs = []
         run.hold()
-        for path, target in zip(reading.paths, targets, strict=True):
-            with run.leaving_out(path):
-                for item in judged.of_target(target, jobs=work.process_count, advance=advance):
-                    if isinstance(item, Finding):
-                        run.finding(item)
-                    elif run.is_readable:
-                        logs.append(item)
-                    else:
-                        run.write(CLEANER, (item.row(),))
+        of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
+        for log in run.results_of_each(reading.paths, targets, of_target):
+            if run.is_readable:
+                logs.append(log)
+            else:
+                run.write(CLEANER, (log.row(),))
         run.conclude(judged.sentence())
         run.write(CLEANER, (each.row() for each in sorted(logs, key=LogCompaction.gravity)))
-        for words in judged.not_checked():
-            run.not_checked(words)
+        run.not_checked(*judged.not_checked())
         if is_bundled:
             run.not_checked("what the cleaner would free: a bundle has no keys")

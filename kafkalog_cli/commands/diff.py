@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from format.columns import DIVERGENCE, REPLICA
-from format.findings import Finding
 from format.node.target import targets_at
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
@@ -80,12 +80,11 @@ def diff(
         )
         progress = run.progress(lambda: shown.total_bytes)
         context = read_context(targets, metadata_log.terms(guards.limits))
-        for item in diff_of(
-            targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance
-        ):
-            if isinstance(item, Finding):
-                run.finding(item)
-            elif isinstance(item, PartitionResult):
+        found: Iterator[PartitionResult | Matching] = run.results(
+            diff_of(targets, context=context, limits=guards.limits, jobs=work.process_count, advance=progress.advance)
+        )
+        for item in found:
+            if isinstance(item, PartitionResult):
                 shown.take(item)
             else:
                 shown.begin(item)
@@ -117,8 +116,7 @@ class _Shown:
     def begin(self, matching: Matching) -> None:
         """Note the size of the replicas to compare, and the partitions that have only one replica."""
         self.total_bytes = sum(each.size_bytes for each in matching.groups)
-        for words in matching.not_checked():
-            self._run.not_checked(words)
+        self._run.not_checked(*matching.not_checked())
         if not matching.groups:
             self._run.condition(Condition.INCOMPLETE)
 
@@ -135,8 +133,7 @@ class _Shown:
             run.write(REPLICA, result.replica_rows(), only=lambda row: False)
         run.count(result.kind)
         run.findings(result.findings)
-        for words in result.not_checked:
-            run.not_checked(words)
+        run.not_checked(*result.not_checked)
         if differs and not self._only_diverged:
             run.condition(Condition.DIFFERENCE_FOUND)
         if not result.is_complete:
@@ -162,8 +159,7 @@ class _Shown:
             )
         elif run.is_readable:
             self._write_replicas()
-        for words in self._missing.not_checked():
-            run.not_checked(words)
+        run.not_checked(*self._missing.not_checked())
 
     def _write_replicas(self) -> None:
         from format.verbs.diff.diff import evidence

@@ -84,10 +84,8 @@ def doctor(
             run.judge(found)
         made = making.finish()
         run.judge_report(made)
-        for name, count in made.counts.items():
-            run.count(name, count)
-        for words in made.not_known:
-            run.not_checked(words)
+        run.counts(made.counts)
+        run.not_checked(*made.not_known)
         if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return

@@ -13,7 +13,6 @@ import typer
 from msgspec.structs import asdict, replace
 
 from format.columns import EXTRACTED_FILE, RowSchema, record_schema
-from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.layout import DATA_SET_MANIFEST
 from format.node.target import targets_at
@@ -133,17 +132,13 @@ def extract(
             progress = run.progress(lambda: sum(each.bytes_to_read(terms.selection) for each in found))
             terms.advance = progress.advance
             run.count("records", 0)
-            for item in extract_records(found, publication, terms):
-                if isinstance(item, Finding):
-                    run.finding(item)
-                else:
-                    run.write(EXTRACTED_FILE, (item.row(),))
-                    run.count("records", item.record_count)
-                    run.count("written_bytes", item.size_bytes)
+            for file in run.results(extract_records(found, publication, terms)):
+                run.write(EXTRACTED_FILE, (file.row(),))
+                run.count("records", file.record_count)
+                run.count("written_bytes", file.size_bytes)
         if not run.summary.counts["records"]:
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
-        for words in terms.left_out:
-            run.not_checked(words)
+        run.not_checked(*terms.left_out)
         say_published(run, publication.target)
         if to == "parquet" and run.summary.counts["records"]:
             run.say_at_end(f"to query it: {_duckdb_command(publication.target)}")

@@ -206,8 +206,7 @@ def _show(
     if row is not None:
         run.write(MATCH, (row.row(*of_replica),))
     run.count("bytes_read", found.bytes_read)
-    for unknown in found.not_checked:
-        run.not_checked(unknown)
+    run.not_checked(*found.not_checked)
     if match is not None and match.visibility_bytes_read:
         run.count("visibility_bytes_read", match.visibility_bytes_read)
     if match is not None and match.visibility_bytes_needed:

@@ -28,7 +28,8 @@ from kafkalog_cli.render.text import escape_bytes, printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.verbs.grep.grep import Criteria, Found, LogSearched, Search
+    from format.rows.line_blocks import LineBlock
+    from format.verbs.grep.grep import Criteria, Found, FoundRows, LogSearched, Search
     from format.verbs.grep.record_search import Places
     from format.verbs.grep.replicas import FoundRecord
     from kafkalog_cli.record_marks import RecordMarks
@@ -326,10 +327,8 @@ def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: in
     from kafkalog_cli.record_marks import marked_schema
 
     shown = 0
-    for item in found:
-        if isinstance(item, Finding):
-            run.finding(item)
-            continue
+    parts: Iterator[LineBlock | FoundRows] = run.results(found)
+    for item in parts:
         left = item.row_count if limit is None else min(item.row_count, limit - shown)
         if isinstance(item, LineBlock):
             lines = item.first(left)
@@ -354,10 +353,7 @@ def _show_replicas(
 
     shown_schema = marked_schema(schema)
     shown = 0
-    for item in found:
-        if isinstance(item, Finding):
-            run.finding(item)
-            continue
+    for item in run.results(found):
         run.write(shown_schema, ((*item.row, marks.of(item.row, item.directories, item.differing)),))
         shown += 1
         if shown == limit:
@@ -368,10 +364,8 @@ def _show_replicas(
 
 def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names: bool, limit: int | None) -> None:
     found = shown = 0
-    for item in _by_partition(searched) if run.shows_records and not only_names else searched:
-        if isinstance(item, Finding):
-            run.finding(item)
-            continue
+    logs = run.results(searched)
+    for item in _by_partition(logs) if run.shows_records and not only_names else logs:
         found += item.record_count
         if only_names and not item.record_count:
             continue
@@ -390,19 +384,14 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
         run.condition(Condition.NOTHING_FOUND)
 
 
-def _by_partition(searched: Iterable[LogSearched | Finding]) -> Iterator[LogSearched | Finding]:
+def _by_partition(searched: Iterable[LogSearched]) -> Iterator[LogSearched]:
     """The sum of each partition directory that has a match, in place of its log files."""
     from format.verbs.grep.grep import LogSearched
 
-    def directory_of(each: LogSearched | Finding) -> Path | None:
-        return None if isinstance(each, Finding) else each.path.parent
-
-    for directory, several in groupby(searched, key=directory_of):
+    for directory, several in groupby(searched, key=lambda each: each.path.parent):
         logs = list(several)
-        count = sum(0 if isinstance(each, Finding) else each.record_count for each in logs)
-        if directory is None:
-            yield from logs
-        elif count and isinstance(logs[0], LogSearched):
+        count = sum(each.record_count for each in logs)
+        if count:
             place = logs[0].location
             yield LogSearched(directory, Location(str(directory), place.topic, place.partition), count)
 

@@ -135,8 +135,7 @@ def groups(
             run.write(GROUP_COMMIT, history.rest())
         found = reading.groups()
         _show(run, reading, found, listed, as_of.at)
-        for words in reading.not_checked(found):
-            run.not_checked(words)
+        run.not_checked(*reading.not_checked(found))
         if listed.reset_csv is not None:
             _write_reset_csv(run, found, listed.reset_csv, paths)
         if found.dead_count:

@@ -45,6 +45,11 @@ EXAMPLES = (
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only rows with a mark or notes"),
 )
 
+SCAN_EXAMPLES = (
+    ("kafkalog scan ls /var/kafka", "every partition and segment"),
+    ("kafkalog scan ls /var/kafka --output report --batches", "Parquet tables of them, and of all batches"),
+)
+
 #: The columns of a table, and those that a narrow terminal drops first; the other formats have all columns.
 _TABLE_COLUMNS = {
     "log_dir": ShownColumns(
@@ -121,7 +126,7 @@ class Listed(msgspec.Struct, frozen=True):
         typer.Option(
             "--segments/--no-segments",
             help="List the segments below each partition.",
-            show_default="for a partition, not for a log directory",
+            show_default="for a partition, not for a log directory; always by scan",
         ),
     ] = None
     scan: Annotated[
@@ -180,13 +185,16 @@ def ls(
         _list_usage(listed, reading, judging, guard, output, pacing)
         return
     targets = reading.targets()
+    segments = listed.segments
+    if segments is None and reading.session.cluster is not None:
+        segments = True  # for the tables that a cluster writes
     with (
         Run(
             "ls",
             output,
             judging,
             paths=reading.paths,
-            main_schema=_main_schema(targets[0], listed.segments),
+            main_schema=_main_schema(targets[0], segments),
             table_columns=_TABLE_COLUMNS,
         ) as run,
         listed.tiering.joined(run, targets, guard.limits),
@@ -198,7 +206,7 @@ def ls(
         progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
         terms = ListTerms(
             listed.scan,
-            listed.segments,
+            segments,
             listed.sort,
             listed.reverse,
             guard.limits,
@@ -247,20 +255,14 @@ def _list_usage(
     columns = {"disk_usage": _usage_columns(terms is not None)}
     with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
-        usages: list[DiskUsage] = []
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
-        for item in found:
-            if isinstance(item, Finding):
-                run.finding(item)
-            else:
-                usages.append(item)
+        usages = list(run.results(found))
         allocated_bytes = sum(each.allocated_bytes for each in usages)
         if terms is not None:
             run.conclude(_savings_words(usages, listed.recompression.codec or "zstd"))
             run.count("estimated_bytes", sum(each.estimated_bytes or 0 for each in usages))
             run.count("saved_bytes", sum(each.saved_bytes or 0 for each in usages))
-            for words in not_measured(terms.largest_topic_bytes, terms.sample_bytes):
-                run.not_checked(words)
+            run.not_checked(*not_measured(terms.largest_topic_bytes, terms.sample_bytes))
         run.write(DISK_USAGE, (each.row(allocated_bytes) for each in (usages[::-1] if listed.reverse else usages)))
         run.count("allocated_bytes", allocated_bytes)
 

@@ -150,8 +150,7 @@ def metadata(
             run.conclude(changes.sentence() if changes.count else _unchanged_words(moment.from_time))
         else:
             _write_image(run, result, is_whole=moment.every_row or moment.topic is not None)
-        for words in result.not_checked():
-            run.not_checked(words)
+        run.not_checked(*result.not_checked())
         if missing and not moment.history:
             run.condition(Condition.NOTHING_FOUND)
 

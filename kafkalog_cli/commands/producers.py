@@ -103,8 +103,6 @@ def producers(
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
     compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.verbs.producers import (
         Producers,
         ProducerTerms,
@@ -139,7 +137,7 @@ def producers(
             topics=wanted.topics,
             limits=guards.limits,
         )
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         if asked.duplicates:
             within_ms = _WITHIN_MS if asked.within is None else asked.within
             _show_repeats(run, targets, terms, within_ms, work.process_count, advance)
@@ -171,8 +169,7 @@ def _show_repeats(
     say_absent_topics(run, result, terms.topics)
     run.conclude(*repeat_sentences(result, terms, f"{within_ms / 1000:g} s"))
     run.write(REPEATED_RECORDS, repeated_rows(result, terms))
-    for words in result.not_checked():
-        run.not_checked(words)
+    run.not_checked(*result.not_checked())
 
 
 def _wrote_words(place: RecordPlace, producer_id: int, rows: list[tuple[Any, ...]]) -> str:

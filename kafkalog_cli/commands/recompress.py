@@ -8,7 +8,6 @@ import msgspec
 import typer
 
 from format.columns import BATCH_DECISION, ESTIMATE
-from format.findings import Finding
 from format.layout import CODEC_NAMES
 from format.limits import Limits
 from kafkalog_cli.exit_codes import Condition
@@ -187,16 +186,12 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
     progress = run.progress()
     largest_log_bytes = 0
     savings = Savings()
-    for item in estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance):
-        if isinstance(item, Finding):
-            run.finding(item)
-        else:
-            run.write(ESTIMATE, (item.row(),))
-            savings.take(item)
-            largest_log_bytes = max(largest_log_bytes, item.log_bytes)
+    for each in run.results(estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance)):
+        run.write(ESTIMATE, (each.row(),))
+        savings.take(each)
+        largest_log_bytes = max(largest_log_bytes, each.log_bytes)
     run.say_at_end(savings.sentence())
-    for words in not_measured(largest_log_bytes, sample_bytes):
-        run.not_checked(words)
+    run.not_checked(*not_measured(largest_log_bytes, sample_bytes))
 
 
 def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:
@@ -204,11 +199,8 @@ def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -
 
     progress = run.progress(sources.size_bytes)
     decided = Decided(plan.target.codec)
-    for item in explain_recompress(sources, plan, limits=limits, advance=progress.advance):
-        if isinstance(item, Finding):
-            run.finding(item)
-        else:
-            decided.take(item)
-            run.write(BATCH_DECISION, item)
+    for rows in run.results(explain_recompress(sources, plan, limits=limits, advance=progress.advance)):
+        decided.take(rows)
+        run.write(BATCH_DECISION, rows)
     for words in decided.sentences():
         run.say_at_end(words)

@@ -91,6 +91,5 @@ def redact(
             terms = replace(asked, advance=run.progress(PASSES * found.size_bytes).advance)
             show_written(run, redact_sources(found, publication, terms, result))
         run.count("records", result.record_count)
-        for words in result.left_out:
-            run.not_checked(words)
+        run.not_checked(*result.left_out)
         say_published(run, publication.target)

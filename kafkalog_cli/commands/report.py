@@ -107,8 +107,7 @@ def report(
         run.judge_report(made)
         if has_tables and made.differing:
             run.condition(Condition.DIFFERENCE_FOUND)
-        for name, count in made.counts.items():
-            run.count(name, count)
+        run.counts(made.counts)
         if made.not_checked:
             run.not_checked("what is listed at the end of the report")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
 import typer
 
 from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION, RowSchema
-from format.findings import Finding
 from format.wording import counted
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
@@ -82,8 +82,6 @@ def retention(
     directories, tables and text show the totals and the segments that no config keeps; of partitions all segments.
     """
     from format.node.log_dir import Kind
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
 
@@ -101,21 +99,18 @@ def retention(
         run.findings(context.findings)
         terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
         judged = Retention(context, terms)
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         shows_all = supposed.every_row or all(target.kind is Kind.PARTITION for target in targets)
         segments = []
         run.hold()
-        for path, target in zip(reading.paths, targets, strict=True):
-            with run.leaving_out(path):
-                for item in judged.of_target(target, jobs=work.process_count, advance=advance):
-                    if isinstance(item, Finding):
-                        run.finding(item)
-                    elif supposed.totals:
-                        continue
-                    elif not run.is_readable:
-                        run.write(SEGMENT_RETENTION, (item,))
-                    elif shows_all or is_held_back(item):
-                        segments.append(item)
+        of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
+        for row in run.results_of_each(reading.paths, targets, of_target):
+            if supposed.totals:
+                continue
+            if not run.is_readable:
+                run.write(SEGMENT_RETENTION, (row,))
+            elif shows_all or is_held_back(row):
+                segments.append(row)
         run.conclude(judged.sentence())
         if run.is_readable:
             run.write(SEGMENT_RETENTION, segments)
@@ -126,5 +121,4 @@ def retention(
             run.count(SEGMENT_RETENTION.type, count)
             if count:
                 run.conclude(f"Not listed: {counted(count, 'segment')} (--every-row lists them).")
-        for words in judged.not_checked():
-            run.not_checked(words)
+        run.not_checked(*judged.not_checked())

@@ -103,8 +103,6 @@ def txns(
     leader epoch is shown, and of these the longest. Open transactions come first, the oldest first. In tables and text,
     those that ended are counted by partition, unless --producer-id or --transactional-id chooses some.
     """
-    from format.scan.selected_logs import selected_bytes
-    from format.scan.selection import EVERYTHING
     from format.verbs.txns.txns import (
         MOST_SAID,
         Transactions,
@@ -131,7 +129,7 @@ def txns(
             check_followable(targets)
             _follow(run, targets, terms)
             return
-        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        advance = run.progress_of_logs(targets)
         run.hold()
         result = Transactions(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
@@ -154,8 +152,7 @@ def txns(
                 run.judge(found)  # a sentence has said it
             else:
                 run.finding(found)
-        for words in result.not_checked(opened):
-            run.not_checked(words)
+        run.not_checked(*result.not_checked(opened))
 
 
 def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
@@ -166,11 +163,8 @@ def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
     found: Iterator[Row | Finding] = followed(
         run, lambda stopping: follow_transactions(targets, terms, FollowTerms(stopping=stopping))
     )
-    for item in found:
-        if isinstance(item, Finding):
-            run.finding(item)
-        else:
-            run.write(TRANSACTION, (item,))
+    for row in run.results(found):
+        run.write(TRANSACTION, (row,))
 
 
 def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:

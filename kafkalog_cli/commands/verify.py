@@ -152,12 +152,10 @@ def verify(
                 from format.state.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
-        for name, count in coverage.counts.items():
-            run.count(name, count)
+        run.counts(coverage.counts)
         if places.partitioner is not None:
             _say_misplaced(run, coverage)
-        for words in not_checked(level, coverage):
-            run.not_checked(words)
+        run.not_checked(*not_checked(level, coverage))
         if is_verified is not None:
             run.not_checked("CRCs and records of the logs that are verified by --since")
         if level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:

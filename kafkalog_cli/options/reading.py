@@ -314,8 +314,7 @@ class Tiering(msgspec.Struct, frozen=True):
 
         found = tiered_logs(targets, self.session.path(self.remote), limits)
         run.findings(found.findings)
-        for words in found.not_checked:
-            run.not_checked(words)
+        run.not_checked(*found.not_checked)
         self.session.tier = found.tier
         try:
             yield found
