@@ -25,7 +25,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import WHOLE_LOG, BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
-from format.log.longest_chain import longest_chain
+from format.log.longest_chain import chosen_chain
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
@@ -582,5 +582,5 @@ def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bo
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
     rows = np.flatnonzero(kept)
-    kept[rows] = longest_chain(bases[rows], ends[rows])
+    kept[rows] = chosen_chain(bases[rows], ends[rows]).is_kept
     return kept

@@ -71,7 +71,7 @@ def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Di
     found = Disks()
     for target in targets:
         for log_dir in target.log_dirs:
-            node_id, own_cluster = meta_properties.ids_in(log_dir.meta_properties, limits)
+            node_id, own_cluster, _ = meta_properties.ids_in(log_dir.meta_properties, limits)
             if node_id is None or own_cluster != cluster_id:
                 continue
             found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
