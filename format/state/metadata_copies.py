@@ -38,6 +38,8 @@ from format.state.metadata_log import MetadataRecord, MetadataRecords, MetadataS
 from format.wording import counted
 
 _FileT = TypeVar("_FileT")
+#: The codes of a file that ends inside a batch.
+_CUT = ("tail-torn", "log-truncated")
 #: Control records about the quorum itself (KIP-853), which snapshots and logs have.
 _OF_THE_QUORUM = ("KRAFT_VERSION", "KRAFT_VOTERS")
 
@@ -256,6 +258,7 @@ class _Reading(msgspec.Struct):
     start: int | None = None
     end: int = 0
     snapshot_records: list[QuorumRecord] = msgspec.field(default_factory=list)
+    is_newest_cut: bool = False  # a node reads such a snapshot up to its last whole batch, and starts
     dropped_from: int | None = None
     refusal: str = ""
     gap: str = ""
@@ -268,7 +271,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
     snapshots = _snapshots(partition)
     newest = snapshots[0] if snapshots else None
     sound = _read_snapshots(partition, snapshots, limits, read)
-    if newest is not None and newest is not sound:
+    if newest is not None and newest is not sound and not read.is_newest_cut:
         read.refusal = f"its newest snapshot, {newest.path.name}, is damaged"
     state = _read_file(quorum_state.read, partition.quorum_state, limits, read)
     log_dir = log_dir_around(partition.path)
@@ -369,9 +372,10 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
 
 
 def _read_snapshots(
-    partition: Partition, snapshots: Iterable[KraftSnapshot], limits: Limits, read: _Reading
+    partition: Partition, snapshots: Sequence[KraftSnapshot], limits: Limits, read: _Reading
 ) -> KraftSnapshot | None:
     """The newest snapshot that can be read whole, with its records about the quorum; None for none."""
+    newest = next(iter(snapshots), None)
     for snapshot in snapshots:
         records: list[QuorumRecord] = []
         wrong: list[Finding] = []
@@ -386,6 +390,8 @@ def _read_snapshots(
         if not wrong and last == "SNAPSHOT_FOOTER":
             read.snapshot_records = records
             return snapshot
+        if not read.is_newest_cut:
+            read.is_newest_cut = bool(last) and all(each.code in _CUT for each in wrong) and snapshot is newest
         message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
         read.findings += wrong or [finding("data-truncated", location, message)]
     return None

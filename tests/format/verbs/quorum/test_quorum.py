@@ -158,6 +158,14 @@ def test_voters_that_cannot_start(tmp_path: Path, damaged: tuple[int, ...]) -> N
     for node_id in damaged:
         path = write_snapshot(tmp_path / f"node-{node_id}" / "__cluster_metadata-0", 2, 1)
         path.write_bytes(path.read_bytes()[:-3])
+    cut = result(tmp_path, 1, 2, 3)  # a node reads it up to its last whole batch
+    assert cut.quorum.is_intact
+    assert {each.code for each in cut.findings()} <= {"tail-torn", "log-truncated"}
+    for node_id in damaged:
+        path = write_snapshot(tmp_path / f"node-{node_id}" / "__cluster_metadata-0", 2, 1)
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
     found = result(tmp_path, 1, 2, 3)
     words = words_of(found)
     assert (
