@@ -417,7 +417,7 @@ COMMANDS = (
     CommandEntry(
         "rebuild-quorum",
         "kafkalog_cli.commands.rebuild_quorum",
-        "Write metadata directories for lost controllers, from a copy of the metadata that is left.",
+        "Write metadata for controllers whose majority is lost, from a copy that is left.",
         "Write",
     ),
     CommandEntry(
