@@ -133,10 +133,10 @@ def write_snapshot(metadata: Path, end_offset: int, epoch: int, voters: dict[int
     return path
 
 
-def write_voters(metadata: Path, voters: Sequence[int]) -> None:
+def write_voters(metadata: Path, voters: Sequence[int], epoch: int = 1) -> None:
     """The quorum-state of a static quorum with these voters."""
     state = QuorumState(
-        path="", data_version=0, leader_id=-1, leader_epoch=1, voted_id=-1, voted_directory_id=None,
+        path="", data_version=0, leader_id=-1, leader_epoch=epoch, voted_id=-1, voted_directory_id=None,
         cluster_id="", applied_offset=0, current_voters=tuple(voters), problems=(),
     )  # fmt: skip
     (metadata / "quorum-state").write_bytes(quorum_state.write(state))

@@ -21,6 +21,7 @@ from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint, meta_properties, quorum_state
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.files.quorum_state import QuorumState
+from format.files.side_file import INT32_RANGE
 from format.findings import Finding, Severity, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -68,7 +69,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
 
     ``snapshot`` is the newest one, ``sound_snapshot`` the newest that can be read; ``epochs`` are those of the log.
     ``records`` are in the order in which they count. ``dropped_from`` is the offset from which on the node truncates
-    its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why it lacks records.
+    its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why it is not whole.
     ``has_broker_files``: only a broker's log manager writes checkpoints beside it.
     """
 
@@ -157,16 +158,21 @@ def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIM
 def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
     """The copy that reaches furthest: by its last leader epoch, then by its end, as voters compare logs.
 
-    One that lacks records before its end comes last. Of equal ones that of a voter, and the one without damage, comes
-    first. Copies of other clusters than most are left out.
+    One that is not whole comes last, and so does one with a later epoch than every quorum-state here: a node writes
+    that file before the first batch of an epoch, and no CRC covers the epoch of a batch. Of equal ones that of a voter,
+    and the one without damage, comes first. Copies of other clusters than most are left out.
     """
     clusters = Counter(each.cluster_id for each in copies if each.cluster_id is not None)
     cluster_id = clusters.most_common(1)[0][0] if clusters else None
     of_cluster = [each for each in copies if cluster_id is None or each.cluster_id in (None, cluster_id)]
     voters = {each.node_id for copy in of_cluster for each in copy.voters or ()}
 
+    epochs = [each.state.leader_epoch for each in of_cluster if each.state is not None]
+    latest = max(epochs, default=INT32_RANGE[1])
+
     def standing(copy: MetadataCopy) -> tuple[object, ...]:
-        return copy.is_usable, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None
+        is_sane = copy.is_usable and copy.end[0] <= latest
+        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None
 
     best = max(of_cluster, key=standing)
     return BestCopy(best, tuple(_reasons(best, of_cluster, len(copies) - len(of_cluster))))
@@ -183,7 +189,8 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
         yield f"no copy is whole: {best.gap}"
     for each in others:
         if each.end > best.end:
-            yield f"{each.path} ends at {each.end[1]:,} of epoch {each.end[0]}, but {each.gap}"
+            why = each.gap or "no quorum-state here has such an epoch"
+            yield f"{each.path} ends at {each.end[1]:,} of epoch {each.end[0]}, but is not whole: {why}"
         if each.committed_end > end:
             yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1:,} were committed"
     if foreign:
@@ -194,7 +201,7 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
 
 
 class _Span(msgspec.Struct):
-    """The batches of a chunk: their epochs, the first offset and the end, up to the first that is not intact."""
+    """The batches of a chunk: each change of their epoch, the first offset and the end, up to the first damaged one."""
 
     epochs: list[EpochEntry]
     first_offset: int
@@ -234,7 +241,7 @@ def _span_of(item: LogChunk) -> _Span:
     first = int(table.base_offset[0])
     span = _Span([], first, first, is_cut=bool(len(broken)))
     for row, epoch in enumerate(table.leader_epoch[:count].tolist()):
-        if not span.epochs or epoch > span.epochs[-1].leader_epoch:
+        if not span.epochs or epoch != span.epochs[-1].leader_epoch:
             span.epochs.append(EpochEntry(epoch, int(table.base_offset[row])))
         span.end = table.last_offset_of(row) + 1
     return span
@@ -339,9 +346,15 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
         damage: list[Finding] = []
         for item in log_parts(_CopyWalk(limits), log):
             if isinstance(item, _Span):
-                read.epochs += [
-                    each for each in item.epochs if not read.epochs or each.leader_epoch > read.epochs[-1].leader_epoch
-                ]
+                for entry in item.epochs:
+                    last = read.epochs[-1].leader_epoch if read.epochs else -1
+                    if entry.leader_epoch > last:
+                        read.epochs.append(entry)
+                    elif entry.leader_epoch < last:
+                        words = f"leader epoch {entry.leader_epoch} follows {last}"
+                        place = log.location.at(offset=entry.start_offset)
+                        read.findings.append(finding("leader-epoch-decreasing", place, words))
+                        read.gap = read.gap or f"at offset {entry.start_offset:,}, {words}"
                 if item.first_offset > read.end:
                     read.gap = read.gap or f"its log lacks the records from {read.end:,} to {item.first_offset - 1:,}"
                 read.end = max(read.end, item.end)

@@ -53,7 +53,8 @@ def held_by_majority(ends: Sequence[int], voter_count: int) -> tuple[int, int]:
 class Member(msgspec.Struct, frozen=True):
     """A node of the quorum by its furthest copy of the metadata log.
 
-    ``is_voter`` is None if the voters are not known. Before ``shared_end``, its log is that of the best copy.
+    ``is_voter`` is None if the voters are not known, or the node is not: there is no meta.properties beside its copy.
+    Before ``shared_end``, its log is that of the best copy.
     """
 
     copy: MetadataCopy
@@ -77,13 +78,15 @@ class Member(msgspec.Struct, frozen=True):
 class Quorum(msgspec.Struct, frozen=True):
     """The quorum by the copies at hand; its members come with the furthest log first. ``voters`` None: not known.
 
-    ``best`` is the copy that is compared with, ``state`` its image of the cluster.
+    ``best`` is the copy that is compared with, ``state`` its image of the cluster. ``left_out`` are the copies of other
+    clusters, and those of nodes of which another copy reaches further.
     """
 
     members: tuple[Member, ...]
     voters: tuple[Voter, ...] | None
     best: BestCopy
     state: MetadataState
+    left_out: tuple[MetadataCopy, ...] = ()
 
     @property
     def is_dynamic(self) -> bool:
@@ -136,13 +139,13 @@ class Quorum(msgspec.Struct, frozen=True):
         return max([*by_snapshots, self.held[0]])
 
     @property
-    def overwritten(self) -> dict[int, tuple[int, int]]:
-        """By node, the offsets of committed records that the best copy has not: first, and end."""
-        return {
-            each.node_id: (each.shared_end, each.copy.committed_end)
+    def overwritten(self) -> list[tuple[Member, int, int]]:
+        """The members with committed records that the best copy has not: from an offset, up to an end."""
+        return [
+            (each, each.shared_end, each.copy.committed_end)
             for each in self.members
             if each.shared_end < each.copy.committed_end
-        }
+        ]
 
     def roles_of(self, node_id: int | None) -> tuple[str, ...]:
         """The roles of a node by the metadata: broker, controller, or both; none where it does not name the node."""
@@ -173,6 +176,7 @@ def quorum_of(copies: Sequence[MetadataCopy], limits: Limits = DEFAULT_LIMITS) -
         voters,
         best,
         state,
+        tuple(each for each in copies if all(each is not kept for kept in of_nodes.values())),
     )
 
 
@@ -190,7 +194,7 @@ def _voters(copies: Sequence[MetadataCopy], state: MetadataState) -> tuple[Voter
 
 def _votes(copy: MetadataCopy, voters: tuple[Voter, ...] | None) -> bool | None:
     """Whether the node of a copy votes. One whose directory has another id than the voter set says only observes."""
-    if voters is None:
+    if voters is None or copy.node_id is None:
         return None
     expected = next((each for each in voters if each.node_id == copy.node_id), None)
     if expected is None or None in (expected.directory_id, copy.directory_id):

@@ -76,6 +76,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from ((verb, path, "--at", LATER, *each) for verb in ("txns", "producers") for each in (*BOTH, CSV))
     yield ("producers", path, "--duplicates", "--at", LATER, *JSONL)
     yield from (("groups", path, *each) for each in (*BOTH, TABLE, CSV, ("--history", *JSONL)))
+    yield from (("quorum", path, *each) for each in BOTH)
     yield from (("grep", *pattern, path, "--count", *LOGFMT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)

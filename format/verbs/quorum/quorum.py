@@ -111,7 +111,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
         """The conclusions: who can lead, what a majority has, what copies disagree about, what is lost."""
         quorum = self.quorum
         if quorum.voters is None:
-            ends = [f"node {each.node_id} {each.end[1]:,} (epoch {each.end[0]})" for each in quorum.members]
+            ends = [f"{_name(each)} {each.end[1]:,} (epoch {each.end[0]})" for each in quorum.members]
             found = [
                 f"Which nodes vote is not known, so neither is what was committed. The logs end at: {', '.join(ends)}."
             ]
@@ -120,7 +120,11 @@ class QuorumResult(msgspec.Struct, frozen=True):
             found = [leads, *self._unfit_words(), self._held_words(), *self._observer_words(), self._vote_words()]
         if quorum.is_intact is not True:
             found.append(f"The best copy is {quorum.best.copy.path}: {'; '.join(quorum.best.reasons)}.")
-        return [each for each in (*found, *self._lost_words()) if each]
+        found[1:1] = self._lost_words()
+        if not self.lost.changes and self.lost.compared_count:
+            count = counted(self.lost.compared_count, "partition directory")
+            found.append(f"No lost change shows: of {count} here, none is ahead of the metadata.")
+        return list(filter(None, found))
 
     def _verdict(self) -> str:
         """Whether a majority can elect a leader; voters that are not here are named."""
@@ -178,15 +182,17 @@ class QuorumResult(msgspec.Struct, frozen=True):
         """The voters here that do not start, lose a part of their log, or do not vote."""
         voters = {each.node_id: each for each in self.quorum.voters or ()}
         for each in self.quorum.members:
-            if not each.is_voter and each.node_id in voters:
+            if each.copy.node_id is None:
+                yield f"{each.copy.path} is of a node that is not known: no meta.properties is beside it."
+            elif each.is_voter is False and each.node_id in voters:
                 own, wanted = each.copy.directory_id, voters[each.node_id].directory_id
-                yield f"Node {each.node_id} does not vote: its directory has the id {own}, the voter {wanted}."
+                yield f"{_head(each)} does not vote: its directory has the id {own}, the voter {wanted}."
             if each.copy.refusal:
-                yield f"Node {each.node_id} does not start: {each.copy.refusal}."
+                yield f"{_head(each)} does not start: {each.copy.refusal}."
             elif each.copy.gap:
-                yield f"Node {each.node_id} has not all metadata: {each.copy.gap}."
+                yield f"The copy of {_name(each)} is not whole: {each.copy.gap}."
             if each.copy.dropped_from is not None:
-                yield f"Node {each.node_id} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
+                yield f"{_head(each)} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
 
     def _held_words(self) -> str:
         """What is on a majority of the voters, and what only some have."""
@@ -210,9 +216,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             words += f"{_span(possible, longest)}: no majority."
         for each in quorum.members:
             if each.shared_end < each.end[1]:
-                words += (
-                    f" Node {each.node_id} has other records from offset {each.shared_end:,} on, of an earlier epoch."
-                )
+                words += f" {_head(each)} has other records from offset {each.shared_end:,} on, of another epoch."
         return words.strip()
 
     def _observer_words(self) -> Iterator[str]:
@@ -221,15 +225,15 @@ class QuorumResult(msgspec.Struct, frozen=True):
         reach = max((each.shared_end for each in quorum.voting.values()), default=0)
         further = [each for each in quorum.members if not each.is_voter and each.shared_end > reach]
         if further:
-            nodes = named_nodes(sorted(each.node_id for each in further)).capitalize()
-            has = f"{'has' if len(further) == 1 else 'have'} {_span(reach, max(each.shared_end for each in further))}"
-            yield f"{nodes}, which {'does' if len(further) == 1 else 'do'} not vote, {has}: no voter here does."
-        for node, (first, end) in quorum.overwritten.items():
-            yield f"Committed metadata is lost: the best copy lacks {_span(first, end)}, by a snapshot of node {node}."
+            span = _span(reach, max(each.shared_end for each in further))
+            yield f"No voter here has {span}, only {listed([_name(each) for each in further])}."
+        for each, first, end in quorum.overwritten:
+            lacks = f"the best copy lacks {_span(first, end)}, by a snapshot of {_name(each)}"
+            yield f"Committed metadata is lost: {lacks}."
 
     def _vote_words(self) -> str:
         """The leader and the votes of the latest epoch in the files quorum-state."""
-        states = {each.node_id: each.copy.state for each in self.quorum.members}
+        states = {each.node_id: each.copy.state for each in self.quorum.members if each.copy.node_id is not None}
         epoch = max((each.leader_epoch for each in states.values() if each is not None), default=None)
         latest = {
             node: each for node, each in sorted(states.items()) if each is not None and each.leader_epoch == epoch
@@ -249,7 +253,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
         return f"In epoch {epoch}, by quorum-state, {led}{'; ' if by else ''}{', '.join(by)}."
 
     def _lost_words(self) -> Iterator[str]:
-        """The changes that are lost, and that none of those at hand is."""
+        """The changes that are lost."""
         lost = self.lost
         later = lost.of(EPOCH, PARTITION)
         topics = sorted({each.topic for each in lost.of(TOPIC)})
@@ -263,9 +267,6 @@ class QuorumResult(msgspec.Struct, frozen=True):
         if possible:
             unknown = f"{counted(len(possible), 'topic')} on disk {are(len(possible))} not in the metadata"
             yield f"{unknown}: {_few(possible)}; created after its end, or deleted before its beginning."
-        if not lost.changes and lost.compared_count:
-            count = counted(lost.compared_count, "partition directory")
-            yield f"No lost change shows: of {count} here, none is ahead of the metadata."
 
     # -- judgements ----------------------------------------------------------------------------------------------
 
@@ -278,9 +279,9 @@ class QuorumResult(msgspec.Struct, frozen=True):
         place = quorum.best.copy.source.partition.location()
         if quorum.is_intact is False:
             yield finding("quorum-lost", place, self._verdict())
-        for node, (first, end) in quorum.overwritten.items():
+        for each, first, end in quorum.overwritten:
             message = (
-                f"a snapshot of node {node} has committed metadata up to offset {end - 1}; the best copy has other "
+                f"a snapshot of {_name(each)} has committed metadata up to offset {end - 1}; the best copy has other "
             )
             message += f"records from offset {first} on, or none"
             yield finding("metadata-committed-lost", place.at(offset=first), message, lost_offsets=(first, end - 1))
@@ -293,20 +294,39 @@ class QuorumResult(msgspec.Struct, frozen=True):
         quorum = self.quorum
         if quorum.absent:
             yield f"the {'log' if len(quorum.absent) == 1 else 'logs'} of {named_nodes(quorum.absent)}, which can vote"
+        cluster_id = quorum.best.copy.cluster_id
+        for copy in quorum.left_out:
+            is_foreign = copy.cluster_id not in (None, cluster_id)
+            why = (
+                f"cluster {copy.cluster_id}"
+                if is_foreign
+                else f"node {copy.node_id}, which has one that reaches further"
+            )
+            yield f"{copy.path}, a copy of {why}"
         brokers = sorted(set(quorum.state.image.brokers) - {each.node_id for each in quorum.members})
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
         if not self.lost.compared_count:
             yield "lost changes: no partition of a topic is here"
-        running = [each.node_id for each in quorum.members if _runs(each)]
+        running = [_name(each) for each in quorum.members if _runs(each)]
         if running:
-            yield f"one moment of all logs: {named_nodes(running)} {'runs' if len(running) == 1 else 'run'}"
+            yield f"one moment of all logs: {listed(running)} {'runs' if len(running) == 1 else 'run'}"
 
 
 def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
     """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
     found = read_quorum(targets, limits)
     return QuorumResult(found, lost_changes(targets, found, limits))
+
+
+def _name(member: Member) -> str:
+    """A node in words, or the path of a copy whose node is not known."""
+    return str(member.copy.path) if member.copy.node_id is None else f"node {member.node_id}"
+
+
+def _head(member: Member) -> str:
+    """The name at the beginning of a sentence; a path stays as it is."""
+    return _name(member) if member.copy.node_id is None else f"Node {member.node_id}"
 
 
 def _log_row(**values: object) -> Row:

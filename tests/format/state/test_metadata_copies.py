@@ -98,7 +98,7 @@ def test_the_copy_that_reaches_furthest_is_best(tmp_path: Path) -> None:
     nodes = []
     for node_id, (epoch, extra) in {1: (1, 9), 2: (2, 3), 3: (2, 2)}.items():
         node = write_node(tmp_path / f"node-{node_id}", node_id)
-        write_voters(write_metadata_log(node, epoch=epoch, extra_topics=extra), (1, 2, 3))
+        write_voters(write_metadata_log(node, epoch=epoch, extra_topics=extra), (1, 2, 3), epoch)
         nodes.append(node)
     best = best_copy(copies(*nodes))
     assert best.copy.node_id == 2

@@ -282,6 +282,7 @@ def test_a_voter_that_is_absent(
     assert (open_words in report.not_known) == is_open
     assert not (is_open and report.finds_nothing_wrong)
     assert [(each.severity, each.sentence[: len(words)]) for each in found] == [(Severity.WARNING, words)] * bool(words)
+    assert all(f"kafkalog quorum {targets[0].path} " in str(each.command) for each in found)
 
 
 def test_the_most_urgent_comes_first() -> None:

@@ -39,16 +39,16 @@ def made(
     return result(directory, *lengths)
 
 
-def write_state(log: Path, voters: tuple[int, ...], voted: int) -> None:
+def write_state(log: Path, voters: tuple[int, ...], voted: int, epoch: int = 1) -> None:
     state = QuorumState(
-        path="", data_version=0, leader_id=2, leader_epoch=1, voted_id=voted, voted_directory_id=None,
+        path="", data_version=0, leader_id=2, leader_epoch=epoch, voted_id=voted, voted_directory_id=None,
         cluster_id="", applied_offset=0, current_voters=voters, problems=(),
     )  # fmt: skip
     (log / "quorum-state").write_bytes(quorum_state.write(state))
 
 
 def set_epochs(log_dir: Path, epochs: list[int]) -> None:
-    """Give each batch of a metadata log a leader epoch, which the CRC does not cover."""
+    """Give each batch of a metadata log a leader epoch, which the CRC does not cover, and quorum-state the last one."""
     path = log_dir / "__cluster_metadata-0" / f"{0:020d}.log"
     content, position = bytearray(path.read_bytes()), 0
     for epoch in epochs:
@@ -56,6 +56,7 @@ def set_epochs(log_dir: Path, epochs: list[int]) -> None:
         position += 12 + int.from_bytes(content[position + 8 : position + 12], "big")
     assert position == len(content)
     path.write_bytes(content)
+    write_state(path.parent, (1, 2, 3), -1, epochs[-1])
 
 
 def damage_end(log_dir: Path) -> None:
@@ -164,6 +165,7 @@ def test_voters_that_cannot_start(tmp_path: Path, damaged: tuple[int, ...]) -> N
     )
     is_lost = len(damaged) == 2
     assert found.quorum.is_intact is not is_lost
+    assert found.quorum.can_lead == {node: not is_lost and node not in damaged for node in (1, 2, 3)}
     start = "No leader can be elected: of the 3 voters of the static quorum, only node 1 can start."
     assert words.startswith(start) == is_lost
     assert ("quorum-lost" in [each.code for each in found.findings()]) == is_lost
@@ -192,8 +194,20 @@ def test_an_observer_is_no_voter(tmp_path: Path) -> None:
     words = words_of(found)
     assert "the 2 voters of the static quorum, nodes 1 and 2, are here. Node 1 can lead." in words
     assert "A majority has the records before offset 5. Only node 1 has the records 5 to 6: no majority." in words
-    assert "Node 4, which does not vote, has the records 7 to 8: no voter here does." in words
-    assert "which does not vote" not in words_of(result(tmp_path, 1, 2))
+    assert "No voter here has the records 7 to 8, only node 4." in words
+    assert "No voter here" not in words_of(result(tmp_path, 1, 2))
+
+
+def test_a_copy_of_a_node_that_is_not_known(tmp_path: Path) -> None:
+    made(tmp_path, {1: 7, 2: 5, 3: 5})
+    (tmp_path / "node-1" / "meta.properties").unlink()
+    found = result(tmp_path, 1, 2, 3)
+    path = tmp_path / "node-1" / "__cluster_metadata-0"
+    words = words_of(found)
+    assert f"{path} is of a node that is not known: no meta.properties is beside it." in words
+    assert f"No voter here has the records 5 to 6, only {path}." in words
+    assert found.quorum.absent == (1,)
+    assert rows_of(found, QUORUM_LOG)[0]["is_voter"] is None
 
 
 def test_voters_that_are_not_known(tmp_path: Path) -> None:
@@ -211,8 +225,30 @@ def test_a_later_epoch_wins_and_drops_what_a_majority_has(tmp_path: Path) -> Non
     set_epochs(tmp_path / "node-3", [1] * 4 + [2])
     words = words_of(result(tmp_path, 1, 2, 3))
     assert "A majority has the records before offset 9. Only node 1 has the record at offset 9" in words
-    assert "Node 3 has other records from offset 4 on, of an earlier epoch." in words
+    assert "Node 3 has other records from offset 4 on, of another epoch." in words
     assert "Nodes 1 and 3 can lead. Node 3, elected, drops what a majority has from offset 4 on." in words
+
+
+def test_a_false_epoch_in_a_header_makes_no_best_copy(tmp_path: Path) -> None:
+    """No CRC covers the epoch. The node is elected for it, and makes the others drop what they have."""
+    made(tmp_path, {1: 9, 2: 9, 3: 9})
+    set_epochs(tmp_path / "node-2", [1] * 6 + [9] + [1] * 2)
+    found = result(tmp_path, 1, 2, 3)
+    words = words_of(found)
+    assert "Each can lead. Node 2, elected, drops what a majority has from offset 6 on." in words
+    assert "The copy of node 2 is not whole: at offset 7, leader epoch 1 follows 9." in words
+    assert [each.code for each in found.findings()] == ["leader-epoch-decreasing"]
+    assert found.quorum.best.copy.node_id != 2
+
+
+def test_an_epoch_that_no_quorum_state_has_makes_no_best_copy(tmp_path: Path) -> None:
+    made(tmp_path, {1: 9, 2: 9, 3: 9})
+    set_epochs(tmp_path / "node-2", [1] * 8 + [9])
+    assert result(tmp_path, 1, 2, 3).quorum.best.copy.node_id == 2
+    write_state(tmp_path / "node-2" / "__cluster_metadata-0", (1, 2, 3), -1)
+    best = result(tmp_path, 1, 2, 3).quorum.best
+    assert best.copy.node_id != 2
+    assert any("but is not whole: no quorum-state here has such an epoch" in each for each in best.reasons)
 
 
 def test_committed_metadata_that_the_best_copy_lacks(tmp_path: Path) -> None:
@@ -226,6 +262,18 @@ def test_committed_metadata_that_the_best_copy_lacks(tmp_path: Path) -> None:
     assert "Committed metadata is lost: the best copy lacks the records 3 to 7, by a snapshot of node 2." in words_of(
         found
     )
+
+
+def test_copies_that_are_left_out_are_named(tmp_path: Path) -> None:
+    made(tmp_path, {1: 9, 2: 9, 3: 9})
+    older, foreign = tmp_path / "node-8", tmp_path / "node-9"
+    write_metadata_log(write_node(older, 1), extra_topics=2)
+    write_metadata_log(write_node(foreign, 2, "another"))
+    found = result(tmp_path, 1, 8, 2, 9, 3)
+    assert [each.node_id for each in found.quorum.members] == [1, 2, 3]
+    notes = list(found.not_checked())
+    assert f"{older}/__cluster_metadata-0, a copy of node 1, which has one that reaches further" in notes
+    assert f"{foreign}/__cluster_metadata-0, a copy of cluster another" in notes
 
 
 # -- dynamic quorums -------------------------------------------------------------------------------------------
