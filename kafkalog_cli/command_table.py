@@ -376,7 +376,7 @@ COMMANDS = (
     ),
     CommandEntry(
         "rebuild-quorum",
-        "Write metadata directories for lost controllers, from a copy of the metadata that is left.",
+        "Write metadata for controllers whose majority is lost, from a copy that is left.",
         "Write",
     ),
     CommandEntry("scan", "Run a command as a Spark job, on all cores or on a cluster.", "Scale"),
