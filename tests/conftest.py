@@ -124,8 +124,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return unwanted or None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the folders that they lie in and by what they ask for; a long test is a slow one, too."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by the folders that they lie in and by what they ask for; a long test is a slow one, too.
+
+    Where several processes take one file after the other, those with slow tests come first, so that all end together.
+    """
     around: dict[Path, set[Path]] = {}  # each file with the folders that it lies in; computed once, not for each test
     for item in items:
         if item.path not in around:
@@ -140,6 +143,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.get_closest_marker("spark") and not _SPARK_PLACES & around[item.path]:
             raise pytest.UsageError(f"{item.nodeid} needs Spark, but does not lie in a folder of _SPARK_PLACES")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,6 +12,8 @@ import pytest
 from tests.corpora import REPOSITORY
 from tests.running import Run
 
+pytestmark = pytest.mark.slow  # it imports four large libraries
+
 _LINE = re.compile(r"^\| (\w+) \| `(.+)` \|$", re.MULTILINE)
 _MODULES = ("duckdb", "polars", "pandas", "pyarrow.dataset")
 

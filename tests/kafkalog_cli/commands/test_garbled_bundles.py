@@ -18,6 +18,8 @@ from tests.kafkalog_cli.commands.test_bundle import members
 from tests.kafkalog_cli.commands.test_hostile_bundles import Members, archive
 from tests.running import Run, Word
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("pyarrow.parquet")
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

@@ -12,7 +12,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe, from_json
 from tests.kafkalog_cli.render.rendering import WILD, as_json, lines, rendered, rows_of
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_json_lines_are_lossless(rows):
     output, _aside = rendered("jsonl", (WILD, rows))
