@@ -204,7 +204,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
 def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, is_end: bool) -> tuple[str, str]:
     """What is known of the other replicas at some offsets, and the next command. ``is_end``: the log lost its end."""
     others = [each.path for each in evidence.others(place)]
-    if evidence.is_bundled:
+    if evidence.is_bundled or place.endswith(f"/{layout.CLUSTER_METADATA_TOPIC}-0"):  # a voter must not lose its log
         return "", command("diff", place, *others) if others else command("verify", place)
     try:
         deep = evidence.reads_records

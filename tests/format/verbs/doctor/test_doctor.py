@@ -115,6 +115,19 @@ def test_the_intact_replica_is_named(tmp_path: Path) -> None:
     assert found.command.startswith("kafkalog salvage ")
 
 
+def test_a_metadata_log_is_not_fetched_anew(tmp_path: Path) -> None:
+    """A voter without its metadata log might elect a leader that lacks committed records."""
+    content = bytearray(b"".join(batches(4)))
+    content[90] ^= 1
+    one = node(tmp_path / "node-1", {"__cluster_metadata-0": {0: [bytes(content)]}}, node_id=1)
+    two = node(tmp_path / "node-2", {"__cluster_metadata-0": {0: batches(4)}}, node_id=2)
+    found = next(each for each in diagnoses(one, two, deep=True) if each.subject.endswith(" on node 1"))
+    assert found.code == "records-damaged"
+    assert "anew" not in found.sentence
+    assert found.command is not None
+    assert found.command.startswith("kafkalog diff ")
+
+
 def test_tail_torn(tmp_path: Path) -> None:
     """Killed while writing: a warning, which says what is cut off."""
     torn = b"".join(batches(4))[:-10]
