@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import msgspec
 
 from format.files.side_file import (
-    CURRENT_VERSION,
     INT32_RANGE,
     INT64_RANGE,
     CheckpointReader,
@@ -64,7 +63,4 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Leade
 
 def write(entries: LeaderEpochCheckpoint | Iterable[EpochEntry]) -> bytes:
     """Encode a checkpoint that was read, or entries with the current version."""
-    version: int | None = CURRENT_VERSION
-    if isinstance(entries, LeaderEpochCheckpoint):
-        version, entries = entries.version, entries.entries
-    return write_checkpoint(version, (f"{entry.leader_epoch} {entry.start_offset}" for entry in entries))
+    return write_checkpoint(entries, lambda each: (each.leader_epoch, each.start_offset))

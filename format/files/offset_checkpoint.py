@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import msgspec
 
 from format.files.side_file import (
-    CURRENT_VERSION,
     INT32_RANGE,
     INT64_RANGE,
     CheckpointReader,
@@ -73,7 +72,4 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
 
 def write(entries: OffsetCheckpoint | Iterable[TopicPartitionOffset]) -> bytes:
     """Encode a checkpoint that was read, or entries with the current version."""
-    version: int | None = CURRENT_VERSION
-    if isinstance(entries, OffsetCheckpoint):
-        version, entries = entries.version, entries.entries
-    return write_checkpoint(version, (f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries))
+    return write_checkpoint(entries, lambda each: (each.topic, each.partition, each.offset))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -241,12 +241,17 @@ class CheckpointReader:
             self._problems.append(Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
 
 
-def write_checkpoint(version: int | None, entry_lines: Iterable[str]) -> bytes:
-    """Encode a checkpoint; a version of None without entries makes an empty file."""
-    all_lines = list(entry_lines)
-    if version is None and not all_lines:
+def write_checkpoint(checkpoint: Any, words_of: Callable[[Any], tuple[object, ...]]) -> bytes:
+    """Encode a checkpoint that was read, or entries with the current version.
+
+    A version of None without entries makes an empty file.
+    """
+    version = getattr(checkpoint, "version", CURRENT_VERSION)
+    entries = list(getattr(checkpoint, "entries", checkpoint))
+    if version is None and not entries:
         return b""
-    return "".join(f"{line}\n" for line in [str(version or 0), str(len(all_lines)), *all_lines]).encode("utf-8")
+    head = [str(version or 0), str(len(entries))]
+    return "".join(f"{line}\n" for line in (*head, *(" ".join(map(str, words_of(each))) for each in entries))).encode()
 
 
 _WHITE_SPACE = " \t\f"

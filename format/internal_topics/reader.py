@@ -73,7 +73,6 @@ MAX_PROBLEMS = 20
 MAX_STRING_BYTES = 0x7FFF
 _MAX_VARINT_BYTES = 5
 _INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 
 
 class Leaf(NamedTuple):
@@ -128,10 +127,6 @@ class Cursor:
         at = self.take(2)
         return int(_INT16.unpack_from(self.buffer, at)[0])
 
-    def read_int32(self) -> int:
-        at = self.take(4)
-        return int(_INT32.unpack_from(self.buffer, at)[0])
-
     def read_unsigned_varint(self) -> int:
         """Read an unsigned varint of at most 31 bits, as for lengths, tags and type numbers."""
         buffer, start = self.buffer, self.position
@@ -157,7 +152,7 @@ class Cursor:
         at = self.position
         if compact:
             return self.read_unsigned_varint() - 1
-        length = self.read_int16() if width == 2 else self.read_int32()
+        length = int.from_bytes(self.buffer[self.take(width) : at + width], "big", signed=True)
         if length < -1:
             self.warn(INVALID, f"length {length} at byte {at} is read as null", Severity.WARNING)
             return -1

@@ -37,6 +37,12 @@ BUNDLE_MANIFEST = "manifest.json"
 PathLike = str | os.PathLike[str]
 
 
+class Tier(Protocol):
+    """The remote segments of tiered logs; see ``format.node.remote_storage``."""
+
+    def joined(self, key: Any, local: list[Any]) -> list[Any]: ...
+
+
 class Description(msgspec.Struct, frozen=True):
     """What another process needs to know of a session: addresses with their options and keys, and the read policy."""
 
@@ -56,7 +62,7 @@ class Session:
     def __init__(self, description: Description | None = None) -> None:
         given = description or Description()
         self.policy = ReadPolicy(given.max_bytes_per_s, spares_cache=given.spares_cache)
-        self.tier: Any = None  # a format.node.remote_storage.RemoteTier
+        self.tier: Tier | None = None
         self.cluster: Any = None
         self.open_tables: Callable[[str, Sequence[str]], Any] | None = None
         self.makes_absolute = False

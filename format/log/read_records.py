@@ -124,14 +124,9 @@ def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, wh
         yield RecordTable(chunk.table, opened.buffer, columns, problems)
 
 
-def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Location) -> RecordTable:
-    """The inner messages of a few wrappers as one table."""
-    tables = list(wrapper_tables(chunk, np.asarray(rows, np.intp), limits, where))
-    if len(tables) == 1:
-        return tables[0]
-    problems = [problem for table in tables for problem in table.problems]
-    columns, buffer = _joined([(table.columns, table.buffer) for table in tables])
-    return RecordTable(chunk.table, buffer, columns, problems)
+def wrapper_table(chunk: BatchChunk, row: int, limits: Limits, where: Location) -> RecordTable:
+    """The inner messages of one wrapper."""
+    return next(wrapper_tables(chunk, np.array([row], np.intp), limits, where))
 
 
 def open_wrappers(chunk: BatchChunk, limits: Limits = DEFAULT_LIMITS) -> BatchChunk:

@@ -27,6 +27,8 @@ _ATTRIBUTE_BITS = (
 )
 #: The fields of a v2 record, in order, with Kafka's names; keys, values and headers are between them.
 _RECORD_FIELDS = ("length", "attributes", "timestampDelta", "offsetDelta", "keyLength", "valueLength", "headerCount")
+#: What the key and the value of a control record are, by the field with their length.
+_OF_CONTROL = {"keyLength": layout.CONTROL_KEY, "valueLength": layout.END_TRANSACTION_MARKER}
 
 
 class Region(msgspec.Struct, frozen=True):
@@ -86,19 +88,12 @@ def record_regions(content: bytes, position: int, end: int, *, is_control: bool 
         yield span
         at = span.end_position
         number = int(span.value)
-        if field == "keyLength" and number >= 0:
-            _slice(content, at, number, end)
-            if is_control and number == layout.CONTROL_KEY.size_bytes:
-                yield from fixed_regions(layout.CONTROL_KEY, content, at)
+        if field in _OF_CONTROL and number >= 0:
+            own = _slice(content, at, number, end)
+            if is_control and number == _OF_CONTROL[field].size_bytes:
+                yield from fixed_regions(_OF_CONTROL[field], content, at)
             elif number:
-                yield Region(at, number, "key", _text(content[at : at + number]))
-            at += number
-        elif field == "valueLength" and number >= 0:
-            _slice(content, at, number, end)
-            if is_control and number == layout.END_TRANSACTION_MARKER.size_bytes:
-                yield from fixed_regions(layout.END_TRANSACTION_MARKER, content, at)
-            elif number:
-                yield Region(at, number, "value", _text(content[at : at + number]))
+                yield Region(at, number, field.removesuffix("Length"), _text(own))
             at += number
         elif field == "headerCount":
             for _ in range(number):

@@ -77,14 +77,28 @@ class WrongBatches(msgspec.Struct, frozen=True):
     bad_records: Sequence[int] = ()
 
 
-class WholeFile:
+class _BundledFile:
+    """A file of a bundle, opened for reading; it holds no resources, and does not change."""
+
+    def __init__(self, spool: Spool, state: FileState) -> None:
+        self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
+        self._spool = spool
+
+    def current_size_bytes(self) -> int:
+        """The size."""
+        return self.size_bytes
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class WholeFile(_BundledFile):
     """A file that the bundle contains whole; zeros at its end are not stored."""
 
     headers_only = None
 
     def __init__(self, spool: Spool, state: FileState, stored: Region) -> None:
-        self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
-        self._spool = spool
+        super().__init__(spool, state)
         self._stored = stored
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
@@ -94,21 +108,13 @@ class WholeFile:
         content = self._spool.read(self._stored.start + position, stored) if stored else b""
         return content.ljust(length, b"\0"), stored
 
-    def current_size_bytes(self) -> int:
-        """The size; it does not change."""
-        return self.size_bytes
 
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
-
-
-class HeadersFile:
+class HeadersFile(_BundledFile):
     """A log of which the bundle has the batch headers, and whole control batches; all other bytes are read as zeros."""
 
     def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong: WrongBatches) -> None:
-        self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
+        super().__init__(spool, state)
         self.damage = contents.damage
-        self._spool = spool
         self._fragments = contents.fragments
         self._outlines = contents.outlines
         self._wrong = wrong
@@ -229,14 +235,6 @@ class HeadersFile:
     def has_bad_records(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the records of batches with a right CRC could not be read when the bundle was made."""
         return np.isin(positions, self._wrong.bad_records)
-
-    def current_size_bytes(self) -> int:
-        """The size; it does not change."""
-        return self.size_bytes
-
-    def close(self) -> None:
-        """Release the fragment that was loaded."""
-        self._loaded = None
 
 
 _BLOCK_BYTES = 512

@@ -111,7 +111,7 @@ def _with_first_opened(
         offsets, timestamps = source.headers_only.outline(start) or ([], [])
     else:
         whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
-        inner = wrapper_table(whole, [0], limits, location)
+        inner = wrapper_table(whole, 0, limits, location)
         found += [finding_of(problem.error, location) for problem in inner.problems]
         offsets, timestamps = inner.offset.tolist(), inner.timestamp.tolist()
     if not offsets:

@@ -91,9 +91,9 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
     """
     table = chunk.table
     magic, attributes = int(table.magic[row]), int(table.attributes[row])
-    for table_of in (message_table, wrapper_table):
-        _raise_problems(table_of(chunk, [row], limits, Location("")))
     outer = message_table(chunk, [row], limits, Location(""))
+    for records in (outer, wrapper_table(chunk, row, limits, Location(""))):
+        _raise_problems(records)
     inner = decompress(attributes & layout.CODEC_MASK, outer.value(0) or b"", magic=magic, limits=limits)
     content = encode_message(
         magic,
@@ -110,7 +110,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
     """The inner messages of a compressed v0/v1 message, each by itself with its absolute offset and its timestamp."""
     magic = int(chunk.table.magic[row])
     time_type = int(chunk.table.attributes[row]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0
-    inner = wrapper_table(chunk, [row], limits, Location(""))
+    inner = wrapper_table(chunk, row, limits, Location(""))
     _raise_problems(inner)
     offsets = inner.offset.tolist()
     messages = [

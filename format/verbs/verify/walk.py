@@ -175,6 +175,10 @@ def _record_findings(
     internal_check = _internal_check(location)
     needs_tables = partition_count is not None or internal_check is not None
     changes = None if internal_check is None else _no_changes(location)
+    sound = None if needs_tables else record_check.sound_chunk(chunk)
+    if sound is not None:
+        walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
+        return
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0):
         sound = None if needs_tables else record_check.sound_records(chunk, group)
         if sound is not None:
