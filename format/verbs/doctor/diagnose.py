@@ -212,6 +212,8 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, 
     except KafkaLogError:
         remedy = None  # a finding says what cannot be read
     words = "" if remedy is None or not remedy.sentence else f". {remedy.sentence.rstrip('.')}"
+    if remedy is not None and remedy.merge is not None:
+        return words, remedy.merge
     if remedy is not None and remedy.intact:
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")

@@ -34,6 +34,7 @@ from format.verbs.diff.replica_log import Replica, Replicas, may_be_one, replica
 from format.wording import counted, listed, offset_range
 
 _ANY_BROKER = "localhost:9092"  # where no metadata names the address of one
+_MERGE = "Together they may be whole: stop their brokers, and run: "
 _SALVAGE = "Copy the directory first, then run salvage to keep the intact batches after the damage."
 
 
@@ -221,6 +222,15 @@ class Remedy(msgspec.Struct, frozen=True):
         return (f"mv {shlex.quote(str(absolute))} {shlex.quote(f'{log_dir}.{path.name}.damaged')}",)
 
     @property
+    def merge(self) -> str | None:
+        """The command that makes one log of all replicas, where each lacks something that another one has."""
+        if not self.intact or not self.others or self.source is not None or not self.is_deep:
+            return None
+        replicas = (self.damaged, *(each.replica for each in self.others))
+        words = ["kafkalog", "salvage", "--merge", *(str(each.path) for each in replicas)]
+        return shlex.join([*words, "--output", f"{self.damaged.partition.name}.merged"])
+
+    @property
     def next_step(self) -> str:
         """The sentence with its commands; empty where nothing is known of other replicas."""
         words, commands = self.sentence, self.commands
@@ -231,7 +241,7 @@ class Remedy(msgspec.Struct, frozen=True):
             words += " If it does not lead, as after a crash of all nodes, with only intact replicas up, run: "
             return words + self.election
         if self.others and self.source is None and (self.is_deep or not self.intact):
-            return f"{words} {_SALVAGE}"
+            return f"{words} {_SALVAGE if self.merge is None else _MERGE + self.merge}"
         if not commands:
             return words
         leader = "" if self.source is None else self.source.name
