@@ -28,7 +28,7 @@ public class LogScenario {
         JsonNode spec = new ObjectMapper().readTree(new File(args[1]));
         Random random = new Random(1);
         try (Admin admin = Admin.create(properties)) {
-            Set<String> known = admin.listTopics().names().get();
+            Set<String> known = admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get();
             for (JsonNode topic : spec) {
                 if (!topic.has("topic") || known.contains(topic.get("topic").asText())) continue;
                 List<Integer> replicas = new ArrayList<>();

@@ -46,6 +46,7 @@ from tests.oracle.merge_trials_truth import (
     holds,
     joined,
     newest_by_key,
+    split,
     without,
 )
 from tests.oracle.merge_trials_wounds import wound
@@ -53,6 +54,8 @@ from tests.oracle.record_reader import Row, Served
 from tests.running import Run, run_many
 
 Rows = dict[int, Row]
+#: The finding that no replica has some offsets.
+LOST = "no-intact-replica"
 
 
 @dataclass
@@ -68,6 +71,7 @@ class MergeSet:
     merged: list[Frame] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)  # one line for each kind of wrong
     notes: Counter[str] = field(default_factory=Counter)
+    is_unsure: bool = False  # nothing shows which branch is right
 
     @property
     def kind(self) -> str:
@@ -78,13 +82,17 @@ class MergeSet:
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def judge(self, code: int, lost: Ranges, ranges: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Hold the result against the truth. ``lost`` is what findings say, ``ranges`` are those of the manifest."""
+    def judge(self, code: int, lost: Ranges, ranges: Iterable[Mapping[str, Any]] | None = None) -> None:
+        """Hold the result against the truth: ``lost`` is what findings say, ``ranges`` where the batches come from."""
         kept = self.truth.kept(self.after)
         try:
             self.merged = frames(self.result) if self.result.is_dir() else []
         except AssertionError as error:
             self.fail("unreadable", str(error))
+            return
+        if not self.truth.shows_the_branch(self.after):
+            self.notes["sets that do not show which branch is right"] += 1
+            self.is_unsure = True
             return
         if any(b.base <= a.last for a, b in zip(self.merged, self.merged[1:], strict=False)):
             self.fail("order", "the offsets of the result do not ascend")
@@ -100,7 +108,8 @@ class MergeSet:
         self._judge_lost(lost, must_be_reported)
         if code != (1 if lost else 0):
             self.fail("exit status", f"{code}, with {len(lost)} lost ranges")
-        self._judge_ranges(ranges)
+        if ranges is not None:
+            self._judge_ranges(ranges)
 
     def _judge_bytes(self, kept: Mapping[bytes, Frame]) -> None:
         sources = b""
@@ -165,7 +174,21 @@ class MergeSet:
             self.fail("silent loss", f"lost, and not reported: {_words(less)}; reported: {_words(lost)}")
 
     def _judge_ranges(self, ranges: Iterable[Mapping[str, Any]]) -> None:
-        """Each range of the manifest is of a source that has these batches."""
+        """One after the other, the ranges are the result, and each has the offsets and records that it says."""
+        at = 0
+        whole = b"".join(_logs(self.result).values())
+        for row in ranges:
+            part = Path(row["path"]).read_bytes()[row["position"] : row["position"] + row["size_bytes"]]
+            if whole[at : at + len(part)] != part:
+                self.fail("ranges", f"the result at {at} is not {row}")
+                return
+            at += len(part)
+            batches = split(part, row["first_offset"])
+            said = row["first_offset"], row["last_offset"], row["record_count"]
+            if said != (batches[0].base, batches[-1].last, sum(each.record_count for each in batches)):
+                self.fail("ranges", f"not what is there: {row}")
+        if at != len(whole):
+            self.fail("ranges", f"{at} bytes in ranges, {len(whole)} in the result")
 
     # -- a broker --------------------------------------------------------------------------------------------
 
@@ -173,6 +196,7 @@ class MergeSet:
         """Hold what a broker serves against what was there before; so many records were written since."""
         if served is None or served.problem:
             self.fail("not served", "nothing" if served is None else served.problem)
+        if served is None or served.problem or self.is_unsure:
             return
         if cleaned:
             if _state(served.records) != _state(self._rows_of(self.merged)) | _state(
@@ -225,8 +249,8 @@ def _words(ranges: Ranges) -> str:
 
 def lost_ranges(run: Run, topic: str | None = None) -> Ranges:
     """The offsets that a run says are lost, of all topics or of one."""
-    rows = [row for row in run.rows("finding") if topic in (None, row.get("topic"))]
-    return joined(tuple(row["lost_offsets"]) for row in rows if row.get("lost_offsets"))
+    rows = [row for row in run.rows("finding") if row["code"] == LOST and topic in (None, row.get("topic"))]
+    return joined(tuple(row["lost_offsets"]) for row in rows)
 
 
 def merge_words(sources: Iterable[Path], output: Path) -> tuple[str | Path, ...]:
@@ -298,7 +322,7 @@ def merged(sets: list[MergeSet], work: Path) -> None:
         if run.code not in (0, 1) or "Traceback" in run.stderr:
             each.fail("run", f"exit {run.code}: {(run.stderr or run.stdout).strip()[-200:]}")
             continue
-        each.judge(run.code, lost_ranges(run))
+        each.judge(run.code, lost_ranges(run), run.rows("merged_range"))
         whole = work / "at-once" / f"{each.topic}-0"
         if _logs(whole) != _logs(each.result):
             each.fail("at once", "the merge of whole nodes has another result")

@@ -10,6 +10,7 @@ import gzip
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import lz4.frame
@@ -58,6 +59,11 @@ class Frame:
     def is_control(self) -> bool:
         return self.magic == 2 and bool(self.attributes & 0x20)
 
+    @property
+    def record_count(self) -> int:
+        """The records of a v2 batch, or of messages without gaps."""
+        return int.from_bytes(self.content[57:61], "big") if self.magic == 2 else self.last - self.base + 1
+
     def offsets(self) -> list[int]:
         """The offsets of the records of a v2 batch; snappy is never asked for."""
         body = _DECOMPRESS[self.attributes & 7](self.content[61:])
@@ -95,18 +101,26 @@ def frames(directory: Path) -> list[Frame]:
     """All batches of a partition whose segments are undamaged."""
     found: list[Frame] = []
     for path in sorted(directory.glob("*.log")):
-        content, at = path.read_bytes(), 0
-        while at < len(content):
-            offset, size = struct.unpack_from(">qi", content, at)
-            end = at + 12 + size
-            assert size > 0, f"{path} is damaged at {at}"
-            assert end <= len(content), f"{path} is torn at {at}"
-            if content[at + 16] == 2:
-                base, last = offset, offset + int.from_bytes(content[at + 23 : at + 27], "big")
-            else:
-                base, last = found[-1].last + 1 if found else int(path.stem), offset
-            found.append(Frame(path.name, at, base, last, content[at:end]))
-            at = end
+        found += split(path.read_bytes(), found[-1].last + 1 if found else int(path.stem), path.name)
+    return found
+
+
+def split(content: bytes, start: int, segment: str = "") -> list[Frame]:
+    """The batches of some bytes, which begin at an offset."""
+    found: list[Frame] = []
+    at = 0
+    while at < len(content):
+        assert at + 17 <= len(content), f"{segment} is torn at {at}"
+        offset, size = struct.unpack_from(">qi", content, at)
+        end = at + 12 + size
+        assert size > 0, f"{segment} is damaged at {at}"
+        assert end <= len(content), f"{segment} is torn at {at}"
+        if content[at + 16] == 2:
+            base, last = offset, offset + int.from_bytes(content[at + 23 : at + 27], "big")
+        else:
+            base, last = start, offset
+        found.append(Frame(segment, at, base, last, content[at:end]))
+        at, start = end, last + 1
     return found
 
 
@@ -196,6 +210,25 @@ class Truth:
                 found.append((frame.base if behind is None else behind.last + 1, frame.last))
                 behind = frame
         return joined(found)
+
+    def shows_the_branch(self, after: Replicas) -> bool:
+        """Whether the wounded replicas show which branch is right: by an epoch after those of the other one."""
+        intact = self.intact(after)
+        whole = {
+            node: [frame for frame, is_intact in zip(self.before[node], flags, strict=True) if is_intact]
+            for node, flags in intact.items()
+        }
+        if not any(frame.content in self.foreign for frame in chain.from_iterable(whole.values())):
+            return True
+        latest = max(
+            frame.epoch for frame in chain.from_iterable(self.before.values()) if frame.content in self.foreign
+        )
+        for node, path in after.items():
+            entries = path / "leader-epoch-checkpoint"
+            lines = entries.read_text().splitlines()[2:] if entries.exists() else []
+            if any(int(line.split()[0]) > latest for line in lines) or any(each.epoch > latest for each in whole[node]):
+                return True
+        return False
 
     @property
     def everything(self) -> Ranges:

@@ -136,7 +136,7 @@ def test_a_broker_serves_merged_replicas(tmp_path: Path, original_records: dict[
     log_dir = tmp_path / "node-1"
     writable_copy(_ORIGINAL, log_dir)
     for each, run in zip(sets, runs, strict=True):
-        each.judge(run.check(0, 1).code, lost_ranges(run))
+        each.judge(run.check(0, 1).code, lost_ranges(run), run.rows("merged_range"))
         shutil.rmtree(log_dir / each.result.name)
         shutil.copytree(each.result, log_dir / each.result.name)
     with Broker(lab, VERSION, log_dir, tmp_path / "work") as broker, RecordReader(lab, VERSION, tmp_path) as reader:
