@@ -18,6 +18,8 @@ from tests.oracle.merge_trials_wounds import wound
 from tests.oracle.record_reader import Kept, RecordReader, kept_records
 from tests.running import run_many
 
+pytestmark = pytest.mark.slow
+
 VERSION = "4.3.1"
 _ORIGINAL = Path(__file__).parents[1] / "_data" / "kafka-4.3-single" / "node-1"
 _TOPICS = ("orders", "payments", "users", "clicks-zstd", "clicks-gzip", "sensor")
@@ -124,7 +126,6 @@ def test_the_judge_sees_a_deleted_key_that_came_back(tmp_path: Path, original_re
 
 
 @pytest.mark.oracle
-@pytest.mark.slow
 def test_a_broker_serves_merged_replicas(tmp_path: Path, original_records: dict[str, Kept]) -> None:
     lab = KafkaLab()
     if (missing := lab.missing(VERSION)) is not None:
