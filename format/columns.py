@@ -362,6 +362,20 @@ WRITTEN_SEGMENT = row_schema(
     Column("time_index_entries", "int", "entries of the new .timeindex"),
     Column("aborted_txns", "int", "entries of the new .txnindex"),
 )
+MERGED_RANGE = row_schema(
+    "merged_range",
+    TOPIC_COLUMN,
+    PARTITION_COLUMN,
+    SEGMENT_COLUMN,
+    Column("path", "string", "the file that the range was copied from"),
+    Column("node_id", "int", "the node of that replica, null if it is not known"),
+    Column("is_base", "bool", "whether that replica is the base of the partition"),
+    Column("position", "int", "where the range starts in that file"),
+    Column("size_bytes", "int", "its bytes"),
+    Column("first_offset", "int", "offset of its first record"),
+    Column("last_offset", "int", "offset of its last record"),
+    Column("record_count", "int", "records in it"),
+)
 EXTRACTED_FILE = row_schema(
     "extracted_file",
     Column("path", "string", "the file in the output"),

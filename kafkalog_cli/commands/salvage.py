@@ -9,20 +9,21 @@ import typer
 
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources, local_directory
+from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
     ("kafkalog salvage /mnt/broken/orders-0 --output saved", "one partition, into saved/orders-0"),
     ("kafkalog salvage 00000000000000170210.log --output saved", "one file by itself"),
     ("kafkalog salvage /mnt/broken --output saved --repair", "also batches whose length or base offset alone is wrong"),
+    ("kafkalog salvage --merge node-1 node-2 node-3 --output whole", "one log of each partition, from all replicas"),
     ("kafkalog salvage /mnt/broken --output saved --format jsonl > lost.jsonl", "the list of losses, for a script"),
 )
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """The sources to salvage, and the directory of the result."""
+    """The sources to salvage, and the directories of the result."""
 
     sources: Sources
     output: OutputDirectory
@@ -34,6 +35,24 @@ class Salvaged(msgspec.Struct, frozen=True):
             "right value, where the bytes prove it; each is listed.",
         ),
     ] = False
+    merge: Annotated[
+        bool,
+        typer.Option(
+            "--merge",
+            help="Take the sources as replicas: log directories of several nodes, or copies of one partition. Each "
+            "partition becomes one log, with the intact batches of all replicas that followed the same leader epochs.",
+        ),
+    ] = False
+    branches: Annotated[
+        str | None,
+        typer.Option(
+            "--branches",
+            metavar="DIR",
+            help="With --merge: a new directory for the records of other branches, which are never merged.",
+            callback=local_directory,
+            show_default="they are only listed",
+        ),
+    ] = None
 
 
 def salvage(
@@ -55,7 +74,16 @@ def salvage(
     from format.verbs.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
+    if salvaged.branches is not None and not salvaged.merge:
+        raise typer.BadParameter("needs --merge", param_hint="--branches")
+    if salvaged.repair and salvaged.merge:
+        raise typer.BadParameter(
+            "does not go with --merge, which takes the batch from another replica", param_hint="--repair"
+        )
     with writing_run("salvage", output, judging) as run:
+        if salvaged.merge:
+            _merge(run, salvaged, resumption, indexing, guards, work)
+            return
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         repair = {"repair": True} if salvaged.repair else {}
@@ -74,3 +102,45 @@ def salvage(
         if result.losses:
             run.condition(Condition.DAMAGE)
         say_published(run, publication.target)
+
+
+def _merge(
+    run: Run, salvaged: Salvaged, resumption: Resumption, indexing: Indexing, guards: Guards, work: Work
+) -> None:
+    from format.columns import MERGED_RANGE
+    from format.node.target import targets_at
+    from format.rewriting.rewriter import PASSES, RewritingResult, WriteTerms
+    from format.state.cluster_context import ContextTerms, read_context
+    from format.verbs.merge.merge import branch_sources, merge, overview, read_merge, write_branches
+    from kafkalog_cli.exit_codes import Condition
+
+    targets = targets_at(salvaged.sources.paths)
+    merging = read_merge(targets, read_context(targets, ContextTerms(limits=guards.limits)), guards.limits)
+    run.findings(merging.findings)
+    run.hold()
+    advance = run.progress(merging.size_bytes).advance
+    merging.plan(guards.limits, work.process_count, advance)
+    plans = merging.plans
+    for plan in plans:
+        run.write(MERGED_RANGE, plan.rows(), only=lambda row: not row[MERGED_RANGE.names.index("is_base")])
+    run.conclude(overview(plans), *(each.sentence() for each in plans if len(plans) == 1 or not each.is_plain))
+    terms = WriteTerms(
+        limits=guards.limits,
+        interval_bytes=indexing.interval_bytes,
+        jobs=work.process_count,
+        advance=run.progress(PASSES * merging.written_bytes).advance,
+    )
+    result = RewritingResult()
+    job = merging.job(index_interval_bytes=indexing.interval_bytes)
+    with resumption.publication(salvaged.output, salvaged.sources.paths, job) as publication:
+        show_resumed(run, publication, resumption.resume)
+        show_written(run, merge(merging, publication, terms, result))
+        run.count("losses", len(result.losses))
+    branches = branch_sources(merging)
+    if salvaged.branches is not None and branches.partitions:
+        with resumption.publication(salvaged.branches, salvaged.sources.paths, {**job, "branches": True}) as other:
+            show_written(run, write_branches(branches, other, terms), counts_written=False)
+        say_published(run, other.target)
+    if result.losses:
+        run.condition(Condition.DAMAGE)
+    say_published(run, publication.target)

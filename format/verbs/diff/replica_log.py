@@ -19,7 +19,7 @@ from format.files import meta_properties, partition_metadata
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
 from format.io.session import is_on_disk
-from format.io.source import FileSource, check_unchanged
+from format.io.source import FileSource, FileState, check_unchanged
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
@@ -89,30 +89,30 @@ class Replicas(msgspec.Struct):
 
 
 class Matching(msgspec.Struct):
-    """The partitions below the paths: those with several replicas, and the names of those with one."""
+    """The partitions below the paths: those with several replicas, and those with one."""
 
     groups: list[Replicas] = msgspec.field(default_factory=list)
-    single: list[str] = msgspec.field(default_factory=list)
+    single: list[Replicas] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
 
     def not_checked(self) -> list[str]:
         """A note about the partitions with one replica; empty where there is none."""
         if not self.single:
             return []
-        names = ", ".join(self.single[:3]) + (", …" if len(self.single) > 3 else "")
+        names = ", ".join(each.name for each in self.single[:3]) + (", …" if len(self.single) > 3 else "")
         words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
         return [f"{words} with one replica here: {names}"]
 
 
-def matched(targets: Sequence[Target], limits: Limits) -> Matching:
-    """Match the partitions of log directories by topic, number and topic id.
+def matched(targets: Sequence[Target], limits: Limits, command: str = "diff compares") -> Matching:
+    """Match the partitions of log directories by topic, number and topic id; ``command`` is for messages.
 
     Partition directories that are given one by one are replicas of each other whatever their names. Raises InputError
     for a path without a partition, and for directories of different partitions.
     """
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            raise NotALogDir("diff compares partitions and log directories", Location(str(target.path)))
+            raise NotALogDir(f"{command} partitions and log directories", Location(str(target.path)))
     result = Matching()
     replicas = list(replicas_at(targets, limits, result.findings))
     seen: dict[tuple[int, int], Path] = {}
@@ -144,7 +144,7 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
             if len(group.replicas) > 1:
                 result.groups.append(group)
             else:
-                result.single.append(group.name)
+                result.single.append(group)
     return result
 
 
@@ -434,6 +434,11 @@ class ReplicaLog:
     def replica_segment_base(self) -> int:
         """The base offset of the segment of the current chunk; -1 where it is closed already."""
         return -1 if self._open is None else self._open.segment.base_offset
+
+    @property
+    def file(self) -> tuple[Path, FileState]:
+        """The file of the current chunk, and its state when it was opened."""
+        return self._opened.source.place, self._opened.source.state
 
     def _end_segment(self) -> None:
         opened = self._opened

@@ -1,0 +1,153 @@
+"""The history of a partition as its replicas know it: leader epochs with their starts, and who followed which.
+
+In one leader epoch there is one leader, and each offset is written once. So two batches of the same epoch at the same
+offset are the same, and so is all that comes before them. A batch belongs to the history exactly if the history has the
+epoch of the batch at its offsets. Messages of v0 and v1 have no epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.io.source import FileSource
+from format.layout import MAX_RELATIVE_OFFSET
+from format.limits import Limits
+from format.log.batch_table import BatchTable, HeaderTable
+from format.log.walker import header_chunks
+from format.node.partition import Partition
+from format.offset_ranges import Int64s
+
+_MAX_OFFSET = 2**63 - 1
+
+
+class Claims(msgspec.Struct):
+    """What one replica says of the history: the start offset of each epoch, and the end of its log.
+
+    ``doubtful`` are epochs of a single batch, which no checkpoint has: no CRC covers that field.
+    """
+
+    starts: dict[int, int] = msgspec.field(default_factory=dict)
+    doubtful: set[int] = msgspec.field(default_factory=set)
+    log_end_offset: int = 0
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch, -1 for none."""
+        return max(self.starts, default=-1)
+
+
+def claims_of(partition: Partition, limits: Limits) -> Claims:
+    """The epochs of a replica by its checkpoint, and by the headers of its batches where that says nothing.
+
+    Epochs that begin past the end of the log are kept: a log that has lost its end shows by them what it had.
+    """
+    noted: list[EpochEntry] = []
+    if partition.leader_epoch_checkpoint is not None:
+        try:
+            entries = leader_epoch_checkpoint.read(partition.leader_epoch_checkpoint, limits).entries
+        except KafkaLogError:
+            entries = ()
+        for entry in entries:
+            while noted and (
+                noted[-1].leader_epoch >= entry.leader_epoch or noted[-1].start_offset >= entry.start_offset
+            ):
+                noted.pop()
+            noted.append(entry)
+    claims = Claims({each.leader_epoch: each.start_offset for each in noted})
+    latest = claims.latest
+    counts: dict[int, int] = {}
+    segments = partition.segments[-1:] if noted else partition.segments
+    if partition.segments:
+        claims.log_end_offset = partition.segments[-1].base_offset
+    for segment in segments:
+        if segment.log is None:
+            continue
+        last = segment.base_offset + MAX_RELATIVE_OFFSET
+        for table in _headers(segment.log):
+            epoch, first, end = table.leader_epoch, table.header_offset, table.last_offset
+            fits = (first >= segment.base_offset) & (end <= last)
+            if fits.any():
+                claims.log_end_offset = max(claims.log_end_offset, int(end[fits].max()) + 1)
+            fits &= (table.magic == 2) & (epoch > latest)
+            for number in np.unique(epoch[fits]).tolist():
+                which = fits & (epoch == number)
+                counts[number] = counts.get(number, 0) + int(which.sum())
+                claims.starts[number] = min(claims.starts.get(number, _MAX_OFFSET), int(first[which].min()))
+    claims.doubtful = {number for number, count in counts.items() if count == 1}
+    return claims
+
+
+def _headers(log: object) -> Iterator[HeaderTable]:
+    """The headers of a log as far as they can be read."""
+    try:
+        with FileSource(log) as source:  # type: ignore[arg-type]
+            for chunk in header_chunks(source):
+                if len(chunk.headers):
+                    yield chunk.headers
+    except KafkaLogError:
+        return
+
+
+def confirm(claims: Sequence[Claims]) -> None:
+    """Drop the doubtful epochs that another log contradicts: one that goes on there without the epoch."""
+    for number, each in enumerate(claims):
+        for epoch in sorted(each.doubtful):
+            others = [other for at, other in enumerate(claims) if at != number]
+            is_shared = any(epoch in other.starts for other in others)
+            if not is_shared and any(other.log_end_offset > each.starts[epoch] for other in others):
+                del each.starts[epoch]
+
+
+class History(msgspec.Struct, frozen=True):
+    """The leader epochs of the branch that is kept, and the start offset of each; both rise."""
+
+    epochs: Int64s
+    starts: Int64s
+
+    def epoch_at(self, offsets: Int64s) -> Int64s:
+        """The epoch at each offset, -1 before the first."""
+        if not len(self.epochs):
+            return np.full(len(offsets), -1, np.int64)
+        at = np.searchsorted(self.starts, offsets, "right") - 1
+        return np.where(at >= 0, self.epochs[np.maximum(at, 0)], -1)
+
+    def has(self, table: BatchTable) -> NDArray[np.bool_]:
+        """Which batches are of this history by their epochs. Those without an epoch are, as far as is known."""
+        has_none = (table.magic < 2) | (table.leader_epoch < 0)
+        own = table.leader_epoch
+        is_here = (self.epoch_at(table.base_offset) == own) & (self.epoch_at(table.last_offset) == own)
+        is_of_history: NDArray[np.bool_] = has_none | is_here
+        return is_of_history
+
+    def end_of_epoch(self, offset: int) -> int:
+        """The offset at which the next epoch after that of an offset starts."""
+        at = int(np.searchsorted(self.starts, offset, "right"))
+        return int(self.starts[at]) if at < len(self.starts) else _MAX_OFFSET
+
+    @property
+    def reaches(self) -> int:
+        """An offset that the log has reached: the start of the last epoch."""
+        return int(self.starts[-1]) if len(self.starts) else 0
+
+
+def history_of(base: Claims, others: Sequence[Claims]) -> History:
+    """The history of the base, with what others know of it: all that is before an epoch that both have."""
+    known = dict(base.starts)
+    for other in sorted(others, key=lambda each: -each.latest):
+        common = max((epoch for epoch in other.starts if epoch in known), default=-1)
+        for epoch, start in other.starts.items():
+            if epoch <= common:
+                known[epoch] = min(known.get(epoch, start), start)
+    entries: list[tuple[int, int]] = []
+    for epoch in sorted(known, reverse=True):  # from the last: a start that does not fit before it is no start
+        if not entries or known[epoch] < entries[-1][1]:
+            entries.append((epoch, known[epoch]))
+    entries.reverse()
+    return History(np.array([each[0] for each in entries], np.int64), np.array([each[1] for each in entries], np.int64))

@@ -1,0 +1,473 @@
+"""salvage --merge: one log of each partition, made of the intact batches of all its replicas.
+
+Each partition is planned first, by one process: which ranges of which files make up its log. Then the pipeline of all
+rewriting verbs copies the ranges as if they were one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from format import layout
+from format.columns import MERGED_RANGE
+from format.errors import FileChanged, InputError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.findings import Certainty, Finding, Judgement, finding
+from format.io.session import is_in_bundle
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.partition import Partition, Segment, segment_file_name
+from format.node.target import Target
+from format.offset_ranges import Range, merged
+from format.rewriting.carried_files import CarryTerms, topic_ids_of
+from format.rewriting.composed_logs import ComposedPath, Piece
+from format.rewriting.publication import Publication
+from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
+from format.rewriting.run import rewrite
+from format.rewriting.sources import WriteSources, job_of
+from format.rows.finding_rows import finding_as_json
+from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of
+from format.scan.whole_units import WholeUnits, scan_units
+from format.state.cluster_context import ClusterContext, configs_of_topic
+from format.verbs.diff.replica_log import Replica, Replicas, matched
+from format.verbs.merge.branch import History, claims_of, confirm, history_of
+from format.verbs.merge.union import Branch, SegmentPieces, Union
+from format.verbs.verify.written_output import verify_output
+from format.wording import counted, listed, offset_range
+
+#: Seconds for each byte, measured with replicas of equal bytes.
+_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
+#: The most ranges that a sentence names.
+_MOST_NAMED = 3
+
+
+class MergedPartition(msgspec.Struct, frozen=True):
+    """How the log of one partition is put together. Numbers of replicas are their places in ``replicas``.
+
+    ``lost`` are the offsets that no replica has. ``reached`` is an offset that the log has reached, with what shows it.
+    ``doubtful`` are offsets with tombstones that may be lost.
+    """
+
+    name: str
+    topic: str | None
+    number: int | None
+    replicas: list[Replica]
+    base: int
+    history: History
+    segments: list[SegmentPieces]
+    branches: list[Branch]
+    lost: list[Range]
+    doubtful: list[Range]
+    end_offset: int
+    reached: tuple[int, str]
+    findings: list[Finding]
+
+    @property
+    def partition(self) -> Partition:
+        """The partition to write: the files of the base beside a log of pieces."""
+        return self._composed(self.replicas[self.base].partition, self.segments)
+
+    def branch(self, number: int) -> Partition:
+        """What a replica has that is of another history, as a partition."""
+        return self._composed(self.replicas[number].partition, self.branches[number].segments)
+
+    @staticmethod
+    def _composed(base: Partition, segments: Sequence[SegmentPieces]) -> Partition:
+        own = {each.base_offset: each for each in base.segments}
+        made = []
+        for each in segments:
+            name = segment_file_name(each.base_offset, layout.LOG_SUFFIX)
+            files: dict[str, Path] = {layout.LOG_SUFFIX: ComposedPath.of(base.path / "merged" / name, each.pieces)}
+            index = own[each.base_offset].transaction_index if each.base_offset in own else None
+            if index is not None:
+                files[layout.TRANSACTION_INDEX_SUFFIX] = index
+            made.append(Segment(base.path, each.base_offset, None, files))
+        found = base.with_segments(made)
+        found.leader_epoch_checkpoint = None  # that of the history is written
+        return found
+
+    @property
+    def lost_end(self) -> Range | None:
+        """The offsets at the end that no replica has, though the log had reached them; None for none."""
+        reached = self.reached[0]
+        return (self.end_offset, reached - 1) if reached > self.end_offset else None
+
+    @property
+    def location(self) -> Location:
+        return self.replicas[self.base].partition.location()
+
+    def label(self, number: int) -> str:
+        """The name of a replica: its node where all have other ones, else its path."""
+        ids = [each.node_id for each in self.replicas]
+        is_known = None not in ids and len(set(ids)) == len(ids)
+        return f"node {ids[number]}" if is_known else str(self.replicas[number].path)
+
+    def rows(self) -> Iterator[Row]:
+        """Rows of columns.MERGED_RANGE."""
+        for segment in self.segments:
+            for each in segment.pieces:
+                yield (
+                    self.topic,
+                    self.number,
+                    segment.base_offset,
+                    str(each.path),
+                    self.replicas[each.replica].node_id,
+                    each.replica == self.base,
+                    each.start,
+                    each.size_bytes,
+                    each.first_offset,
+                    each.last_offset,
+                    each.record_count,
+                )
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of the manifest."""
+        names = MERGED_RANGE.names[2:]
+        return {
+            "partition": self.name,
+            "base": str(self.replicas[self.base].path),
+            "replicas": [str(each.path) for each in self.replicas],
+            "ranges": [dict(zip(names, row[2:], strict=True)) for row in self.rows()],
+            "branches": [
+                {
+                    "path": str(self.replicas[number].path),
+                    "epochs": sorted(branch.epochs),
+                    "ranges": [[each.first_offset, each.last_offset] for each in branch.pieces],
+                    "record_count": sum(each.record_count for each in branch.pieces),
+                }
+                for number, branch in enumerate(self.branches)
+                if branch.segments
+            ],
+        }
+
+    def judged(self) -> Iterator[tuple[Finding, bool]]:
+        """The findings about the partition, each with whether it is a loss."""
+        place = self.location
+        for first, last in self.lost:
+            message = f"no replica here has {offset_range(first, last)} intact"
+            yield finding("no-intact-replica", place.at(offset=first), message, lost_offsets=(first, last)), True
+        if self.lost_end is not None:
+            first, last = self.lost_end
+            message = f"{self.reached[1]} shows that the log reached offset {last + 1}, but no replica here has "
+            message += f"{offset_range(first, last)} intact"
+            judgement = Judgement(certainty=Certainty.LIKELY)
+            yield (
+                finding(
+                    "no-intact-replica",
+                    place.at(offset=first),
+                    message,
+                    lost_offsets=(first, last),
+                    judgement=judgement,
+                ),
+                True,
+            )
+        for number, branch in enumerate(self.branches):
+            if branch.segments:
+                where = self.replicas[number].partition.location().at(offset=branch.pieces[0].first_offset)
+                yield finding("branch-left-out", where, self._branch_words(number)), False
+        for first, last in self.doubtful:
+            message = f"tombstones of {offset_range(first, last)} may be lost, which other replicas have removed with "
+            message += "what they delete: deleted keys may have their old values again"
+            judgement = Judgement(certainty=Certainty.POSSIBLE)
+            yield finding("tombstone-unknown", place.at(offset=first), message, judgement=judgement), False
+
+    def _branch_words(self, number: int) -> str:
+        branch = self.branches[number]
+        ranges = merged((each.first_offset, each.last_offset) for each in branch.pieces)
+        count = sum(each.record_count for each in branch.pieces)
+        epochs = [str(each) for each in sorted(branch.epochs) if each >= 0]
+        of = f" of leader epoch {listed(epochs)}" if epochs else ""
+        where = "; ".join(offset_range(*each) for each in ranges[:_MOST_NAMED])
+        more = f" and {counted(len(ranges) - _MOST_NAMED, 'more range')}" if len(ranges) > _MOST_NAMED else ""
+        return f"{counted(count, 'record')}{of} ({where}{more}) are on another branch, and left out"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the log is that of the base, and nothing is to be said of it."""
+        is_base = all(piece.replica == self.base for each in self.segments for piece in each.pieces)
+        return is_base and not any(True for _ in self.judged())
+
+    def sentence(self) -> str:
+        """The conclusion: the base, what came from whom, what no replica has."""
+        parts = [f"base {self.label(self.base)}"]
+        pieces = [piece for each in self.segments for piece in each.pieces]
+        end_of_base = max((each.last_offset for each in pieces if each.replica == self.base), default=-1)
+        for number in range(len(self.replicas)):
+            if number == self.base:
+                continue
+            for is_tail, verb in ((False, "filled"), (True, "appended")):
+                ranges = [
+                    each for each in pieces if each.replica == number and (each.first_offset > end_of_base) == is_tail
+                ]
+                if ranges:
+                    count = sum(each.record_count for each in ranges)
+                    what = counted(len(merged((each.first_offset, each.last_offset) for each in ranges)), "range")
+                    parts.append(f"{what} {verb} from {self.label(number)} ({counted(count, 'record')})")
+        lost = [*self.lost, *([self.lost_end] if self.lost_end else [])]
+        if lost:
+            named = ", ".join(
+                f"{first:,}–{last:,}" if last > first else f"{first:,}" for first, last in lost[:_MOST_NAMED]
+            )
+            more = f" and {counted(len(lost) - _MOST_NAMED, 'more range')}" if len(lost) > _MOST_NAMED else ""
+            parts.append(f"no replica here has {named}{more}")
+        else:
+            parts.append("nothing is lost that these show")
+        for number, branch in enumerate(self.branches):
+            if branch.segments:
+                count = sum(each.record_count for each in branch.pieces)
+                parts.append(f"{counted(count, 'record')} of another branch of {self.label(number)} left out")
+        if self.doubtful:
+            parts.append("deleted keys may have old values again")
+        return f"{self.name}  {' · '.join(parts)}"
+
+
+def overview(plans: Sequence[MergedPartition]) -> str:
+    """The partitions counted, where there are several."""
+    if len(plans) < 2:
+        return "" if plans else "No partition is at the paths."
+    parts = [f"{counted(len(plans), 'partition')} merged"]
+    healed = sum(any(piece.replica != plan.base for each in plan.segments for piece in each.pieces) for plan in plans)
+    lossy = sum(bool(plan.lost or plan.lost_end) for plan in plans)
+    branched = sum(any(each.segments for each in plan.branches) for plan in plans)
+    parts.append(f"{healed:,} with batches of another replica than the base" if healed else "all as the base is")
+    parts += [f"{lossy:,} with losses"] if lossy else ["no losses that these show"]
+    parts += [f"{branched:,} with other branches"] if branched else []
+    return f"{' · '.join(parts)}."
+
+
+class MergeScan(msgspec.Struct, WholeUnits[Replicas, MergedPartition], frozen=True):
+    """Plans partitions one by one. ``compacted`` are topics that the metadata has as compacted."""
+
+    limits: Limits
+    compacted: frozenset[str] = frozenset()
+
+    @property
+    def cost(self) -> Cost:
+        return _COST
+
+    def logs(self, unit: Replicas) -> Sequence[LogUnit]:
+        """The logs of all replicas."""
+        return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
+
+    def read(self, unit: Replicas, advance: Advance) -> Iterator[MergedPartition]:
+        """The plan of a partition."""
+        yield planned(unit, self.limits, advance, is_compacted=unit.topic in self.compacted)
+
+
+def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: bool = False) -> MergedPartition:
+    """Plan the log of one partition.
+
+    The base is the replica that should lead: one that is assigned, with the latest epoch, the longest log, and in the
+    ISR or the ELR.
+    """
+    claims = [claims_of(each.partition, limits) for each in group.replicas]
+    confirm(claims)
+    assignment = group.assignment.at_epoch(max(each.latest for each in claims))
+
+    def order(number: int) -> tuple[Any, ...]:
+        node_id = group.replicas[number].node_id
+        is_other = bool(assignment.replicas) and node_id is not None and node_id not in assignment.replicas
+        is_complete = node_id in assignment.complete_replicas
+        return is_other, -claims[number].latest, -claims[number].log_end_offset, not is_complete, number
+
+    base = min(range(len(claims)), key=order)
+    history = history_of(claims[base], [each for number, each in enumerate(claims) if number != base])
+    union = Union(group, base, history, limits, advance)
+    union.may_be_compacted |= is_compacted
+    union.run()
+    end_offset = max((each.base_offset for each in union.segments), default=0)
+    end_offset = max(end_offset, 0 if union.last_offset is None else union.last_offset + 1)
+    if union.last_offset is None and union.segments:
+        end_offset = union.segments[0].base_offset
+    reached = [(history.reaches, f"the {layout.LEADER_EPOCH_CHECKPOINT}")]
+    for number, log in enumerate(union.logs):
+        if union.branches[number].segments:
+            continue
+        offsets = log.replica.offsets
+        reached.append((offsets.committed_end or 0, f"the {layout.REPLICATION_OFFSET_CHECKPOINT}"))
+        reached.append((offsets.newest_snapshot or 0, "a producer snapshot"))
+        if offsets.is_clean_shutdown:
+            reached.append((offsets.recovery_point or 0, f"the {layout.RECOVERY_POINT_CHECKPOINT}"))
+    return MergedPartition(
+        name=group.name,
+        topic=group.topic,
+        number=group.number,
+        replicas=group.replicas,
+        base=base,
+        history=history,
+        segments=union.segments,
+        branches=union.branches,
+        lost=union.lost,
+        doubtful=union.doubtful,
+        end_offset=end_offset,
+        reached=max(reached, key=lambda each: each[0]),
+        findings=[found for log in union.logs for found in log.findings if found.is_incomplete],
+    )
+
+
+class Merge(msgspec.Struct):
+    """The partitions to merge, the plan of each, and findings about the paths."""
+
+    groups: list[Replicas]
+    compacted: frozenset[str]
+    findings: list[Finding]
+    plans: list[MergedPartition] = msgspec.field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the logs of all replicas."""
+        return sum(each.size_bytes for each in self.groups)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the logs that will be written."""
+        return sum(piece.size_bytes for plan in self.plans for each in plan.segments for piece in each.pieces)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(replica.path for group in self.groups for replica in group.replicas)
+
+    def plan(self, limits: Limits = DEFAULT_LIMITS, jobs: int = 1, advance: Advance = no_progress) -> None:
+        """Read all replicas, and plan each partition. Raises WorkerDied."""
+        scan = MergeScan(limits, self.compacted)
+        self.plans = list(scan_units(scan, self.groups, jobs=jobs, advance=advance))
+
+    def job(self, **options: Any) -> dict[str, Any]:
+        """The job of a run, for its manifest and for resuming."""
+        partitions = [replica.partition for group in self.groups for replica in group.replicas]
+        files = (path for each in partitions for segment in each.segments for path in segment.files.values())
+        return job_of("salvage", {"merge": True, **options}, self.paths, files)
+
+
+def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limits = DEFAULT_LIMITS) -> Merge:
+    """The partitions below some paths, each with its replicas, those with one replica too.
+
+    Raises InputError for paths without a partition, single partitions that are not one, several topics of one name, and
+    bundles, which have no batches.
+    """
+    for target in targets:
+        if is_in_bundle(target.path):
+            raise InputError("a bundle has only the headers of batches: merge the logs", Location(str(target.path)))
+    matching = matched(targets, limits, "salvage --merge takes")
+    groups = sorted((*matching.groups, *matching.single), key=lambda each: (each.topic or "", each.number or 0))
+    compacted = set()
+    for before, group in zip((None, *groups), groups, strict=False):
+        if before is not None and before.name == group.name:
+            message = f"also a partition of another topic or cluster: {before.replicas[0].path}; merge them one by one"
+            raise InputError(message, Location(str(group.replicas[0].path)))
+        with_id = next((each for each in group.replicas if each.topic_id is not None), group.replicas[0])
+        group.assignment = context.assignment_of(with_id.partition, with_id.topic_id)
+        if context.image is not None and group.topic is not None and context.image.topic_id(group.topic) is not None:
+            configs = configs_of_topic(group.topic, with_id.node_id, context.image, context.properties, {})
+            if configs.is_compacted:
+                compacted.add(group.topic)
+    return Merge(groups, frozenset(compacted), list(matching.findings))
+
+
+class Merger(Rewriter):
+    """Copies the pieces of which logs are made. ``plans`` are by the names of the partitions in the output."""
+
+    keeps_misplaced = True
+    reads_around_errors = False
+
+    def __init__(self, terms: WriteTerms, publication: Publication, plans: dict[str, MergedPartition]) -> None:
+        super().__init__(terms)
+        self._publication = publication
+        self._plans = plans
+
+    def report_look(self, look: FirstLook, result: SegmentResult) -> None:
+        """Report the batches at which a broker stops; all others were intact when they were chosen."""
+        path = look.log.path
+        pieces = path.pieces if isinstance(path, ComposedPath) else ()
+        for each in look.scan.bad:
+            place = _place_in(pieces, each.position, look.log.location)
+            if each.code not in ("control-record-invalid", "batch-invalid"):
+                raise FileChanged("the file changed while it was read", place)
+            message = f"the batch is in the quarantine file: {each.reason}"
+            result.add(finding(each.code, place, message), True)
+            result.lost_bytes += each.length
+
+    def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
+        """Write the leader epochs of the history; no findings."""
+        for name, plan in self._plans.items():
+            if plan.replicas[plan.base].partition.path == partition.path:
+                end = plan.end_offset
+                epochs, starts = plan.history.epochs.tolist(), plan.history.starts.tolist()
+                entries = [EpochEntry(*each) for each in zip(epochs, starts, strict=True) if each[1] < end]
+                content = leader_epoch_checkpoint.write(entries)
+                self._publication.write_file(f"{name}/{layout.LEADER_EPOCH_CHECKPOINT}", content)
+        return iter(())
+
+    def carry_terms(self, sources: WriteSources) -> CarryTerms:
+        """With the topic ids of all replicas."""
+        partitions = (each.partition for plan in self._plans.values() for each in plan.replicas)
+        return CarryTerms(self.terms.limits, self.knows_all, topic_ids_of(partitions, self.terms.limits))
+
+    def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
+        return False
+
+    def manifest(self, result: RewritingResult) -> dict[str, Any]:
+        return {
+            "segments": [each.as_json() for each in result.segments],
+            "merged": [each.as_json() for each in self._plans.values()],
+            "losses": [finding_as_json(each) for each in result.losses],
+        }
+
+
+def _place_in(pieces: Sequence[Piece], position: int, location: Location) -> Location:
+    """The place in a source of a position in a log of pieces."""
+    for each in pieces:
+        if position < each.size_bytes:
+            return replace(location, path=str(each.path), position=each.start + position)
+        position -= each.size_bytes
+    return location
+
+
+def merge(
+    merging: Merge, publication: Publication, terms: WriteTerms, result: RewritingResult
+) -> Iterator[Finding | WrittenSegment]:
+    """Write the planned partitions into the open publication, and finish it; yields segments and findings.
+
+    Raises OutputError and FileChanged.
+    """
+    plans = {each.name: each for each in merging.plans}
+    for plan in merging.plans:
+        for found in plan.findings:
+            result.findings.append(found)
+            yield found
+        for found, is_loss in plan.judged():
+            result.findings.append(found)
+            if is_loss:
+                result.losses.append(found)
+            yield found
+    partitions = {name: plan.partition for name, plan in plans.items()}
+    sources = WriteSources(merging.paths, partitions, None, list(merging.findings))
+    yield from rewrite(sources, publication, Merger(terms, publication, plans), verify_output, result)
+
+
+def branch_sources(merging: Merge) -> WriteSources:
+    """The branches that were left out, each under the name of its replica."""
+    partitions = {}
+    for plan in merging.plans:
+        for number, branch in enumerate(plan.branches):
+            if branch.segments:
+                label = plan.label(number)
+                label = label.replace(" ", "-") if label.startswith("node ") else f"replica-{number + 1}"
+                partitions[f"{label}/{plan.name}"] = plan.branch(number)
+    return WriteSources(merging.paths, partitions)
+
+
+def write_branches(
+    sources: WriteSources, publication: Publication, terms: WriteTerms
+) -> Iterator[Finding | WrittenSegment]:
+    """Write the branches that were left out into another open publication, and finish it."""
+    yield from rewrite(sources, publication, Merger(terms, publication, {}), verify_output, RewritingResult())
