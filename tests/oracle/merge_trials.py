@@ -265,9 +265,9 @@ class Made:
 
     def __init__(self, lab: KafkaLab, version: str, root: Path) -> None:
         self.lab, self.version, self.root = lab, version, root / version
-        if not (self.root / "truth.json").exists():
-            shutil.rmtree(self.root, ignore_errors=True)
+        if not self.root.exists():
             make(lab, version, self.root, seed=1)
+        if not (self.root / "truth.json").exists():
             self._record(root / "truth-work")
         told = json.loads((self.root / "truth.json").read_text())
         self.rows: dict[str, Rows] = {topic: {row["offset"]: row for row in rows} for topic, rows in told.items()}

@@ -217,10 +217,11 @@ def make(lab: KafkaLab, version: str, target: Path, seed: int) -> None:
         _say(version, "written, with changes of the leader")
         cluster.write(writer.entries(everything, 14))
         cluster.wait_in_sync()
-        cluster.stop(3)
-        cluster.write(writer.entries(everything, 10), node=2)
-        cluster.start(3)
-        cluster.wait_in_sync()
+        for node in (3, 4):
+            cluster.stop(node)
+            cluster.write(writer.entries(everything, 8), node=2)
+            cluster.start(node)
+            cluster.wait_in_sync()
         cluster.elect_preferred()
         cluster.write(writer.entries(everything, 10))
         # The coordinators' topic is made without unclean elections, whatever the brokers' setting.
@@ -267,8 +268,10 @@ def make(lab: KafkaLab, version: str, target: Path, seed: int) -> None:
     for topic in writer.of_kinds("legacy"):
         for node in REPLICAS:
             directory = target / f"node-{node}" / f"{topic}-0"
+            topic_id = (directory / "partition.metadata").read_bytes()
             shutil.rmtree(directory)
             writable_copy(SHARED_CORPUS / "kafka-0.8-to-2.8" / "data" / "legacy-0", directory)
+            (directory / "partition.metadata").write_bytes(topic_id)
             if node == 4 and topic[-1] in "13":  # it lags
                 for path in directory.glob("*2200.*"):
                     path.unlink()
