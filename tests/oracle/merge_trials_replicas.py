@@ -39,6 +39,7 @@ KINDS = {
     "trimmed": (2, 0),  # records were deleted from the start
     "legacy": (5, 0),  # magic 0, 1 and 2, written by 0.8 to 2.8
 }
+TRIMMED_BEFORE = 15
 VERSIONS = ("4.3.1", "3.9.1")
 _OPTIONS = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 _SETTINGS = {
@@ -227,7 +228,7 @@ def make(lab: KafkaLab, version: str, target: Path, seed: int) -> None:
         # The coordinators' topic is made without unclean elections, whatever the brokers' setting.
         unclean = {"unclean.leader.election.enable": "true"}
         cluster.write([{"topic": "__transaction_state", "batches": [], "late_configs": unclean}])
-        trims = [{"topic": each, "batches": [], "delete_before": 15} for each in writer.of_kinds("trimmed")]
+        trims = [{"topic": each, "batches": [], "delete_before": TRIMMED_BEFORE} for each in writer.of_kinds("trimmed")]
         cluster.write(trims)
         _say(version, "cleaned, one node more often than the other, one never")
         cluster.clean(2)
