@@ -217,6 +217,7 @@ class MergeSet:
         expected = {o: row for o, row in expected.items() if o >= served.start and not holds(unsure, o)}
         if differ := [o for o in sorted(expected.keys() | got.keys()) if expected.get(o) != got.get(o)]:
             self.fail("served", f"{len(differ)} records differ, the first at {differ[0]}: {got.get(differ[0])}")
+        self.notes["records that were read, by both kinds of consumers"] += len(got) + len(served.committed)
         batches, stable = committed(self.merged)
         if stable > self.end:
             stable = served.stable
@@ -370,6 +371,10 @@ def served(made: Made, sets: list[MergeSet], work: Path) -> None:
         for each in compacted:
             each.judge_served(answers.get(f"{each.topic}-0"), 1, cleaned=True)
         text = broker.cluster.node(2).log_text
+    for each in compacted:
+        if f"leaning of log {each.topic}-0" not in text and f"leaning log {each.topic}-0" not in text:
+            each.fail("cleaned", "the cleaner did not clean it")
+    (work / "broker.out").write_text(text)
     for each in ready:
         lines = [line for line in text.splitlines() if f"{each.topic}-0" in line]
         lines = [line for line in lines if line.startswith(("ERROR", "FATAL"))]

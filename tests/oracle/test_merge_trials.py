@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,9 @@ from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.merge_trials import MergeSet, lost_ranges, merge_words
 from tests.oracle.merge_trials_replicas import writable_copy
-from tests.oracle.merge_trials_truth import Frame, Ranges, Replicas, Truth, frames, joined, without
+from tests.oracle.merge_trials_truth import Frame, Ranges, Replicas, Truth, committed, frames, joined, without
 from tests.oracle.merge_trials_wounds import wound
-from tests.oracle.record_reader import Kept, RecordReader, kept_records
+from tests.oracle.record_reader import Kept, RecordReader, Served, kept_records
 from tests.running import run_many
 
 pytestmark = pytest.mark.slow
@@ -123,6 +124,39 @@ def test_the_judge_sees_a_deleted_key_that_came_back(tmp_path: Path, original_re
     merged_rightly(each, lambda batches: [frame for frame in batches if tombstone not in frame.offsets()])
     each.judge(0, [])
     assert "revived" in each.wrong
+
+
+def test_the_judge_sees_what_a_broker_serves_otherwise(tmp_path: Path, original_records: dict[str, Kept]) -> None:
+    each = wounded("payments", 1, tmp_path, original_records)
+    for node in each.after:
+        shutil.rmtree(each.after[node])
+        writable_copy(_ORIGINAL / "payments-0", each.after[node])
+    merged_rightly(each)
+    each.judge(0, [])
+    kept = original_records["payments-0"]
+    end = each.end + 1
+    stable = committed(each.merged)[1]
+    assert stable < end
+    readable = [offset for offset in kept.committed if offset < stable]
+    assert readable
+
+    def kinds(**changes: Any) -> set[str]:
+        served = Served(
+            **{"end": end, "start": 0, "stable": stable, "records": kept.records, "committed": readable, **changes}
+        )
+        each.wrong = {}
+        each.judge_served(served, 0)
+        return set(each.wrong)
+
+    assert kinds() == set()
+    first = min(kept.records)
+    assert kinds(records={offset: row for offset, row in kept.records.items() if offset != first}) == {"served"}
+    assert kinds(records={**kept.records, first: {**kept.records[first], "timestamp": 1}}) == {"served"}
+    assert kinds(records={**kept.records, end: kept.records[first]}) == {"written"}
+    assert kinds(committed=readable[1:]) == {"committed"}
+    assert kinds(committed=sorted(kept.records)) == {"committed"}
+    assert kinds(stable=end) == {"committed"}
+    assert kinds(problem="no leader") == {"not served"}
 
 
 @pytest.mark.oracle
