@@ -7,7 +7,8 @@ each topic by itself and all of a cluster at once, and holds the results against
 
 - every batch that is intact on a replica of the right branch is in the result; of a compacted log, the newest record of
   each key, and a key that was deleted stays deleted;
-- nothing of another branch is in it, and each batch is one of a source, byte for byte;
+- nothing of another branch is in it but in the directory of ``--branches``, and each batch is one of a source, byte
+  for byte;
 - what no replica has is named by findings with these offsets, neither more nor less; the manifest's ranges are true,
   and the exit status is right;
 - a broker starts on all results, and serves the records that were there before to both kinds of consumers. It takes
@@ -74,6 +75,11 @@ class MergeSet:
     is_unsure: bool = False  # nothing shows which branch is right
 
     @property
+    def branches(self) -> Path:
+        """Where batches of other branches are kept apart."""
+        return self.result.parents[2] / "branches" / self.topic
+
+    @property
     def log_start(self) -> int:
         """The log start offset, below which nothing needs to be kept."""
         return TRIMMED_BEFORE if self.kind == "trimmed" else 0
@@ -104,6 +110,7 @@ class MergeSet:
         if any(b.base <= a.last for a, b in zip(self.merged, self.merged[1:], strict=False)):
             self.fail("order", "the offsets of the result do not ascend")
         self._judge_bytes(kept)
+        self._judge_branches()
         if self.truth.is_compacted:
             must_be_reported = self._judge_keys(kept)
         else:
@@ -134,6 +141,20 @@ class MergeSet:
                     self.fail("worse", f"{each.base}-{each.last} has a wrong header, and a replica has the right one")
                 else:
                     self.notes["batches kept with a wrong header"] += 1
+
+    def _judge_branches(self) -> None:
+        """What is of another branch is kept apart, all of it that is intact."""
+        apart = {each.content for path in {log.parent for log in self.branches.rglob("*.log")} for each in frames(path)}
+        alone = {
+            frame.content
+            for node, flags in self.truth.intact(self.after).items()
+            for frame, is_intact in zip(self.truth.before[node], flags, strict=True)
+            if is_intact and frame.content in self.truth.foreign
+        }
+        if alone - apart:
+            self.fail("branches", f"{len(alone - apart)} batches of another branch are not kept apart")
+        if apart & self.truth.right.keys():
+            self.fail("branches", "batches of the right branch are kept apart")
 
     def _judge_keys(self, kept: Mapping[bytes, Frame]) -> Ranges:
         """The newest records that are not in the result."""
@@ -261,8 +282,9 @@ def lost_ranges(run: Run, topic: str | None = None) -> Ranges:
     return joined(tuple(row["lost_offsets"]) for row in rows)
 
 
-def merge_words(sources: Iterable[Path], output: Path) -> tuple[str | Path, ...]:
-    return "salvage", "--merge", *sources, "--output", output, "--format", "jsonl", "--quiet"
+def merge_words(sources: Iterable[Path], output: Path, branches: Path | None = None) -> tuple[str | Path, ...]:
+    more = [] if branches is None else ["--branches", branches]
+    return "salvage", "--merge", *sources, "--output", output, *more, "--format", "jsonl", "--quiet"
 
 
 # -- the clusters ------------------------------------------------------------------------------------------------
@@ -322,7 +344,8 @@ class Made:
 def merged(sets: list[MergeSet], work: Path) -> None:
     """Merge set by set and all at once, and judge the files."""
     (work / "one-by-one").mkdir()
-    commands = [merge_words(each.after.values(), each.result.parent) for each in sets]
+    (work / "branches").mkdir()
+    commands = [merge_words(each.after.values(), each.result.parent, each.branches) for each in sets]
     commands.append(merge_words([work / f"node-{node}" for node in REPLICAS], work / "at-once"))
     *runs, at_once = run_many(commands)
     for each, run in zip(sets, runs, strict=True):
