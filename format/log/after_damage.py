@@ -177,6 +177,7 @@ class GroupSearch:
                 header_bytes = memoryview(self._source.read_at(position, HEADER_BYTES))
                 yield headers_in(header_bytes, position).unopened()
                 position = header.end_position
+                want = min(4 * want, _MOST_BYTES)
                 continue
             crc_valid = checked_crcs(table, buffer, position)
             is_whole = bool(crc_valid.all())

@@ -20,10 +20,12 @@ from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
 from format.io.session import is_on_disk
 from format.io.source import FileSource, FileState, check_unchanged
+from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
+from format.log.longest_chain import longest_chain
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
@@ -278,6 +280,7 @@ class ReplicaLog:
     """Reads a log chunk by chunk: ``chunk`` is the current one, None before the first and after the last.
 
     ``damaged`` are the offsets found unreadable so far, ``epochs`` the leader epochs of the batches so far.
+    ``misplaced`` are the offsets where a batch may belong whose bytes are intact but for a field outside their CRC.
     ``findings`` grows, and callers may empty it.
     """
 
@@ -288,6 +291,7 @@ class ReplicaLog:
         self.is_complete = True
         self.findings: list[Finding] = []
         self.damaged: list[Range] = []
+        self.misplaced: list[Range] = []
         self.epochs: list[EpochEntry] = []
         self.highest_offset = -1
         self._limits = limits
@@ -298,6 +302,7 @@ class ReplicaLog:
         self._bases: Int64s = np.empty(0, np.int64)
         self._ends: Int64s = np.empty(0, np.int64)
         self._next = 0
+        self._misplaced_from: int | None = None  # where such a batch may begin, until the next one is known
         self.is_plain = False  # whether every batch of the chunk is sound, so that another replica may share it
 
     # -- the rest of the current chunk ---------------------------------------------------------------------
@@ -484,10 +489,17 @@ class ReplicaLog:
         rows = np.flatnonzero(sound)
         bases, ends = table.base_offset[rows], table.last_offset[rows]
         least = max(self.highest_offset + 1, opened.segment.base_offset)
-        most = _MAX_OFFSET - 1 if opened.next_base_offset is None else opened.next_base_offset - 1
-        kept = _rising(bases, ends, least, most)
+        most = opened.segment.base_offset + MAX_RELATIVE_OFFSET
+        most = min(most, _MAX_OFFSET - 1 if opened.next_base_offset is None else opened.next_base_offset - 1)
+        kept = _rising(bases, ends, least, most, None if chunk.damage is None else chunk.damage.next_base_offset)
+        if self._misplaced_from is not None and kept.any():
+            self._note_place(self._misplaced_from, int(bases[kept][0]) - 1)
+            self._misplaced_from = None
+        if chunk.damage is not None and chunk.damage.readable is not None:
+            self.misplaced.append(chunk.damage.readable)
         if not kept.all():
             self._note_misplaced(table, rows[~kept], opened.location)
+            self._note_places(bases, ends, kept)
             rows, bases, ends = rows[kept], bases[kept], ends[kept]
         self._rows, self._bases, self._ends, self._next = rows, bases, ends, 0
         if not len(rows):
@@ -498,6 +510,20 @@ class ReplicaLog:
         self.highest_offset = int(ends[-1])
         self._note_epochs(table, rows)
         return True
+
+    def _note_places(self, bases: Int64s, ends: Int64s, kept: NDArray[np.bool_]) -> None:
+        """Note where the batches that are not kept may belong: between the kept ones around them."""
+        before = np.maximum.accumulate(np.where(kept, ends, self.highest_offset))
+        after = np.minimum.accumulate(np.where(kept, bases, _MAX_OFFSET)[::-1])[::-1]
+        for row in np.flatnonzero(~kept).tolist():
+            if after[row] < _MAX_OFFSET:
+                self._note_place(int(before[row]) + 1, int(after[row]) - 1)
+            elif self._misplaced_from is None:
+                self._misplaced_from = int(before[row]) + 1
+
+    def _note_place(self, first: int, last: int) -> None:
+        if first <= last and (first, last) not in self.misplaced[-1:]:
+            self.misplaced.append((first, last))
 
     def _note_misplaced(self, table: BatchTable, rows: NDArray[np.intp], location: Location) -> None:
         row = int(rows[0])
@@ -518,23 +544,17 @@ class ReplicaLog:
                 self.epochs.append(EpochEntry(int(epochs[at]), int(table.base_offset[rows[at]])))
 
 
-def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
+def _rising(bases: Int64s, ends: Int64s, least: int, most: int, next_base: int | None) -> NDArray[np.bool_]:
     """Which batches have offsets inside the bounds, each after those of the batch before.
 
-    Where two contradict each other, the one that does not fit between its neighbours is left out: the CRC does not
-    cover the base offset, and a single wrong one must not make all following batches wrong.
+    The CRC does not cover the base offset, and a single wrong one must not make all following batches wrong: those of
+    the longest chain are kept. ``next_base`` is the offset of the batch after them.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
-    if kept.all() and (bases[1:] > ends[:-1]).all():
-        return kept
-    taken: list[int] = []
-    for row in np.flatnonzero(kept).tolist():
-        if taken and bases[row] <= ends[taken[-1]]:
-            before = int(ends[taken[-2]]) if len(taken) > 1 else least - 1
-            if bases[row] <= before:
-                continue
-            taken.pop()
-        taken.append(row)
-    result = np.zeros(len(bases), bool)
-    result[taken] = True
-    return result
+    rows = np.flatnonzero(kept)
+    kept[rows] = longest_chain(bases[rows], ends[rows])
+    rows = np.flatnonzero(kept)
+    is_past = next_base is not None and len(rows) > 1 and ends[rows[-2]] < next_base <= ends[rows[-1]]
+    if is_past and bases[rows[-1]] > ends[rows[-2]] + 1:
+        kept[rows[-1]] = False
+    return kept

@@ -7,6 +7,7 @@ epoch of the batch at its offsets. Messages of v0 and v1 have no epochs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -14,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
-from format.files import leader_epoch_checkpoint
+from format.files import leader_epoch_checkpoint, offset_index
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
+from format.log.batch_chunk import BatchRange
+from format.log.batch_header import header_tables
 from format.log.batch_table import BatchTable, HeaderTable
 from format.log.walker import header_chunks
-from format.node.partition import Partition
+from format.node.partition import Partition, Segment
 from format.offset_ranges import Int64s
 
 _MAX_OFFSET = 2**63 - 1
@@ -63,36 +66,76 @@ def claims_of(partition: Partition, limits: Limits) -> Claims:
     claims = Claims({each.leader_epoch: each.start_offset for each in noted})
     latest = claims.latest
     counts: dict[int, int] = {}
-    segments = partition.segments[-1:] if noted else partition.segments
     if partition.segments:
         claims.log_end_offset = partition.segments[-1].base_offset
+    if noted and not _read_headers(claims, partition.segments[-1:], latest, counts, from_end=True):
+        return claims
+    _read_headers(claims, partition.segments[-1:] if noted else partition.segments, latest, counts)
+    claims.doubtful = {number for number, count in counts.items() if count == 1}
+    return claims
+
+
+def _read_headers(
+    claims: Claims, segments: Sequence[Segment], latest: int, counts: dict[int, int], *, from_end: bool = False
+) -> bool:
+    """Take the epochs after ``latest`` and the end of the log from headers; returns whether there are such epochs.
+
+    ``counts`` has the batches of each epoch. With ``from_end`` only the last headers are read, and no epochs are taken.
+    """
+    has_later = False
     for segment in segments:
-        if segment.log is None:
-            continue
         last = segment.base_offset + MAX_RELATIVE_OFFSET
-        for table in _headers(segment.log):
+        for table in _headers(segment, from_end=from_end):
             epoch, first, end = table.leader_epoch, table.header_offset, table.last_offset
             fits = (first >= segment.base_offset) & (end <= last)
             if fits.any():
                 claims.log_end_offset = max(claims.log_end_offset, int(end[fits].max()) + 1)
             fits &= (table.magic == 2) & (epoch > latest)
-            for number in np.unique(epoch[fits]).tolist():
+            has_later |= bool(fits.any())
+            for number in () if from_end else np.unique(epoch[fits]).tolist():
                 which = fits & (epoch == number)
                 counts[number] = counts.get(number, 0) + int(which.sum())
                 claims.starts[number] = min(claims.starts.get(number, _MAX_OFFSET), int(first[which].min()))
-    claims.doubtful = {number for number, count in counts.items() if count == 1}
-    return claims
+    return has_later
 
 
-def _headers(log: object) -> Iterator[HeaderTable]:
-    """The headers of a log as far as they can be read."""
+def _headers(segment: Segment, *, from_end: bool) -> Iterator[HeaderTable]:
+    """The headers of a segment as far as they can be read; after damage they go on where an entry of its index is.
+
+    With ``from_end`` they start at the last of these entries.
+    """
+    if segment.log is None:
+        return
     try:
-        with FileSource(log) as source:  # type: ignore[arg-type]
-            for chunk in header_chunks(source):
+        with FileSource(segment.log) as source:
+            positions = _indexed(segment)
+            positions = positions[positions < source.size_bytes]
+            at = int(positions.max()) if from_end and len(positions) else 0
+            while True:
+                for table in header_tables(source, at, source.size_bytes):
+                    yield table
+                    at = int(table.end_position[-1])
+                if at >= source.size_bytes:
+                    return
+                after = positions[positions > at]
+                if not len(after):
+                    break
+                at = int(after.min())
+            for chunk in header_chunks(source, BatchRange(at)):
                 if len(chunk.headers):
                     yield chunk.headers
     except KafkaLogError:
         return
+
+
+def _indexed(segment: Segment) -> Int64s:
+    """The positions that the offset index of a segment names; none where it cannot be trusted."""
+    if segment.offset_index is not None:
+        with contextlib.suppress(KafkaLogError):
+            index = offset_index.read(segment.offset_index, segment.base_offset)
+            if not index.problems:
+                return index.positions
+    return np.empty(0, np.int64)
 
 
 def confirm(claims: Sequence[Claims]) -> None:

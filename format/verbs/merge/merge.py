@@ -20,6 +20,7 @@ from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Certainty, Finding, Judgement, finding
 from format.io.session import is_in_bundle
+from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.partition import Partition, Segment, segment_file_name
@@ -27,7 +28,9 @@ from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.composed_logs import ComposedPath, Piece
+from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publication import Publication
+from format.rewriting.read_back import Became, compare_bytes
 from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, job_of
@@ -74,7 +77,10 @@ class MergedPartition(msgspec.Struct, frozen=True):
     @property
     def partition(self) -> Partition:
         """The partition to write: the files of the base beside a log of pieces."""
-        return self._composed(self.replicas[self.base].partition, self.segments)
+        found = self._composed(self.replicas[self.base].partition, self.segments)
+        if self.replicas[self.base].topic_id is None:  # it cannot be read
+            found.metadata = next((each.partition.metadata for each in self.replicas if each.topic_id), found.metadata)
+        return found
 
     def branch(self, number: int) -> Partition:
         """What a replica has that is of another history, as a partition."""
@@ -290,8 +296,8 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
         end_offset = union.segments[0].base_offset
     reached = [(history.reaches, f"the {layout.LEADER_EPOCH_CHECKPOINT}")]
     for number, log in enumerate(union.logs):
-        if union.branches[number].segments:
-            continue
+        if union.branches[number].segments or not set(claims[number].starts) <= set(history.epochs.tolist()):
+            continue  # its files may be of the other branch too
         offsets = log.replica.offsets
         reached.append((offsets.committed_end or 0, f"the {layout.REPLICATION_OFFSET_CHECKPOINT}"))
         reached.append((offsets.newest_snapshot or 0, "a producer snapshot"))
@@ -383,6 +389,21 @@ class Merger(Rewriter):
         super().__init__(terms)
         self._publication = publication
         self._plans = plans
+
+    def read_back(
+        self,
+        source: FileSource | PatchedSource,
+        became: Sequence[Became],
+        kept: KeptBatches | None,
+        location: Location,
+        advance: Advance,
+    ) -> None:
+        """Compare byte for byte, where all batches were copied."""
+        if kept is not None:
+            super().read_back(source, became, kept, location, advance)
+            return
+        for each in became:
+            compare_bytes(source, each.start, each.outputs, advance)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         """Report the batches at which a broker stops; all others were intact when they were chosen."""

@@ -161,7 +161,7 @@ class Union:
         self.may_be_compacted = group.topic in layout.COORDINATOR_TOPICS or any(
             each.was_cleaned is True for each in group.replicas
         )
-        self.is_known_whole = not self.may_be_compacted and all(each.was_cleaned is False for each in group.replicas)
+        self._clean_until = [clean_until(each)[1] for each in group.replicas]
         starts = [each.partition.segments[0].base_offset for each in group.replicas if each.partition.segments]
         self.start_offset = max(min(starts, default=0), *(log_start(each) for each in group.replicas))
         self._limits = limits
@@ -169,6 +169,8 @@ class Union:
         self._bases = [each.base_offset for each in group.replicas[base].partition.segments]
         self._gaps: list[Range] = []
         self._off = [list[Range]() for _ in self.logs]  # offsets that are of other branches, by replica
+        self._holes = [list[Range]() for _ in self.logs]  # missing offsets that the cleaner has not reached, by replica
+        self._ends = [-1 for _ in self.logs]  # the last offset so far, by replica
         self._stops: list[list[Range]] = [[] for _ in self.logs]  # where records contradict those of the base
         self._agreed = [-1 for _ in self.logs]  # the last offset of a batch that is the same as in the base
         self._more: dict[int, int] = {}  # the first offset at which a replica had more than another, by replica
@@ -198,20 +200,23 @@ class Union:
 
     def _step(self, last: int) -> None:
         windows = [self._window(log, last) for log in self.logs]
+        for number, window in enumerate(windows):
+            if window is not None:
+                self._note_holes(number, window)
         base = windows[self.base]
         if base is not None and _are_shared(windows):
             self._take_all(base)
             return
+        fits = self._in_place(windows)
         chosen = _Chosen()
         left: list[tuple[int, Window, NDArray[np.intp]]] = []  # batches that are not of the history
         for number in self._order:
             window = windows[number]
-            if window is None or not len(window):
+            if window is None:
                 continue
             table = window.table
             self.may_be_compacted |= bool(table.is_sparse.any())
-            fits = self._is_in_place(number, table)
-            is_here = fits & self.history.has(table)
+            is_here = fits[number] & self.history.has(table)
             for first, last_of_stop in self._stops[number]:
                 is_here &= (table.last_offset < first) | (table.base_offset > last_of_stop)
             if number == self.base:
@@ -219,11 +224,20 @@ class Union:
             else:
                 is_here &= self._without_contradictions(number, window, is_here, windows[self.base])
                 self._take_from(number, window, np.flatnonzero(is_here), chosen)
-            left.append((number, window, np.flatnonzero(fits & ~is_here)))
+            left.append((number, window, np.flatnonzero(fits[number] & ~is_here)))
         for number, window, rows in left:
             self._leave(number, window, rows, chosen)
         self._note_more(windows, chosen)
         self._put(windows, chosen)
+
+    def _note_holes(self, number: int, window: Window) -> None:
+        """Note the offsets that a replica lacks past where the cleaner was: no compaction explains them."""
+        lasts = np.concatenate(([self._ends[number]], window.last_offset[:-1]))
+        is_hole = (window.base_offset > lasts + 1) & (window.base_offset > self._clean_until[number])
+        for row in np.flatnonzero(is_hole).tolist():
+            first = max(int(lasts[row]) + 1, self._clean_until[number])
+            self._holes[number].append((first, int(window.base_offset[row]) - 1))
+        self._ends[number] = int(window.last_offset[-1])
 
     @staticmethod
     def _window(log: ReplicaLog, last: int) -> Window | None:
@@ -231,33 +245,48 @@ class Union:
         window = None if log.is_at_end else log.window(last)
         if window is None or int(window.last_offset[-1]) <= last:
             return window
-        return window.picked(window.last_offset <= last)
+        ends_here = window.last_offset <= last
+        return window.picked(ends_here) if ends_here.any() else None
 
-    def _is_in_place(self, number: int, table: BatchTable) -> NDArray[np.bool_]:
-        """Which batches of a window can have their base offsets, which no CRC covers.
+    def _in_place(self, windows: Sequence[Window | None]) -> list[NDArray[np.bool_]]:
+        """Which batches of each window can have their base offsets, which no CRC covers.
 
-        In a log that was never compacted, a batch follows the one that it adjoins.
+        What the cleaner has not reached has no gaps: there a batch follows the one that it adjoins, and the first one
+        of a segment has the offset in the file's name. One that does not, and that no other replica has, is false.
         """
-        log = self.logs[number]
-        fits: NDArray[np.bool_] = table.last_offset <= log.replica_segment_base + MAX_RELATIVE_OFFSET
-        fits &= table.last_offset >= self.start_offset
-        if self.may_be_compacted or not self.is_known_whole:
-            return fits
+        found = []
+        for number, window in enumerate(windows):
+            if window is None:
+                found.append(np.empty(0, bool))
+                continue
+            table = window.table
+            fits = table.last_offset <= self.logs[number].replica_segment_base + MAX_RELATIVE_OFFSET
+            fits &= table.last_offset >= self.start_offset
+            is_odd = self._is_odd(number, table)
+            for other, its in enumerate(windows) if is_odd.any() else ():
+                if other != number and its is not None:
+                    is_odd &= ~_is_among(table, its.table)
+            found.append(fits & ~is_odd)
+        return found
+
+    def _is_odd(self, number: int, table: BatchTable) -> NDArray[np.bool_]:
+        """Which batches neither follow the batch that they adjoin nor are followed by the next one."""
+        if len(self.logs) == 1:
+            return np.zeros(len(table), bool)
+        segment_base = self.logs[number].replica_segment_base
         segment, end, last = self._before[number]
-        is_same_segment = segment == log.replica_segment_base
+        if segment != segment_base:
+            end, last = 0, segment_base - 1
         ends, lasts = table.end_position, table.last_offset
-        ends_before = np.concatenate(([end if is_same_segment else -1], ends[:-1]))
-        lasts_before = np.concatenate(([last], lasts[:-1]))
+        ends_before, lasts_before = np.concatenate(([end], ends[:-1])), np.concatenate(([last], lasts[:-1]))
         adjoins = table.position == ends_before
         follows = table.base_offset == lasts_before + 1
         is_followed = np.zeros(len(table), bool)
         is_followed[:-1] = adjoins[1:] & follows[1:]
-        is_odd = adjoins & ~follows & ~is_followed
-        after_odd = np.concatenate(([False], is_odd[:-1]))
-        is_odd &= ~after_odd
-        self._before[number] = (log.replica_segment_base, -1 if is_odd[-1] else int(ends[-1]), int(lasts[-1]))
-        in_place: NDArray[np.bool_] = fits & ~is_odd
-        return in_place
+        is_odd: NDArray[np.bool_] = adjoins & ~follows & ~is_followed & (lasts_before + 1 >= self._clean_until[number])
+        is_odd[1:] &= ~is_odd[:-1]
+        self._before[number] = (segment_base, -1 if is_odd[-1] else int(ends[-1]), int(lasts[-1]))
+        return is_odd
 
     def _without_contradictions(
         self, number: int, window: Window, is_here: NDArray[np.bool_], base: Window | None
@@ -268,7 +297,7 @@ class Union:
         comparison shows that two replicas have the same history.
         """
         clear = np.ones(len(window), bool)
-        if base is None or not len(base) or not is_here.any():
+        if base is None or not is_here.any():
             return clear
         table, own = window.table, base.table
         at = np.minimum(np.searchsorted(own.base_offset, table.base_offset), len(own) - 1)
@@ -422,9 +451,8 @@ class Union:
         log = self.logs[number]
         segments = log.replica.partition.segments
         start = segments[0].base_offset if segments else _MAX_OFFSET
-        return merged(
-            [*log.damaged, *self._off[number], *self._stops[number], (0, start - 1), (log.log_end_offset, _MAX_OFFSET)]
-        )
+        known = [*log.damaged, *log.misplaced, *self._holes[number], *self._off[number], *self._stops[number]]
+        return merged([*known, (0, start - 1), (log.log_end_offset, _MAX_OFFSET)])
 
     def _judge(self) -> None:
         gaps = merged(self._gaps)
@@ -441,10 +469,11 @@ class Union:
         if number not in self._more or self.last_offset is None:
             return []
         start = max(clean_until(self.logs[number].replica)[0], self._more[number] + 1)
-        ranges = clipped(merged(self.logs[number].damaged), start, self.last_offset)
-        for other, log in enumerate(self.logs):
+        log = self.logs[number]
+        ranges = clipped(merged([*log.damaged, *log.misplaced, *self._holes[number]]), start, self.last_offset)
+        for other, its in enumerate(self.logs):
             if other != number:
-                cleaned = (0, clean_until(log.replica)[1] - 1)
+                cleaned = (0, clean_until(its.replica)[1] - 1)
                 ranges = intersection([ranges, merged([*self.unsound(other), cleaned])])
         return without(ranges, self.lost)
 
@@ -456,6 +485,14 @@ def _are_shared(windows: Sequence[Window | None]) -> bool:
         each is not None and each.chunk is first.chunk and len(each) == len(first) and each.rows[0] == first.rows[0]
         for each in windows
     )
+
+
+def _is_among(table: BatchTable, others: BatchTable) -> NDArray[np.bool_]:
+    """Which batches another table has at the same offset, with the same size and CRC."""
+    at = np.minimum(np.searchsorted(others.base_offset, table.base_offset), len(others) - 1)
+    is_among: NDArray[np.bool_] = (others.base_offset[at] == table.base_offset) & (others.crc[at] == table.crc)
+    is_among &= others.size_bytes[at] == table.size_bytes
+    return is_among
 
 
 def log_start(replica: Replica) -> int:
