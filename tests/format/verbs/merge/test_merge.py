@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from format import layout
+from format.log.encode_batches import encode_message
+from tests.building import wrapper, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
-from tests.format.verbs.merge.merging import merged_models, records_in
+from tests.format.verbs.merge.merging import merged, merged_models, records_in
 
 
 def content(batches: list[ModelBatch]) -> dict[int, tuple[bytes | None, bytes | None]]:
@@ -17,6 +21,14 @@ def content(batches: list[ModelBatch]) -> dict[int, tuple[bytes | None, bytes | 
 
 def encoded(batches: list[ModelBatch]) -> bytes:
     return b"".join(each.encoded() for each in batches)
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A copy that may be changed."""
+    shutil.copytree(source, target)
+    for path in target.iterdir():
+        path.chmod(0o644)
+    return target
 
 
 # -- damage --------------------------------------------------------------------------------------------------
@@ -68,8 +80,6 @@ def test_missing_segments_are_taken_with_their_boundaries(tmp_path: Path) -> Non
         ModelReplica(batches, segment_starts=(12, 24)).write(tmp_path / f"node-{number}")
     (tmp_path / "node-1/orders-0" / f"{12:020d}.log").unlink()
     (tmp_path / "node-2/orders-0" / f"{24:020d}.log").unlink()
-    from tests.format.verbs.merge.merging import merged
-
     found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
     assert found.losses == []
     names = sorted(int(each.stem) for each in found.directory.glob("*.log"))
@@ -88,7 +98,7 @@ def test_a_branch_is_never_mixed_in_and_written_apart(tmp_path: Path) -> None:
     assert found.plan.base == 1
     assert found.codes == ["no-intact-replica", "branch-left-out"]
     assert found.lost == {15, 16, 17}
-    assert found.records == content(shared + [right[4], right[6]])
+    assert found.records == content([*shared, right[4], right[6]])
     assert records_in(tmp_path / "branches/replica-1/orders-0") == content(stale[4:])
 
 
@@ -101,8 +111,6 @@ def test_an_epoch_that_only_a_checkpoint_knows_ends_the_history(tmp_path: Path) 
     stale.write(nodes[0])
     log = cut.write(nodes[1]) / f"{0:020d}.log"
     log.write_bytes(encoded(shared[:3]))
-    from tests.format.verbs.merge.merging import merged
-
     found = merged(nodes, tmp_path / "out")
     assert found.records == content(shared)
     assert found.lost == set(range(12, 21))
@@ -116,12 +124,104 @@ def test_a_history_of_several_epochs_is_filled_without_checkpoints(tmp_path: Pat
         nodes.append(tmp_path / f"node-{number + 1}")
         directory = ModelReplica(batches, damaged=damaged).write(nodes[-1])
         (directory / "leader-epoch-checkpoint").unlink()
-    from tests.format.verbs.merge.merging import merged
-
     found = merged(nodes, tmp_path / "out")
     assert found.losses == []
     assert found.log_bytes == encoded(batches)
-    assert (found.directory / "leader-epoch-checkpoint").read_text().split() == "0 3 0 0 2 9 5 18".split()
+    assert (found.directory / "leader-epoch-checkpoint").read_text().splitlines() == ["0", "3", "0 0", "2 9", "5 18"]
+
+
+def test_one_epoch_that_a_flipped_bit_made_does_not_change_the_history(tmp_path: Path) -> None:
+    batches = plain(6)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(batches[:4]).write(nodes[0]) / f"{0:020d}.log"
+    content_of_log = bytearray(log.read_bytes())
+    content_of_log[len(encoded(batches[:3])) + layout.RECORD_BATCH.offset_of("leader_epoch") + 1] ^= 1
+    log.write_bytes(content_of_log)
+    ModelReplica(batches, damaged={1}).write(nodes[1])
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_a_false_base_offset_is_no_batch_of_its_own(tmp_path: Path, number: int) -> None:
+    """Neither inside the log nor at its end, where nothing follows that contradicts it."""
+    batches = plain(6)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(batches).write(nodes[0]) / f"{0:020d}.log"
+    content_of_log = bytearray(log.read_bytes())
+    content_of_log[len(encoded(batches[:number])) + 6] ^= 1
+    log.write_bytes(content_of_log)
+    ModelReplica(batches, damaged={0}).write(nodes[1])
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+# -- old formats, transactions -------------------------------------------------------------------------------
+
+
+def messages(magic: int, tag: bytes = b"") -> list[bytes]:
+    plain_ones = [encode_message(magic, offset, b"k", b"v%d" % offset + tag, timestamp=10**12) for offset in range(4)]
+    compressed = [wrapper(magic, first, 3) for first in (4, 7, 10)]
+    last = [encode_message(magic, offset, b"k", b"v%d" % offset + tag, timestamp=10**12) for offset in range(13, 18)]
+    return [*plain_ones, *compressed, *last]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_without_epochs_are_filled_where_all_others_agree(tmp_path: Path, magic: int) -> None:
+    whole = messages(magic)
+    for number, wounds in ((1, (2, 5)), (2, (0, 8))):
+        log = write_segment(tmp_path / str(number) / "orders-0", 0, whole)
+        content_of_log = bytearray(log.read_bytes())
+        for wound in wounds:
+            content_of_log[len(b"".join(whole[: wound + 1])) - 1] ^= 1
+        log.write_bytes(content_of_log)
+    found = merged([tmp_path / "1/orders-0", tmp_path / "2/orders-0"], tmp_path / "out")
+    assert found.losses == []
+    assert found.log_bytes == b"".join(whole)
+
+
+def test_messages_without_epochs_that_contradict_the_base_are_a_branch(tmp_path: Path) -> None:
+    whole, others = messages(1), messages(1, b"-other")
+    first = bytearray(b"".join(whole))
+    for wound in (1, 9):
+        first[len(b"".join(whole[: wound + 1])) - 1] ^= 1
+    write_segment(tmp_path / "1/orders-0", 0, [bytes(first)])
+    write_segment(tmp_path / "2/orders-0", 0, [*whole[:7], *others[7:]])
+    found = merged([tmp_path / "1/orders-0", tmp_path / "2/orders-0"], tmp_path / "out")
+    assert found.codes == ["no-intact-replica", "branch-left-out"]
+    assert found.log_bytes == b"".join([*whole[:9], *whole[10:]])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kafka-0.8-to-2.8/data/legacy-0",
+        "kafka-4.3-single/node-1/payments-0",
+        "kafka-4.3-single/node-1/users-0",
+        "kafka-4.3-single/node-1/__transaction_state-0",
+        "field/0.11.0.3-clients-transactions/node-1-0/payments-0",
+        "field/4.3.1-expired-producers/node-1-0/expired-0",
+    ],
+)
+def test_wounded_copies_of_a_real_log_make_the_whole_log_again(tmp_path: Path, data_dir: Path, source: str) -> None:
+    original = data_dir / source
+    copies = [copied(original, tmp_path / f"node-{number}" / original.name) for number in (1, 2, 3)]
+    for number, copy in enumerate(copies):
+        for log in sorted(copy.glob("*.log")):
+            wounded = bytearray(log.read_bytes())
+            third = len(wounded) // 3
+            wounded[number * third + 1 : (number + 1) * third] = bytes(max(third - 1, 0))
+            log.write_bytes(wounded)
+    found = merged(copies, tmp_path / "out")
+    shutil.copytree(original, tmp_path / "whole" / original.name)
+    expected = merged([tmp_path / "whole" / original.name], tmp_path / "expected")
+    lost = {each for each in expected.records if each in found.lost}
+    assert found.records == {offset: record for offset, record in expected.records.items() if offset not in lost}
+    if not lost:
+        for file in expected.directory.iterdir():
+            assert (found.directory / file.name).read_bytes() == file.read_bytes(), file.name
 
 
 # -- compaction ----------------------------------------------------------------------------------------------
@@ -151,3 +251,27 @@ def test_replicas_cleaned_to_other_points_keep_the_newest_value_of_every_key(
         assert value == newest(content(batches))[key]
     lost = {key for offset, (key, _) in content(batches).items() if offset in found.lost}
     assert set(newest(content(batches))) - set(newest(found.records)) <= lost
+
+
+def test_a_deleted_key_stays_deleted_where_one_replica_has_removed_its_tombstone(tmp_path: Path) -> None:
+    """The value is damaged where the tombstone is gone, and comes back with the tombstone of the other replica."""
+    value, tombstone = (
+        ModelBatch(0, 0, 0, {0: (b"gone", b"old")}),
+        ModelBatch(3, 3, 0, {3: (b"gone", None)}),
+    )
+    batches = [value, *plain(1, size=2, first=1), tombstone, *plain(4, first=4)]
+    cleaned = ModelReplica([batches[1], *batches[3:]], was_cleaned=True, damaged={0})
+    found = merged_models([cleaned, ModelReplica(batches)], tmp_path)
+    assert found.codes == []
+    assert newest(found.records) == newest(content(batches))
+
+
+def test_a_tombstone_that_only_a_damaged_replica_had_is_said_to_be_unknown(tmp_path: Path) -> None:
+    value, tombstone = (
+        ModelBatch(0, 0, 0, {0: (b"gone", b"old")}),
+        ModelBatch(3, 3, 0, {3: (b"gone", None)}),
+    )
+    batches = [value, *plain(1, size=2, first=1), tombstone, *plain(4, first=4)]
+    cleaned = ModelReplica([batches[1], *batches[3:]], was_cleaned=True)
+    found = merged_models([cleaned, ModelReplica(batches, damaged={2})], tmp_path)
+    assert found.codes == ["tombstone-unknown"]
