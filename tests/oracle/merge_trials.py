@@ -112,7 +112,7 @@ class MergeSet:
         self._judge_bytes(kept)
         self._judge_branches()
         if self.truth.is_compacted:
-            must_be_reported = self._judge_keys(kept)
+            must_be_reported = self._judge_keys(kept, lost)
         else:
             missing = kept.keys() - {each.content for each in self.merged}
             missing = {each for each in missing if kept[each].last >= self.log_start}
@@ -156,7 +156,7 @@ class MergeSet:
         if apart & self.truth.right.keys():
             self.fail("branches", "batches of the right branch are kept apart")
 
-    def _judge_keys(self, kept: Mapping[bytes, Frame]) -> Ranges:
+    def _judge_keys(self, kept: Mapping[bytes, Frame], reported: Ranges) -> Ranges:
         """The newest records that are not in the result."""
         at_hand = {offset for each in kept.values() for offset in each.offsets()}
         present = {offset for each in self.merged if each.content in self.truth.right for offset in each.offsets()}
@@ -175,10 +175,12 @@ class MergeSet:
                 continue
             if offset in at_hand:
                 self.fail("revived", f"a deleted key has the record {shown}; the tombstone {offset} is intact")
+            elif holds(reported, offset):
+                self.notes["deleted keys that came back, with a finding for the tombstone's offset"] += 1
             elif (node := self._cleaned_away(shown)) is not None:
                 self.fail("revived", f"a deleted key has the record {shown}, which the cleaner of node {node} removed")
             else:
-                self.notes["deleted keys of which no replica shows it"] += 1
+                self.notes["deleted keys that came back, as no replica shows that they were deleted"] += 1
         return lost
 
     def _cleaned_away(self, offset: int) -> int | None:
