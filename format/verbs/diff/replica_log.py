@@ -23,7 +23,7 @@ from format.io.source import FileSource, FileState, check_unchanged
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk, BatchRange
+from format.log.batch_chunk import WHOLE_LOG, BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
 from format.log.longest_chain import longest_chain
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
@@ -34,7 +34,7 @@ from format.node.target import Target
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
-from format.scan.read_log import LogChunk, chunks_with_crcs, opened_chunks
+from format.scan.read_log import LogChunk, batches_of, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import Assignment
 
@@ -265,7 +265,11 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class _OpenSegment(msgspec.Struct):
-    """The segment that is being read. ``walked`` is None while all its batches come from other replicas."""
+    """The segment that is being read. ``walked`` is None while all its batches come from other replicas.
+
+    ``chain`` are the positions of the batches in their order, where batches on both sides of damage contradict each
+    other.
+    """
 
     segment: Segment
     next_base_offset: int | None
@@ -274,6 +278,13 @@ class _OpenSegment(msgspec.Struct):
     position: int = 0
     after_offset: int | None = None
     walked: Iterator[LogChunk | Finding] | None = None
+    chain: Int64s | None = None
+
+    @property
+    def last_possible(self) -> int:
+        """The largest offset that a batch can have."""
+        last = self.segment.base_offset + MAX_RELATIVE_OFFSET
+        return min(last, _MAX_OFFSET - 1 if self.next_base_offset is None else self.next_base_offset - 1)
 
 
 class ReplicaLog:
@@ -483,15 +494,15 @@ class ReplicaLog:
     def _take(self, chunk: BatchChunk) -> bool:
         """Make a chunk the current one; False if it has no batch that can be compared."""
         table, opened = chunk.table, self._opened
-        sound = table.crc_valid == 1
-        if chunk.repeated is not None:
-            sound &= ~chunk.repeated
-        rows = np.flatnonzero(sound)
+        rows = _sound_rows(chunk)
         bases, ends = table.base_offset[rows], table.last_offset[rows]
-        least = max(self.highest_offset + 1, opened.segment.base_offset)
-        most = opened.segment.base_offset + MAX_RELATIVE_OFFSET
-        most = min(most, _MAX_OFFSET - 1 if opened.next_base_offset is None else opened.next_base_offset - 1)
-        kept = _rising(bases, ends, least, most, None if chunk.damage is None else chunk.damage.next_base_offset)
+        least, most = max(self.highest_offset + 1, opened.segment.base_offset), opened.last_possible
+        kept = _rising(bases, ends, least, most)
+        next_base = None if chunk.damage is None else chunk.damage.next_base_offset
+        if opened.chain is None and next_base is not None and kept.any() and int(ends[kept][-1]) >= next_base:
+            opened.chain = self._chain(opened)  # this chunk and what follows contradict each other
+        if opened.chain is not None:
+            kept &= np.isin(table.position[rows], opened.chain)
         if self._misplaced_from is not None and kept.any():
             self._note_place(self._misplaced_from, int(bases[kept][0]) - 1)
             self._misplaced_from = None
@@ -510,6 +521,17 @@ class ReplicaLog:
         self.highest_offset = int(ends[-1])
         self._note_epochs(table, rows)
         return True
+
+    def _chain(self, opened: _OpenSegment) -> Int64s:
+        """The positions of the batches of a segment that are in its longest chain of rising offsets."""
+        found = [np.empty((0, 3), np.int64)]
+        for each in chunks_with_crcs(opened.source, WHOLE_LOG, self._limits):
+            chunk = batches_of(each, opened.source, self._limits)
+            table = chunk.table.rows(_sound_rows(chunk))
+            found.append(np.column_stack((table.position, table.base_offset, table.last_offset)))
+        positions, bases, ends = np.concatenate(found).T
+        kept: Int64s = positions[_rising(bases, ends, opened.segment.base_offset, opened.last_possible)]
+        return kept
 
     def _note_places(self, bases: Int64s, ends: Int64s, kept: NDArray[np.bool_]) -> None:
         """Note where the batches that are not kept may belong: between the kept ones around them."""
@@ -544,17 +566,21 @@ class ReplicaLog:
                 self.epochs.append(EpochEntry(int(epochs[at]), int(table.base_offset[rows[at]])))
 
 
-def _rising(bases: Int64s, ends: Int64s, least: int, most: int, next_base: int | None) -> NDArray[np.bool_]:
+def _sound_rows(chunk: BatchChunk) -> NDArray[np.intp]:
+    """The rows of the batches with a right CRC, without repetitions of batches before."""
+    sound = chunk.table.crc_valid == 1
+    if chunk.repeated is not None:
+        sound &= ~chunk.repeated
+    return np.flatnonzero(sound)
+
+
+def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
     """Which batches have offsets inside the bounds, each after those of the batch before.
 
     The CRC does not cover the base offset, and a single wrong one must not make all following batches wrong: those of
-    the longest chain are kept. ``next_base`` is the offset of the batch after them.
+    the longest chain are kept.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
     rows = np.flatnonzero(kept)
     kept[rows] = longest_chain(bases[rows], ends[rows])
-    rows = np.flatnonzero(kept)
-    is_past = next_base is not None and len(rows) > 1 and ends[rows[-2]] < next_base <= ends[rows[-1]]
-    if is_past and bases[rows[-1]] > ends[rows[-2]] + 1:
-        kept[rows[-1]] = False
     return kept

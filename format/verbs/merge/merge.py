@@ -19,7 +19,6 @@ from format.errors import FileChanged, InputError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Certainty, Finding, Judgement, finding
-from format.io.session import is_in_bundle
 from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -357,12 +356,9 @@ class Merge(msgspec.Struct):
 def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limits = DEFAULT_LIMITS) -> Merge:
     """The partitions below some paths, each with its replicas, those with one replica too.
 
-    Raises InputError for paths without a partition, single partitions that are not one, several topics of one name, and
-    bundles, which have no batches.
+    Raises InputError for paths without a partition, single partitions that are not one, and several topics of
+    one name.
     """
-    for target in targets:
-        if is_in_bundle(target.path):
-            raise InputError("a bundle has only the headers of batches: merge the logs", Location(str(target.path)))
     matching = matched(targets, limits, "salvage --merge takes")
     groups = sorted((*matching.groups, *matching.single), key=lambda each: (each.topic or "", each.number or 0))
     compacted = set()

@@ -353,13 +353,21 @@ class Union:
         chosen.add(number, window, rows[is_new])
 
     def _leave(self, number: int, window: Window, rows: NDArray[np.intp], chosen: _Chosen) -> None:
-        """Batches that are not of the history: those of the base stay where there is no other, others are a branch."""
+        """Batches that are not of the history: those of others are a branch.
+
+        Those of the base, which have a false epoch, stay where there is no other and they are in line with the next.
+        """
         if not len(rows):
             return
         table = window.table.rows(rows)
         if number == self.base:
             start, end = chosen.overlapped(table)
-            chosen.add(number, window, rows[start == end])
+            in_line = np.zeros(len(window) + 1, bool)  # a false epoch, and not a false offset
+            in_line[1:-1] = window.base_offset[1:] == window.last_offset[:-1] + 1
+            is_own = (start == end) & (in_line[rows] | in_line[rows + 1])
+            chosen.add(number, window, rows[is_own])
+            rest = table.rows((start == end) & ~is_own)
+            self._holes[number] += zip(rest.base_offset.tolist(), rest.last_offset.tolist(), strict=True)
             rows = rows[:0]
         else:
             is_branch = ~chosen.has_same(table) & ~self.history.has(table)
