@@ -285,7 +285,7 @@ def lost_ranges(run: Run, topic: str | None = None) -> Ranges:
 
 
 def merge_words(sources: Iterable[Path], output: Path, branches: Path | None = None) -> tuple[str | Path, ...]:
-    more = [] if branches is None else ["--branches", branches]
+    more: tuple[str | Path, ...] = () if branches is None else ("--branches", branches)
     return "salvage", "--merge", *sources, "--output", output, *more, "--format", "jsonl", "--quiet"
 
 
