@@ -301,7 +301,10 @@ class Live:
 
 @contextmanager
 def live(lab: KafkaLab, version: str, made: Path, logs: Mapping[str, Path], work: Path) -> Iterator[Live]:
-    """Start node 2 with partition directories in the place of its own; ``logs`` has them by their topics."""
+    """Start node 2 with partition directories in the place of its own, as docs/runbooks/merge-replicas.md says.
+
+    ``logs`` has them by their topics.
+    """
     shutil.rmtree(work, ignore_errors=True)
     cluster = ReplicaCluster(lab, version, work / "cluster")
     for node in (1, 2):
@@ -310,6 +313,8 @@ def live(lab: KafkaLab, version: str, made: Path, logs: Mapping[str, Path], work
         directory = cluster.log_dir(2) / f"{topic}-0"
         shutil.rmtree(directory)
         writable_copy(source, directory)
+    for name in (".kafka_cleanshutdown", "cleaner-offset-checkpoint"):
+        (cluster.log_dir(2) / name).unlink(missing_ok=True)
     try:
         cluster.start(1, 2)
         with RecordReader(lab, version, work) as reader:
