@@ -209,24 +209,24 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
 def _replica_words(evidence: Evidence, place: str, first: int, last: int) -> tuple[str, str]:
     """Which other replica has the offsets, in words, and the next command."""
     others = list(evidence.others(place))
-    having = [
-        each
-        for each in others
-        if each.path not in evidence.damaged
-        and (each.log_start_offset or 0) <= first
-        and (each.log_end_offset or 0) > last
-    ]
+    reaching = [each for each in others if (each.log_start_offset or 0) <= first and (each.log_end_offset or 0) > last]
+    having = [each for each in reaching if each.path not in evidence.damaged]
     if having:
         names = listed([evidence.node_of(each.path) or each.path for each in having])
         has, them = ("has", "them") if len(having) == 1 else ("have", "them")
         sound = "intact" if evidence.reads_records else "by their headers"
         words = f". {capital(names)} {has} {them} {sound}: {_fetching_anew(evidence, place, having)}"
         return words, command("diff", place, *(each.path for each in having))
+    name = place.rpartition("/")[2]
+    if reaching:
+        words = ". Every replica here is damaged; together they may be whole, if not in the same places"
+        paths = [place, *(each.path for each in reaching)]
+        return words, command("salvage", "--merge", *paths, "--output", f"{name}.merged")
     words = ". No other replica here has them" if others else ""
     missing = _missing_nodes(evidence, place)
     if missing:
         words += f"; {named_nodes(missing)}, not here, may have them"
-    return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
+    return words, command("salvage", place, "--output", f"{name}.salvaged")
 
 
 def _fetching_anew(evidence: Evidence, place: str, having: Sequence[PartitionListing]) -> str:

@@ -155,11 +155,14 @@ class History(msgspec.Struct, frozen=True):
     starts: Int64s
 
     def epoch_at(self, offsets: Int64s) -> Int64s:
-        """The epoch at each offset, -1 before the first."""
+        """The epoch at each offset, -1 where none is known.
+
+        The first one has an earlier start than is noted: that moves with the start of the log.
+        """
         if not len(self.epochs):
             return np.full(len(offsets), -1, np.int64)
-        at = np.searchsorted(self.starts, offsets, "right") - 1
-        return np.where(at >= 0, self.epochs[np.maximum(at, 0)], -1)
+        found: Int64s = self.epochs[np.maximum(np.searchsorted(self.starts, offsets, "right") - 1, 0)]
+        return found
 
     def has(self, table: BatchTable) -> NDArray[np.bool_]:
         """Which batches are of this history by their epochs. Those without an epoch are, as far as is known."""

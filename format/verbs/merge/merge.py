@@ -180,8 +180,10 @@ class MergedPartition(msgspec.Struct, frozen=True):
                 where = self.replicas[number].partition.location().at(offset=branch.pieces[0].first_offset)
                 yield finding("branch-left-out", where, self._branch_words(number)), False
         for first, last in self.doubtful:
-            message = f"tombstones of {offset_range(first, last)} may be lost, which other replicas have removed with "
-            message += "what they delete: deleted keys may have their old values again"
+            message = (
+                f"tombstones at {offset_range(first, last)} may be lost: other replicas have lost them too, or have "
+            )
+            message += "removed them with what they delete, and deleted keys may have their old values again"
             judgement = Judgement(certainty=Certainty.POSSIBLE)
             yield finding("tombstone-unknown", place.at(offset=first), message, judgement=judgement), False
 

@@ -21,7 +21,7 @@ from format.io.source import FileState
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.offset_ranges import Int64s, Range, clipped, intersection, merged, without
+from format.offset_ranges import Int64s, Range, clipped, intersection, merged
 from format.rewriting.composed_logs import Piece
 from format.scan.progress import Advance
 from format.verbs.diff.comparison import compare_windows
@@ -470,7 +470,7 @@ class Union:
             self.doubtful = merged(each for number in range(len(self.logs)) for each in self._doubtful(number))
 
     def _doubtful(self, number: int) -> list[Range]:
-        """The damaged offsets of a replica whose tombstones others may have removed with what they delete.
+        """The damaged offsets of a replica whose tombstones no other has: it lost them, or removed them with the rest.
 
         What they delete may have come from this replica: only where it has given more than others before.
         """
@@ -483,7 +483,7 @@ class Union:
             if other != number:
                 cleaned = (0, clean_until(its.replica)[1] - 1)
                 ranges = intersection([ranges, merged([*self.unsound(other), cleaned])])
-        return without(ranges, self.lost)
+        return ranges
 
 
 def _are_shared(windows: Sequence[Window | None]) -> bool:

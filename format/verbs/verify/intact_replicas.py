@@ -221,6 +221,14 @@ class Remedy(msgspec.Struct, frozen=True):
         return (f"mv {shlex.quote(str(absolute))} {shlex.quote(f'{log_dir}.{path.name}.damaged')}",)
 
     @property
+    def _merge(self) -> str:
+        """What to do where each replica is damaged, in different places."""
+        replicas = (self.damaged, *(each.replica for each in self.others))
+        words = ["kafkalog", "salvage", "--merge", *(str(each.path) for each in replicas)]
+        command = shlex.join([*words, "--output", f"{self.damaged.partition.name}.merged"])
+        return f"Together they may be whole: stop their brokers, and run: {command}"
+
+    @property
     def next_step(self) -> str:
         """The sentence with its commands; empty where nothing is known of other replicas."""
         words, commands = self.sentence, self.commands
@@ -231,7 +239,7 @@ class Remedy(msgspec.Struct, frozen=True):
             words += " If it does not lead, as after a crash of all nodes, with only intact replicas up, run: "
             return words + self.election
         if self.others and self.source is None and (self.is_deep or not self.intact):
-            return f"{words} {_SALVAGE}"
+            return f"{words} {self._merge if self.intact else _SALVAGE}"
         if not commands:
             return words
         leader = "" if self.source is None else self.source.name

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
@@ -25,3 +26,51 @@ def test_losses_are_counted(damaged: Path, tmp_path: Path, run_kafkalog_many: Ru
     assert run.check(1).summary["counts"]["losses"] == len(run.rows("finding")) == 1
     [row] = run.rows("written_segment")
     assert (row["batch_count"], row["lost_bytes"]) == (3, run.rows("finding")[0]["length"])
+
+
+def nodes_with_wounds(tmp_path: Path, wounds: dict[int, set[int]]) -> list[Path]:
+    """Log directories of nodes with the same log, in which batches of these numbers are damaged."""
+    for number, damaged in wounds.items():
+        node = tmp_path / f"node-{number}"
+        ModelReplica(plain(10), damaged=damaged).write(node)
+        (node / "meta.properties").write_text(f"version=1\ncluster.id=abcdefghijklmnopqrstuv\nnode.id={number}\n")
+    return [tmp_path / f"node-{number}" for number in wounds]
+
+
+def test_merged_replicas_are_whole_and_the_conclusion_comes_first(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    nodes = nodes_with_wounds(tmp_path, {1: {2}, 2: {5}, 3: {7, 9}})
+    words = ["salvage", "--merge", *nodes, "--output"]
+    text, rows, again = run_kafkalog_many(
+        [
+            [*words, tmp_path / "text", "--format", "text"],
+            [*words, tmp_path / "rows", "--format", "jsonl"],
+            ["verify", tmp_path / "text/orders-0"],
+        ]
+    )
+    first = text.check(0).stdout.splitlines()[0]
+    assert first == "orders-0  base node 1 · 1 range filled from node 2 (3 records) · nothing is lost that these show"
+    ranges = [(row["node_id"], row["is_base"], row["first_offset"]) for row in rows.check(0).rows("merged_range")]
+    assert ranges == [(1, True, 0), (2, False, 6), (1, True, 9)]
+    again.check(0)
+    assert not (tmp_path / "text/meta.properties").exists()
+
+
+def test_offsets_that_no_replica_has_end_with_status_1(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    nodes = nodes_with_wounds(tmp_path, {1: {2}, 2: {2, 4}})
+    [run] = run_kafkalog_many([["salvage", "--merge", *nodes, "--output", tmp_path / "out", "--format", "jsonl"]])
+    [found] = run.check(1).rows("finding")
+    assert (found["code"], found["lost_offsets"]) == ("no-intact-replica", [6, 8])
+
+
+def test_options_of_merging_go_with_it_alone(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    nodes = nodes_with_wounds(tmp_path, {1: set(), 2: set()})
+    output = ["--output", tmp_path / "out"]
+    for run in run_kafkalog_many(
+        [
+            ["salvage", nodes[0], *output, "--branches", tmp_path / "other"],
+            ["salvage", "--merge", *nodes, *output, "--repair"],
+            ["salvage", "--merge", nodes[0], nodes[0], *output],
+        ]
+    ):
+        run.check(2)
+    assert not (tmp_path / "out").exists()

@@ -130,6 +130,29 @@ def test_a_history_of_several_epochs_is_filled_without_checkpoints(tmp_path: Pat
     assert (found.directory / "leader-epoch-checkpoint").read_text().splitlines() == ["0", "3", "0 0", "2 9", "5 18"]
 
 
+def test_the_first_epoch_holds_before_its_start_which_moves_with_the_log_start(tmp_path: Path) -> None:
+    batches = plain(6)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    for node, damaged in zip(nodes, ({0}, {4}), strict=True):
+        directory = ModelReplica(batches, damaged=damaged).write(node)
+        (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 2\n")
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+def test_swapped_pages_cost_only_what_stands_in_the_wrong_place(tmp_path: Path) -> None:
+    batches = plain(20)
+    log = ModelReplica(batches).write(tmp_path / "node-1") / f"{0:020d}.log"
+    size = len(batches[0].encoded())
+    swapped = bytearray(encoded(batches))
+    swapped[: size + 9], swapped[-size - 9 :] = swapped[-size - 9 :], swapped[: size + 9]
+    log.write_bytes(swapped)
+    found = merged([tmp_path / "node-1"], tmp_path / "out")
+    assert found.records == content(batches[2:18])
+    assert found.lost == {*range(6)}
+
+
 def test_one_epoch_that_a_flipped_bit_made_does_not_change_the_history(tmp_path: Path) -> None:
     batches = plain(6)
     nodes = [tmp_path / "node-1", tmp_path / "node-2"]

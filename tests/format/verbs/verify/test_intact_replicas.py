@@ -142,7 +142,7 @@ def test_nothing_is_fetched_from_a_replica_that_is_not_whole(tmp_path: Path, oth
     found = remedy(tmp_path, {1: other}, replicas=(1, 2), isr=(1, 2), leader=2)
     assert found.sentence == f"Its replica on node 1 is intact there; that of node 1 {why}: fetch nothing anew from it."
     assert found.commands == ()
-    assert "run salvage" in found.next_step
+    assert "Together they may be whole: stop their brokers, and run: kafkalog salvage --merge " in found.next_step
 
 
 def test_a_whole_replica_is_chosen_before_one_that_is_damaged_elsewhere(tmp_path: Path) -> None:
