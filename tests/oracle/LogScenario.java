@@ -4,7 +4,8 @@
 //
 // The file is a list of {"topic", "configs", "late_configs", "delete_before", "batches": [{"transaction": null, "commit",
 // "abort" or "open", "producer": N, "codec", "records": [[key or null, value size or -1 for null, timestamp], ...]}]}.
-// Late configs are set once everything is written.
+// Late configs are set once everything is written; an entry with "broker" in place of "topic" has those of a broker.
+// "replicas" of a topic are the nodes of its partition, "acks" of a batch makes its producer one without idempotence.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -27,12 +28,17 @@ public class LogScenario {
         JsonNode spec = new ObjectMapper().readTree(new File(args[1]));
         Random random = new Random(1);
         try (Admin admin = Admin.create(properties)) {
-            Set<String> known = admin.listTopics().names().get();
+            Set<String> known = admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get();
             for (JsonNode topic : spec) {
-                if (known.contains(topic.get("topic").asText())) continue;
-                admin.createTopics(List.of(new NewTopic(topic.get("topic").asText(), 1, (short) 1).configs(texts(topic.get("configs"))))).all().get();
+                if (!topic.has("topic") || known.contains(topic.get("topic").asText())) continue;
+                List<Integer> replicas = new ArrayList<>();
+                if (topic.has("replicas")) topic.get("replicas").forEach(each -> replicas.add(each.asInt()));
+                NewTopic made = replicas.isEmpty() ? new NewTopic(topic.get("topic").asText(), 1, (short) 1)
+                    : new NewTopic(topic.get("topic").asText(), Map.of(0, replicas));
+                admin.createTopics(List.of(made.configs(texts(topic.get("configs"))))).all().get();
             }
             for (JsonNode topic : spec) {
+                if (!topic.has("topic")) continue;
                 String name = topic.get("topic").asText();
                 for (JsonNode batch : topic.get("batches")) send(name, batch, random);
                 if (topic.has("delete_before"))
@@ -43,7 +49,9 @@ public class LogScenario {
                 List<AlterConfigOp> changes = new ArrayList<>();
                 texts(topic.get("late_configs")).forEach((name, value) ->
                     changes.add(new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET)));
-                if (!changes.isEmpty()) late.put(new ConfigResource(ConfigResource.Type.TOPIC, topic.get("topic").asText()), changes);
+                ConfigResource of = topic.has("broker") ? new ConfigResource(ConfigResource.Type.BROKER, topic.get("broker").asText())
+                    : new ConfigResource(ConfigResource.Type.TOPIC, topic.get("topic").asText());
+                if (!changes.isEmpty()) late.put(of, changes);
             }
             if (!late.isEmpty()) admin.incrementalAlterConfigs(late).all().get();
         }
@@ -75,7 +83,8 @@ public class LogScenario {
 
     static KafkaProducer<byte[], byte[]> producer(JsonNode batch, boolean isTransactional) {
         String codec = batch.hasNonNull("codec") ? batch.get("codec").asText() : "none";
-        String id = (batch.has("producer") ? batch.get("producer").asInt() : 0) + "-" + codec + (isTransactional ? "-txn" : "");
+        String acks = batch.hasNonNull("acks") ? batch.get("acks").asText() : null;
+        String id = (batch.has("producer") ? batch.get("producer").asInt() : 0) + "-" + codec + (isTransactional ? "-txn" : "") + (acks == null ? "" : "-acks" + acks);
         return producers.computeIfAbsent(id, each -> {
             Properties properties = new Properties();
             properties.put("bootstrap.servers", bootstrap);
@@ -83,6 +92,10 @@ public class LogScenario {
             properties.put("batch.size", "400000");
             properties.put("max.request.size", "2000000");
             properties.put("compression.type", codec);
+            if (acks != null) {
+                properties.put("acks", acks);
+                properties.put("enable.idempotence", "false");
+            }
             if (isTransactional) {
                 properties.put("transactional.id", "scenario-" + each);
                 properties.put("transaction.timeout.ms", "900000");

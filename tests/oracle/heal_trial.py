@@ -31,6 +31,7 @@ from format.state.cluster_context import Assignment, ContextTerms, read_context
 from format.verbs.find.find import find_offset
 from format.verbs.verify.verify import INSIDE_A_LOG, VerifyTerms, verify_all
 from tests.field.cluster import FieldCluster, Layout
+from tests.oracle.cluster_trial import ClusterTrial, waited
 from tests.oracle.kafka_lab import KafkaLab
 
 #: The main class of each tool that the next step may name.
@@ -42,22 +43,13 @@ _RECORDS = 3000
 _SECONDS = 40
 
 
-class Trial:
-    """The cluster, and the number of statements that were wrong."""
+class Trial(ClusterTrial):
+    """The trial of one cluster."""
 
     def __init__(self, lab: KafkaLab, version: str, work: Path) -> None:
         settings = {"auto.leader.rebalance.enable": "false", "unclean.leader.election.enable": "false"}
-        self.cluster = FieldCluster(lab, version, work, Layout(nodes=3, settings=settings))
-        self.work, self.wrong = work, 0
-
-    def holds(self, words: str, is_true: bool) -> None:
-        """Print a statement, and count it where it is wrong."""
-        self.wrong += not is_true
-        print(f"{'right' if is_true else 'WRONG'}: {words}", flush=True)
-
-    def log_dir(self, node: int) -> Path:
-        [found] = self.cluster.node(node).log_dirs
-        return found
+        super().__init__(FieldCluster(lab, version, work, Layout(nodes=3, settings=settings)))
+        self.work = work
 
     @property
     def targets(self) -> list[Target]:
@@ -76,20 +68,10 @@ class Trial:
 
     def consumed(self, offset: int) -> int:
         """How many records a consumer gets from an offset on, in some seconds."""
-        words = (
-            "--bootstrap-server", self.cluster.bootstrap, "--topic", "orders", "--partition", "0",
-            "--offset", str(offset), "--timeout-ms", "10000",
-        )  # fmt: skip
-        told = self.cluster.tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *words)
-        return sum(line.startswith("record-") for line in told.splitlines())
+        return self.consumed_of(self.cluster.bootstrap, "orders", offset, "record-")
 
     def wait_for(self, is_so: Callable[[], bool]) -> bool:
-        end = time.monotonic() + _SECONDS
-        while not is_so():
-            if time.monotonic() > end:
-                return False
-            time.sleep(1)
-        return True
+        return waited(is_so, _SECONDS)
 
     def run(self) -> None:
         cluster = self.cluster

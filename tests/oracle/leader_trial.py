@@ -20,7 +20,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from format.verbs.find.visibility import standing, visibility_sentence
 from format.verbs.quorum.quorum import quorum
 from tests.corpora import SHARED_CORPUS
 from tests.field.cluster import FieldCluster, Layout
+from tests.oracle.cluster_trial import ClusterTrial, waited
 from tests.oracle.kafka_lab import KafkaLab
 
 _SETTINGS = {
@@ -47,26 +47,16 @@ _SECONDS = 60
 _OFFSET = 1400
 
 
-class Trial:
-    """The cluster, and the number of statements that were wrong."""
+class Trial(ClusterTrial):
+    """The trial of the nodes of the corpus."""
 
     def __init__(self, lab: KafkaLab, version: str, work: Path) -> None:
-        self.cluster = FieldCluster(lab, version, work, Layout(nodes=3, settings=_SETTINGS))
-        self.wrong = 0
+        super().__init__(FieldCluster(lab, version, work, Layout(nodes=3, settings=_SETTINGS)))
         for node in (1, 2, 3):
             directory = self.log_dir(node)
             shutil.copytree(SHARED_CORPUS / "kafka-4.3" / f"node-{node}", directory)
             for path in [directory, *directory.rglob("*")]:
                 path.chmod(path.stat().st_mode | 0o200)
-
-    def log_dir(self, node: int) -> Path:
-        [found] = self.cluster.node(node).log_dirs
-        return found
-
-    def holds(self, words: str, is_true: bool) -> None:
-        """Print a statement, and count it where it is wrong."""
-        self.wrong += not is_true
-        print(f"{'right' if is_true else 'WRONG'}: {words}", flush=True)
 
     def bootstrap(self, node: int) -> str:
         return f"127.0.0.1:{self.cluster.node(node).port}"
@@ -86,20 +76,10 @@ class Trial:
 
     def consumed(self, node: int, offset: int) -> int:
         """How many records of ledger-0 a consumer gets from an offset on, in some seconds."""
-        words = (
-            "--bootstrap-server", self.bootstrap(node), "--topic", "ledger", "--partition", "0",
-            "--offset", str(offset), "--timeout-ms", "10000",
-        )  # fmt: skip
-        told = self.cluster.tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *words)
-        return sum(line.startswith('{"entry"') for line in told.splitlines())  # others are log messages
+        return self.consumed_of(self.bootstrap(node), "ledger", offset, '{"entry"')
 
     def wait_for(self, is_so: Callable[[], bool]) -> bool:
-        end = time.monotonic() + _SECONDS
-        while not is_so():
-            if time.monotonic() > end:
-                return False
-            time.sleep(1)
-        return True
+        return waited(is_so, _SECONDS)
 
     def found(self, node: int, offset: int) -> str:
         """What find says of an offset of ledger-0 on a node."""
