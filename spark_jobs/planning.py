@@ -28,11 +28,10 @@ from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Finding, finding
 from format.io.read_policy import keep_freed_memory
-from format.io.session import Session, entries_of, is_remote, is_there
+from format.io.session import Session, Tier, entries_of, is_remote, is_there
 from format.limits import MIB
 from format.location import Location
 from format.node.log_dir import Kind
-from format.node.remote_storage import RemoteTier
 from format.node.target import Target
 from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
@@ -132,7 +131,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """State of the planning process that its tasks need: its session, which is sent as a description, and its tier."""
 
     session: Session = msgspec.field(default_factory=lambda: PROCESS.session)
-    tier: RemoteTier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
+    tier: Tier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
 
 
 def begin_task(surroundings: Surroundings) -> None:
