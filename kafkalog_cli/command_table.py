@@ -301,7 +301,7 @@ COMMANDS = (
     ),
     CommandEntry(
         "quorum",
-        "The metadata quorum by any controllers' and brokers' logs: who can lead, what is committed, what is lost.",
+        "Who can lead the controllers, what is committed, and which changes are lost.",
         "Diagnose",
         reads_bundles=True,
     ),
@@ -362,22 +362,22 @@ COMMANDS = (
     ),
     CommandEntry(
         "recompress",
-        "Write the same records with another codec, in a new directory; or estimate what that saves.",
+        "Write the same records with another codec, in a new directory; or estimate the saving.",
         "Write",
         is_scan=True,
     ),
     CommandEntry(
         "salvage", "Copy every intact batch, byte for byte, into a new directory, and list what is lost.", "Write"
     ),
-    CommandEntry("rebuild-index", "Build new indexes from the log, in a new directory.", "Write"),
-    CommandEntry("extract", "Write records to Parquet, JSON lines or CSV, for other programs.", "Write", is_scan=True),
-    CommandEntry(
-        "redact", "Copy logs with keys and values replaced and the structure kept, to share the copy.", "Write"
-    ),
     CommandEntry(
         "rebuild-quorum",
         "Write metadata for controllers whose majority is lost, from a copy that is left.",
         "Write",
+    ),
+    CommandEntry("rebuild-index", "Build new indexes from the log, in a new directory.", "Write"),
+    CommandEntry("extract", "Write records to Parquet, JSON lines or CSV, for other programs.", "Write", is_scan=True),
+    CommandEntry(
+        "redact", "Copy logs with keys and values replaced and the structure kept, to share the copy.", "Write"
     ),
     CommandEntry("scan", "Run a command as a Spark job, on all cores or on a cluster.", "Scale"),
     CommandEntry(

@@ -34,6 +34,7 @@ FAST: dict[str, int | str] = {
     "compaction": 0,
     "retention": 0,
     "verify": 0,
+    "scrub": 0,
     "boot": 0,
     "diff": 1,
     "report": "kafkalog report kafka",
@@ -47,11 +48,14 @@ FAST: dict[str, int | str] = {
     "scan": "kafkalog scan verify no-such-path",
     "dump-log": 0,
 }
-#: What runs in no forked child: charts are drawn by a library with threads, and Spark has processes of its own.
-_NOT_HERE = re.compile(r"kafkalog (report .*--output|bundle (?!.*--no-report)|scan )")
+#: What runs in no forked child: charts are drawn by a library with threads, Spark has processes of its own, and scrub goes on.
+_NOT_HERE = re.compile(
+    r"kafkalog (report .*--output|bundle (?!.*--no-report)|scan |scrub (?!.*--(once|status|compare)))"
+)
 #: The paths and numbers of the examples, and those that replace them.
 _REPLACED = {
     "/var/kafka": "kafka",
+    "node-1.db node-2.db": "scrub.db scrub.db",
     "/copy/of/controller": "kafka",
     "/mnt/kafka": "kafka",
     "/mnt/copy": "kafka",

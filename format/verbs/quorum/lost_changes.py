@@ -117,10 +117,11 @@ def _partitions(targets: Iterable[Target], limits: Limits) -> Iterator[tuple[Par
     for target in targets:
         around = [log_dir_around(target.path)] if target.kind is Kind.PARTITION else []
         for log_dir in (*around, *target.log_dirs):
-            ids = (None, None) if log_dir is None else meta_properties.ids_in(log_dir.meta_properties, limits)
+            properties = None if log_dir is None else log_dir.meta_properties
+            node_id, cluster_id, _ = meta_properties.ids_in(properties, limits)
             paths = [target.path] if log_dir is None or around else log_dir.partitions
             for path in paths:
                 with suppress(KafkaLogError):  # verify reports it
                     partition = read_partition(path)
                     if partition.mark is None and partition.topic != CLUSTER_METADATA_TOPIC:
-                        yield partition, *ids
+                        yield partition, node_id, cluster_id

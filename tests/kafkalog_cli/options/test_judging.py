@@ -37,6 +37,7 @@ RUNS = {
     "find": ("--max-timestamp",),
     "grep": ("--all",),
     "verify": (),
+    "scrub": ("--once", "--state", "{}.db"),
     "recompress": ("--codec", "gzip", "--output", "{}"),
     "recompress --estimate": (),
     "recompress --explain": ("--codec", "gzip"),
@@ -75,6 +76,7 @@ def test_every_command_with_the_option_is_here():
 def test_every_command_judges_by_the_severity_that_was_given(command, data_dir, tmp_path, monkeypatch):
     """INFO is not the default, and is 0: a command takes it neither for another nor for nothing given."""
     judged = []
+    monkeypatch.setattr("os.nice", lambda by: by)  # scrub would make the rest of the tests wait
     monkeypatch.setattr(
         "kafkalog_cli.runner.conditions_of", lambda found, fail_on: judged.append(fail_on) or frozenset()
     )
