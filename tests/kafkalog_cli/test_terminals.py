@@ -48,7 +48,7 @@ FAST: dict[str, int | str] = {
     "scan": "kafkalog scan verify no-such-path",
     "dump-log": 0,
 }
-#: What runs in no forked child: charts are drawn by a library with threads, Spark has processes of its own, and scrub goes on.
+#: Not run in a forked child: charts (their library has threads), Spark (it has processes), and scrub that goes on.
 _NOT_HERE = re.compile(
     r"kafkalog (report .*--output|bundle (?!.*--no-report)|scan |scrub (?!.*--(once|status|compare)))"
 )
