@@ -41,16 +41,67 @@ class Change(msgspec.Struct, frozen=True):
     record: bytes | None = None
 
 
-def changes_by_disks(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> list[Change]:
-    """The changes that brokers' disks prove, by subject. ``is_stale``: another copy is later than the metadata."""
+def changes_by_disks(
+    found: SurvivingRecords, disks: Disks, *, is_stale: bool, empty: frozenset[int] = frozenset()
+) -> list[Change]:
+    """The changes that brokers' disks prove, by subject. ``is_stale``: another copy is later than the metadata.
+
+    ``empty`` are the nodes that come back without their partitions.
+    """
     changes = [*_unknown_directories(found.image, disks)]
-    for key, replicas in sorted(disks.replicas.items(), key=lambda item: item[1][0].name):
-        state = found.image.partitions.get(key)
-        known = [] if state is None else [each for each in replicas if each.node_id in state.replicas]
-        if state is not None and known:
-            changes += _corrected(key, state, known, found.versions)
+    names = {key: f"{found.image.names.get(key[0], key[0])}-{key[1]}" for key in found.image.partitions}
+    for key, state in sorted(found.image.partitions.items(), key=lambda item: names[item[0]]):
+        known = [each for each in disks.replicas.get(key, ()) if each.node_id in state.replicas]
+        corrected = list(_corrected(key, state, known, found.versions)) if known else []
+        changes += corrected or _without_empty(key, state, known, names[key], found.versions, empty)
     changes += _producer_ids(found, disks, is_stale=is_stale or bool(changes))
     return changes
+
+
+def _without_empty(
+    key: ReplicaKey,
+    state: PartitionState,
+    replicas: list[Replica],
+    name: str,
+    versions: dict[str, int],
+    empty: frozenset[int],
+) -> Iterator[Change]:
+    """The change of a partition that a node may lead, or hold back, which comes back without its log.
+
+    Such a node has the directory id of before, so the controller would take it for the replica that it was. It leaves
+    the ISR, and fetches the log anew.
+    """
+    eligible = {*state.isr, *(state.eligible_leader_replicas or ()), *(state.last_known_elr or ())}
+    gone = sorted((eligible | {state.leader}) & empty)
+    if not gone:
+        return
+    best = max(replicas, key=lambda each: each.reach, default=None)
+    isr = [each for each in state.isr if each not in empty] or ([] if best is None else [best.node_id])
+    come = "comes back without its log" if len(gone) == 1 else "come back without their logs"
+    reason = f"{named_nodes(gone)} {come}"
+    if not isr:
+        yield Change(
+            LOST, f"records of partition {name}", {"isr": list(state.isr)}, None, f"{reason}: no other is here"
+        )
+        return
+    leader = (
+        state.leader if state.leader in isr else best.node_id if best is not None and best.node_id in isr else isr[0]
+    )
+    new = _with_leader(state, leader, isr, state.leader_epoch)
+    yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions))
+
+
+def _with_leader(state: PartitionState, leader: int, isr: list[int], top: int) -> PartitionState:
+    """The partition with another leader and ISR, under a leader epoch above ``top`` and its own."""
+    return msgspec.structs.replace(
+        state,
+        leader=leader,
+        isr=tuple(isr),
+        leader_epoch=max(top, state.leader_epoch) + 1,
+        partition_epoch=state.partition_epoch + 1,
+        eligible_leader_replicas=None if state.eligible_leader_replicas is None else (),
+        last_known_elr=None if state.last_known_elr is None else (),
+    )
 
 
 def _corrected(
@@ -83,15 +134,7 @@ def _corrected(
         return
     isr = sorted(isr or [best.node_id], key=state.replicas.index)
     leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
-    new = msgspec.structs.replace(
-        state,
-        leader=leader,
-        isr=tuple(isr),
-        leader_epoch=max(top, state.leader_epoch) + 1,
-        partition_epoch=state.partition_epoch + 1,
-        eligible_leader_replicas=None if state.eligible_leader_replicas is None else (),
-        last_known_elr=None if state.last_known_elr is None else (),
-    )
+    new = _with_leader(state, leader, isr, top)
     yield Change(SET, f"partition {best.name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
 
 

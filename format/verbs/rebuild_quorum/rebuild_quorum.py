@@ -188,7 +188,8 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     disks = read_disks(targets, cluster_id, limits)
     not_checked: list[str] = []
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
-    changes += changes_by_disks(found, disks, is_stale=bool(changes))
+    empty = frozenset(each.node_id for each in voters if each.node_id in found.image.brokers) - disks.node_ids
+    changes += changes_by_disks(found, disks, is_stale=bool(changes), empty=empty)
     gone = list(gone_topics(found.image, disks))
     not_checked += _not_checked(disks, found.image, [] if changes else gone)
     changes += gone if changes else []

@@ -19,6 +19,8 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.verbs.rebuild_quorum.corrections import changes_by_disks
+from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, write_segment
@@ -224,6 +226,39 @@ def test_a_replica_that_lacks_committed_records_leaves_the_isr(tmp_path: Path) -
         plan.changes[0].after == {"leader": 2, "leader_epoch": 1, "isr": [2, 3]}
     )
     assert "ends before the high watermark 6 of node" in plan.changes[0].reason
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "empty", "has_disk", "expected"),
+    [
+        ((1, 2, 3), 2, {2, 3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1]})),
+        ((2, 3), 2, {2, 3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1]})),
+        ((1, 2, 3), 1, {3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1, 2]})),
+        ((2, 3), 2, {2}, False, ("set", {"leader": 3, "leader_epoch": 1, "isr": [3]})),
+        ((2, 3), 2, {2, 3}, False, ("lost", None)),
+        ((1, 2), 1, {3}, True, None),
+    ],
+)
+def test_a_node_that_comes_back_without_its_log_leaves_the_isr(
+    tmp_path: Path,
+    isr: tuple[int, ...],
+    leader: int,
+    empty: set[int],
+    has_disk: bool,
+    expected: tuple[str, Any] | None,
+) -> None:
+    """Under the directory id of before it would be taken for the replica that it was, lead, and empty the others."""
+    node = broker(tmp_path, isr=isr, leader=leader)
+    if has_disk:
+        replica(node, [0, 0], watermark=3)
+    (copy,) = read_metadata_copies([Target(node)])
+    found = surviving_records(copy, DEFAULT_LIMITS)
+    disks = read_disks([Target(node)], str(copy.cluster_id), DEFAULT_LIMITS)
+    made = changes_by_disks(found, disks, is_stale=False, empty=frozenset(empty))
+    assert [(each.action, each.after) for each in made if "orders-0" in each.subject] == (
+        [expected] if expected else []
+    )
+    assert changes_by_disks(found, disks, is_stale=False) == []
 
 
 def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) -> None:
