@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from format.node.target import Target
+from format.verbs.scrub.scrub import ScrubTerms, plan_pass, scrub
+from format.verbs.scrub.state import writing_state
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.main import app
 from tests.corpora import DATA_DIR
@@ -54,6 +57,9 @@ _NOT_HERE = re.compile(
 )
 #: The paths and numbers of the examples, and those that replace them.
 _REPLACED = {
+    "quorum node-1 node-2": "quorum broker-1 broker-2",
+    "quorum node-*": "quorum broker-*",
+    "--state scrub.db --once": "--state new.db --once",
     "/var/kafka": "kafka",
     "node-1.db node-2.db": "scrub.db scrub.db",
     "/copy/of/controller": "kafka",
@@ -101,6 +107,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in (single / "orders-0").glob("0*"):
         shutil.copy(each, place)
     (place / "secret").write_bytes(bytes(range(32)))
+    with writing_state(str(place / "scrub.db")) as state:
+        plan = plan_pass([Target(place / "kafka")], state, ScrubTerms())
+        assert list(scrub(plan, state, ScrubTerms())) == []
     return place
 
 
