@@ -128,7 +128,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
         if lost:
             subjects = [each.subject for each in lost]
             more = [f"{len(subjects) - _MOST_NAMED:,} more"] if len(subjects) > _MOST_NAMED else []
-            yield f"{counted(len(lost), 'later change')} lost: {listed([*subjects[:_MOST_NAMED], *more])}."
+            yield f"Lost: {listed([*subjects[:_MOST_NAMED], *more])}."
         else:
             missing = self.missing_nodes()
             unknown = f"; what only {named_nodes(missing)} had is not known" if missing else ""
@@ -189,6 +189,8 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     not_checked: list[str] = []
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
     empty = frozenset(each.node_id for each in voters if each.node_id in found.image.brokers) - disks.node_ids
+    if not disks.node_ids:  # only metadata was given: that says nothing of the disks
+        empty = frozenset()
     changes += changes_by_disks(found, disks, is_stale=bool(changes), empty=empty)
     gone = list(gone_topics(found.image, disks))
     not_checked += _not_checked(disks, found.image, [] if changes else gone)

@@ -24,6 +24,7 @@ from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, write_segment
+from tests.corpora import DATA_DIR
 from tests.format.internal_topics.known_messages import MESSAGES, records_of
 from tests.format.internal_topics.message_encoder import encode
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot, write_voters
@@ -261,6 +262,14 @@ def test_a_node_that_comes_back_without_its_log_leaves_the_isr(
     assert changes_by_disks(found, disks, is_stale=False) == []
 
 
+def test_paths_with_metadata_alone_say_nothing_of_the_disks() -> None:
+    """The voters are brokers, too: without any partition among the paths, their logs are not known to be lost."""
+    plan = planned(DATA_DIR / "trials/metadata/node-1")
+    assert {each.node_id for each in plan.voters} <= set(plan.found.image.brokers)
+    assert plan.changes == []
+    assert plan.not_checked == ["whether the disks of nodes 1, 2 and 3 show later changes: they are not here"]
+
+
 def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) -> None:
     """A follower may lack the last records, and the last epoch of an elected leader that has written nothing."""
     nodes = [broker(tmp_path, number, leader_epoch=3) for number in (1, 2, 3)]
@@ -286,7 +295,7 @@ def test_topics_and_partitions_that_only_disks_have(tmp_path: Path) -> None:
     plan = planned(node)
     assert changes(plan)[:2] == [("lost", "partition orders-1"), ("lost", "topic new")]
     assert plan.changes[1].after == {"topic_id": topic_id_of("new"), "partitions": [0, 1]}
-    assert "2 later changes lost: partition orders-1 and topic new." in list(plan.sentences())
+    assert "Lost: partition orders-1 and topic new." in list(plan.sentences())
 
 
 def test_a_topic_that_no_disk_has(tmp_path: Path) -> None:
