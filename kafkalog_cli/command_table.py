@@ -23,7 +23,8 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 #: What ``kafkalog help`` calls the page of the options below. They are the same for every command that has them, and
 #: its help only names them: limits on a line, and how hosts are spared on another, so that no name is broken.
 COMMON_PAGE = "common"
-#: ``kafkalog help schema`` prints the JSON Schema of all rows, which ``docs.generate`` writes.
+#: ``kafkalog help schema`` prints the JSON Schema of all rows, which ``docs.generate`` writes; with row types after it,
+#: the columns of these, for people.
 SCHEMA_PAGE, SCHEMA_FILE = "schema", "rows.schema.json"
 _COMMON_LINES = (
     ("--max-decompressed-bytes", "--max-record-bytes", "--max-zstd-window"),
@@ -143,9 +144,7 @@ class LazyGroup(TyperGroup):
                 typer.echo(formatter.getvalue().rstrip("\n"))
                 ctx.exit()
             if args[0] == SCHEMA_PAGE and not ctx.resilient_parsing:
-                from importlib.resources import files
-
-                typer.echo(files(__package__).joinpath(SCHEMA_FILE).read_text(encoding="utf-8"), nl=False)
+                typer.echo(_schema_page(ctx, args[1:-1]), nl=False)
                 ctx.exit()
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, list(rest)
@@ -227,6 +226,27 @@ def _write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> No
         with formatter.section(f"Common options (kafkalog help {COMMON_PAGE})"):
             for line in filter(None, lines):
                 formatter.write_text(line)
+
+
+def _schema_page(context: Any, row_types: Sequence[str]) -> str:
+    """The JSON Schema of all rows; for row types, a list of their columns with types and meanings."""
+    if not row_types:
+        from importlib.resources import files
+
+        return files(__package__).joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+    from format.columns import EXTRA_RECORD_COLUMNS, RECORD, SCHEMAS
+
+    formatter = context.make_formatter()
+    known = {each.type: each for each in SCHEMAS}
+    for name in row_types:
+        if name not in known:
+            raise typer.BadParameter(f"there is no row type {name!r}; the row types are {', '.join(known)}")
+        with formatter.section(name):
+            extra = EXTRA_RECORD_COLUMNS if name == RECORD.type else ()
+            columns = [(f"{each.name} ({each.type})", each.meaning) for each in known[name].columns]
+            columns += [(f"{each.name} ({each.type})", f"{each.meaning}; with --with {each.name}") for each in extra]
+            formatter.write_dl(columns)
+    return str(formatter.getvalue())
 
 
 def write_common_options(formatter: Any) -> None:

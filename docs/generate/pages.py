@@ -28,7 +28,6 @@ DOCS = REPOSITORY / "docs"
 
 PARTS: dict[str, Callable[..., str]] = {
     "layout": tables.layout_table,
-    "schemas": tables.schema_lists,
     "spark-records": tables.spark_records_table,
     "spark-tables": tables.spark_tables,
     "finding-codes": tables.finding_code_tables,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable
 
 from msgspec.structs import fields
 
-from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
+from format.columns import SCHEMAS, Column
 from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
@@ -60,58 +58,6 @@ def layout_table(name: str) -> str:
 
 
 # -- rows ------------------------------------------------------------------------------------------------------
-
-
-#: A column that at least this many row types have, with the same meaning, is described once.
-_COMMON = 3
-
-
-def schema_lists() -> str:
-    """The columns that many row types share, then a section for each row type, with its columns in order."""
-    common: dict[str, tuple[str, str, str]] = {}  # by name: of two meanings, the one of more row types
-    for column, count in Counter(map(_described, _columns())).most_common():
-        if count >= _COMMON:
-            common.setdefault(column[0], column)
-    parts = ["### Columns of many row types", "\n".join(map(_item, common.values()))]
-    for schema in SCHEMAS:
-        parts += [f"### {schema.type}", "\n".join(_items(schema, common))]
-        if schema is RECORD:
-            parts += ["On request:", _on_request()]
-    return "\n\n".join(parts)
-
-
-def _items(schema: RowSchema, common: dict[str, tuple[str, str, str]]) -> Iterator[str]:
-    """The columns of a row type as a list; columns that are described elsewhere are only named, on one line."""
-    columns = list(map(_described, schema.columns))
-    whole = next(
-        (each for each in SCHEMAS if each is not schema and schema.columns[: len(each.columns)] == each.columns), None
-    )
-    if whole is not None:
-        yield f"- the columns of `{whole.type}`"
-        columns = columns[len(whole.columns) :]
-    for is_common, some in groupby(columns, lambda each: common.get(each[0]) == each):
-        if is_common:
-            yield "- " + ", ".join(f"`{name}`" for name, _, _ in some)
-        else:
-            yield from map(_item, some)
-
-
-def _columns() -> list[Column]:
-    return [column for schema in SCHEMAS for column in schema.columns]
-
-
-def _described(column: Column) -> tuple[str, str, str]:
-    return column.name, column.type, column.meaning
-
-
-def _item(column: tuple[str, str, str]) -> str:
-    name, kind, meaning = column
-    return f"- `{name}` {kind}: {meaning}"
-
-
-def _on_request() -> str:
-    options = [*((each, f"--with {each.name}") for each in EXTRA_RECORD_COLUMNS), (IS_MATCH, "grep -A, -B and -C")]
-    return "\n".join(f"- `{each.name}` {each.type}, `{option}`: {each.meaning}" for each, option in options)
 
 
 def spark_records_table() -> str:

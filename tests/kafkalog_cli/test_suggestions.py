@@ -48,3 +48,13 @@ def test_a_name_that_is_not_there(
 def test_help_as_a_command(arguments: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     assert capsys.readouterr().out.startswith(f"Usage: kafkalog {usage}")
+
+
+def test_columns_of_row_types(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "schema", "leader_epoch", "record"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("leader_epoch:\n  path (string)       the file\n  epoch (int)         leader epoch\n")
+    assert "\nrecord:\n" in printed
+    assert "with --with path" in printed
+    assert main(["help", "schema", "recrd"]) == 2
+    assert "there is no row type 'recrd'; the row types are log_dir, partition," in capsys.readouterr().err
