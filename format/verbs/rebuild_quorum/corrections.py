@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from format.errors import Refused
 from format.internal_topics.encoder import encode_metadata_record
+from format.location import Location
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.metadata.rows import changed_fields
@@ -76,8 +78,9 @@ def _without_empty(
     gone = sorted((eligible | {state.leader}) & empty)
     if not gone:
         return
-    best = max(replicas, key=lambda each: each.reach, default=None)
-    isr = [each for each in state.isr if each not in empty] or ([] if best is None else [best.node_id])
+    isr = [each for each in state.isr if each not in empty]
+    best = None if isr else _furthest(replicas, name)
+    isr = isr if best is None else [best.node_id]
     come = "comes back without its log" if len(gone) == 1 else "come back without their logs"
     reason = f"{named_nodes(gone)} {come}"
     if not isr:
@@ -85,9 +88,7 @@ def _without_empty(
             LOST, f"records of partition {name}", {"isr": list(state.isr)}, None, f"{reason}: no other is here"
         )
         return
-    leader = (
-        state.leader if state.leader in isr else best.node_id if best is not None and best.node_id in isr else isr[0]
-    )
+    leader = state.leader if state.leader in isr else isr[0]
     new = _with_leader(state, leader, isr, state.leader_epoch)
     yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions))
 
@@ -109,20 +110,20 @@ def _corrected(
     key: ReplicaKey, state: PartitionState, replicas: list[Replica], name: str, versions: dict[str, int]
 ) -> Iterator[Change]:
     """The change of a partition of which the disks show that the leader epoch or the ISR is old."""
-    best = max(replicas, key=lambda each: each.reach)
-    top = best.leader_epoch
+    top = max(each.leader_epoch for each in replicas)
     noted = max((each for each in replicas if each.leader_epoch == top), key=lambda each: each.high_watermark)
     behind = [each for each in replicas if each.node_id in state.isr and not each.is_live
-              and each.end_offset < noted.high_watermark]  # fmt: skip
+              and 0 <= each.end_offset < noted.high_watermark]  # fmt: skip
+    best = _furthest(replicas, name) if behind or top > state.leader_epoch else None
+    if best is None:
+        return
     if top > state.leader_epoch:
         isr = [
             each.node_id for each in replicas if each.leader_epoch == top and each.end_offset >= noted.high_watermark
         ]
-        reason = (
-            f"node {best.node_id} has records of leader epoch {top}, the metadata knows none after {state.leader_epoch}"
-        )
+        reason = f"node {best.node_id} has leader epoch {top}, the metadata knows none after {state.leader_epoch}"
         path = best.path
-    elif behind:
+    else:
         out = {each.node_id for each in behind}
         here = {each.node_id for each in replicas}
         isr = [each for each in state.isr if each in here - out]
@@ -131,12 +132,24 @@ def _corrected(
             f"of node {noted.node_id}"
         )
         path = noted.path
-    else:
-        return
     isr = sorted(isr or [best.node_id], key=state.replicas.index)
     leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
     new = _with_leader(state, leader, isr, top)
     yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
+
+
+def _furthest(replicas: list[Replica], name: str) -> Replica | None:
+    """The replica that reaches furthest, None for none. Raises Refused where that is not known."""
+    best = max(replicas, key=lambda each: each.reach, default=None)
+    top = -1 if best is None else best.leader_epoch
+    unknown = [each.path for each in replicas if each.leader_epoch == top and each.end_offset < 0]
+    if unknown:
+        raise Refused(
+            f"which replica of partition {name} is to lead depends on their ends, and this copy has no segment of it: "
+            "give whole log directories",
+            Location(unknown[0]),
+        )
+    return best
 
 
 def _shown(state: PartitionState) -> dict[str, Any]:

@@ -26,7 +26,8 @@ ReplicaKey = tuple[str, int]  # topic id and partition
 class Replica(msgspec.Struct, frozen=True):
     """A partition directory of a broker. ``high_watermark`` is the one noted on the disk, -1 if there is none.
 
-    ``largest_producer_id`` is -1 where no producer is known. ``is_live``: a broker runs on it.
+    ``end_offset`` is -1 for a copy without segments, ``largest_producer_id`` -1 where no producer is known.
+    ``is_live``: a broker runs on it.
     """
 
     node_id: int
@@ -76,7 +77,7 @@ def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Di
 def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> Replica:
     checkpoints = log_dir.checkpoints(limits)
     watermark = checkpoints.offset(REPLICATION_OFFSET_CHECKPOINT, partition.key)
-    epoch, end, producer_id = -1, 0, -1
+    epoch, end, producer_id = -1, -1, NO_PRODUCER_ID
     if partition.segment_count:
         epoch, end, producer_id = _tail(partition, partition.segment(partition.segment_count - 1), limits)
     noted = latest_epoch_of(partition, limits)  # also of an epoch without records

@@ -282,6 +282,20 @@ def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) ->
     assert planned(*nodes).changes == []
 
 
+def test_copies_without_segments_are_enough_where_no_leader_has_to_be_chosen(tmp_path: Path) -> None:
+    """Of large disks only the small files are copied. Where replicas reach is not known then, nor accused."""
+    nodes = [broker(tmp_path, number, leader_epoch=3) for number in (1, 2, 3)]
+    for node in nodes:
+        replica(node, (0, 3), watermark=6)
+        next((node / "orders-0").glob("*.log")).unlink()
+    assert planned(*nodes).changes == []
+    replica(nodes[1], (0, 3, 4), watermark=6)
+    assert planned(*nodes).changes[0].after == {"leader": 2, "leader_epoch": 5, "isr": [2]}
+    next((nodes[1] / "orders-0").glob("*.log")).unlink()
+    with pytest.raises(Refused, match=r"partition orders-0 is to lead depends on their ends.*whole log directories"):
+        planned(*nodes)
+
+
 def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:
     node = broker(tmp_path)
     replica(node, (0,), producer_id=4321)
