@@ -105,7 +105,7 @@ public class RebuildClient {
     static KafkaProducer<String, String> producer(String id) {
         Map<String, Object> settings = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "acks", "all", "linger.ms", "2",
             "delivery.timeout.ms", "600000", "max.block.ms", "600000", "request.timeout.ms", "10000"));
-        if (id != null) settings.put("transactional.id", id);
+        if (id != null) settings.putAll(Map.of("transactional.id", id, "transaction.timeout.ms", "600000"));  // longer than the outage
         return new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
     }
 

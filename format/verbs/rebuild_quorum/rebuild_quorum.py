@@ -79,16 +79,18 @@ class Rebuilding(msgspec.Struct, frozen=True):
     """What is to be written, and what is lost by it."""
 
     copies: list[MetadataCopy]
-    copy: MetadataCopy
-    reasons: tuple[str, ...]
+    quorum: Quorum
     cluster_id: str
     snapshot: SnapshotId
     voters: tuple[Voter, ...]
-    is_dynamic: bool
     found: SurvivingRecords
     changes: list[Change]
     not_checked: list[str]
     wanted: Wanted
+
+    @property
+    def copy(self) -> MetadataCopy:
+        return self.quorum.best.copy
 
     @property
     def lost(self) -> list[Change]:
@@ -101,7 +103,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
     @property
     def controls(self) -> list[ControlValue]:
         """The records about the quorum: none in a static one, whose voters are in the configuration."""
-        if not self.is_dynamic:
+        if not self.quorum.is_dynamic:
             return []
         voters = [_voter_data(each) for each in self.voters]
         return [("KRAFT_VERSION", {"kRaftVersion": self.copy.kraft_version}), ("KRAFT_VOTERS", {"voters": voters})]
@@ -158,11 +160,18 @@ class Rebuilding(msgspec.Struct, frozen=True):
             f"Put {root}/node-ID in place of each controller's log directory (if that has other partitions, only its "
             f"{_DIRECTORY}), then start the controllers together."
         )
-        if self.wanted.voters and not self.is_dynamic:
+        if self.wanted.voters and not self.quorum.is_dynamic:
             yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
+            if {each.node_id for each in self.voters} != {each.node_id for each in self.quorum.voters or ()}:
+                yield (
+                    "Only these nodes may have controller in process.roles. Before they start, delete "
+                    f"{_DIRECTORY}/quorum-state on all others: releases before 3.9 refuse that of another voter set."
+                )
         elif self.wanted.voters:
             servers = ",".join(f"{_bracketed(each.host)}:{each.port}" for each in self.wanted.voters)
             yield f"Set on all nodes: controller.quorum.bootstrap.servers={servers}"
+            if len(self.voters) < len(self.quorum.voters or ()):
+                yield "Add there the controllers that are to join them: brokers that lose the leader ask only these."
         if self.corrections or self.lost:
             yield "Stop all brokers before the controllers start: what they have in memory is newer than this metadata."
 
@@ -206,12 +215,10 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     changes += gone if changes else []
     return Rebuilding(
         copies=of_cluster,
-        copy=copy,
-        reasons=quorum.best.reasons,
+        quorum=quorum,
         cluster_id=cluster_id,
         snapshot=_snapshot_id(of_cluster),
         voters=voters,
-        is_dynamic=quorum.is_dynamic,
         found=found,
         changes=_without_repeats(changes),
         not_checked=not_checked,
@@ -357,7 +364,7 @@ def _check(plan: Rebuilding, directory: Path, values: list[bytes]) -> None:
     (copy,) = read_metadata_copies([target_at(directory)], plan.wanted.limits)
     written = surviving_records(copy, plan.wanted.limits)
     voters = None if copy.voters is None else {each.node_id for each in copy.voters}
-    expected = {each.node_id for each in plan.voters} if plan.is_dynamic else None
+    expected = {each.node_id for each in plan.voters} if plan.quorum.is_dynamic else None
     if copy.findings or written.values != values or voters != expected:
         raise OutputError("what was read back is not what was written", Location(str(directory)))
 

@@ -143,7 +143,11 @@ def test_the_voters_of_a_static_quorum(tmp_path: Path) -> None:
     properties = meta_properties.read(tmp_path / "new" / "node-11" / "meta.properties")
     assert (properties.cluster_id, properties.node_id, properties.directory_id) == ("cluster-a", 11, None)
     plan = planned(node, voters=(Address(14, "h", 9093),))
-    assert any("controller.quorum.voters=14@h:9093" in each for each in plan.steps(Path("new")))
+    steps = list(plan.steps(Path("new")))
+    assert any("controller.quorum.voters=14@h:9093" in each for each in steps)
+    assert any("Only these nodes may have controller in process.roles" in each for each in steps)
+    moved = planned(node, voters=tuple(Address(each, "h", 9000 + each) for each in (11, 12, 13)))
+    assert not any("process.roles" in each for each in moved.steps(Path("new")))
 
 
 def test_a_copy_that_is_asked_for(tmp_path: Path) -> None:
