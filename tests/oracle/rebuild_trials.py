@@ -75,10 +75,15 @@ _ROLES = {
         "advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://{host}:{controller_port}\n"
     ),
 }
-#: How docs/runbooks/lost-controllers.md copies a large log directory, by ssh.
+#: What docs/runbooks/lost-controllers.md does by ssh: copy a log directory, fill a new disk, replace the metadata.
 _COPY = (
     "cd {source} && find . -type f \\( -path './__cluster_metadata-0/*' -o -name meta.properties "
     "-o -name partition.metadata -o -name '*checkpoint' -o -name '*.snapshot' \\) | tar cz -T - | tar xz -C {target}"
+)
+_FILL = "mkdir -p {log_dir} && tar c -C {made} . | tar x -C {log_dir}"
+_REPLACE = (
+    "mv {log_dir}/__cluster_metadata-0 {log_dir}.old-metadata && "
+    "tar c -C {made} __cluster_metadata-0 | tar x -C {log_dir}"
 )
 _START_SECONDS = 240
 _LOOPBACK, _OTHER_HOST = "127.0.0.1", "127.0.0.2"
@@ -330,13 +335,8 @@ class Trial:
         """Put the new directories in place of the lost ones; a node with a disk keeps all but its metadata."""
         for node in self.cluster.controllers if nodes is None else nodes:
             made = self.cluster.work / "rebuilt" / f"node-{node.number}"
-            own = node.log_dir / METADATA
-            if own.exists():
-                shutil.move(own, self.cluster.work / f"old-metadata-{node.number}")
-            if node.log_dir.exists():
-                shutil.copytree(made / METADATA, own)
-            else:
-                shutil.copytree(made, node.log_dir)
+            line = _REPLACE if (node.log_dir / METADATA).exists() else _FILL
+            subprocess.run(line.format(log_dir=node.log_dir, made=made), shell=True, check=True)
 
     def lose(self, numbers: Iterable[int]) -> None:
         """Throw the disks of nodes away."""
@@ -540,6 +540,7 @@ class Trial:
         else:
             for node in cluster.brokers:
                 shutil.rmtree(node.log_dir / METADATA)
+                (node.log_dir / METADATA).mkdir()
             self._check_exactly(self.rebuild([*brokers, backup], *target), first, second)
         self.install()
         cluster.start(*cluster.nodes)
