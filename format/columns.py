@@ -647,7 +647,7 @@ QUORUM_VOTER = row_schema(
 )
 LOST_CHANGE = row_schema(
     "lost_change",
-    Column("kind", "string", "what the metadata lacks: a leader_epoch, a partition, or a topic"),
+    Column("kind", "string", "what the metadata lacks: a leader_epoch, a partition, a replica, or a topic"),
     Column("topic", "string", "the topic"),
     Column("partition", "int", "partition number"),
     Column("topic_id", "string", "the topic id in partition.metadata; null without one"),

@@ -423,7 +423,7 @@ _CODES = (
                 "Starts without a known leader, and asks the voters for it.", "Find out whether the file is from another node or cluster."),
     FindingCode("quorum-lost", _E, "any", "Too few voters of the metadata quorum can start for a majority.",
                 "Controllers that start elect no leader; brokers wait for one.",
-                "Restore a disk of one of these voters; if there is none, start new controllers from the best copy of the metadata."),
+                "Restore a disk of one of these voters; if there is none, run rebuild-quorum, which makes new controllers of the best copy."),
     FindingCode("metadata-committed-lost", _E, "any", "A snapshot holds committed metadata that the copy with the latest epoch lacks.",
                 "A node elected on that copy makes the others drop it.",
                 "Find out how that copy came to lack it, such as an old backup; do not let its node lead the quorum."),

@@ -24,7 +24,8 @@ from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage, PartitionState
-from format.state.metadata_log import MetadataSource, MetadataState, Until, metadata_source, read_metadata
+from format.state.metadata_copies import metadata_source
+from format.state.metadata_log import MetadataSource, MetadataState, Until, read_metadata
 from format.timestamps import iso_time
 from format.wording import counted, listed
 

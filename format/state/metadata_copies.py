@@ -157,6 +157,13 @@ def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIM
     return [_copy(source, limits) for source in metadata_sources(targets, limits)]
 
 
+def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
+    """The metadata log of the best copy at or below some paths, and the others. Raises InputError if there is none."""
+    found = metadata_sources(targets, limits)
+    best = found[0] if len(found) == 1 else best_copy([_copy(each, limits) for each in found]).copy.source
+    return best, [each for each in found if each is not best]
+
+
 def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
     """The copy that reaches furthest: by its last leader epoch, then by its end, as voters compare logs.
 

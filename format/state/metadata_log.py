@@ -15,14 +15,12 @@ import numpy as np
 from format.errors import CorruptDataError, InputError, KafkaLogError
 from format.files import meta_properties, quorum_state
 from format.findings import Finding, Severity, finding, finding_of
-from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import header_chunks
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
 from format.node.target import Target
@@ -41,19 +39,11 @@ _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 
 class MetadataSource(msgspec.Struct, frozen=True):
-    """A metadata partition, its node, and the end of its log: (leader epoch, end offset)."""
+    """A metadata partition, and its node."""
 
     partition: Partition
     node_id: int | None
     cluster_id: str | None
-    reach: tuple[int, int]
-
-
-def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
-    """The metadata log with the latest end, and the others. Raises InputError if there is none."""
-    found = metadata_sources(targets, limits)
-    furthest = max(found, key=lambda source: source.reach)
-    return furthest, [source for source in found if source is not furthest]
 
 
 def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[MetadataSource]:
@@ -102,24 +92,7 @@ def _lone_file(target: Target) -> Partition:
 
 def _source(partition: Partition, log_dir: LogDir | None, limits: Limits) -> MetadataSource:
     node_id, cluster_id, _ = meta_properties.ids_in(None if log_dir is None else log_dir.meta_properties, limits)
-    reaches = [(each.epoch, each.end_offset) for each in partition.kraft_snapshots if each.leftover is None]
-    if partition.segments and partition.segments[-1].log is not None:
-        reaches.append(log_reach(partition.segments[-1].log, partition.segments[-1].base_offset, limits))
-    return MetadataSource(partition, node_id, cluster_id, max(reaches, default=(-1, 0)))
-
-
-def log_reach(path: Path, base_offset: int, limits: Limits) -> tuple[int, int]:
-    """Leader epoch and end offset of a segment's last batch, from the headers alone."""
-    reach = (-1, base_offset)
-    try:
-        with FileSource(path) as source:
-            for chunk in header_chunks(source, limits=limits):
-                if len(chunk.headers):
-                    row = len(chunk.headers) - 1
-                    reach = max(reach, (int(chunk.headers.leader_epoch[row]), chunk.headers.last_offset_of(row) + 1))
-    except KafkaLogError:
-        pass  # the replay reports it
-    return reach
+    return MetadataSource(partition, node_id, cluster_id)
 
 
 _NEVER = 2**63 - 1

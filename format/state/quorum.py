@@ -160,9 +160,14 @@ def read_quorum(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Q
     return quorum_of(read_metadata_copies(targets, limits), limits)
 
 
-def quorum_of(copies: Sequence[MetadataCopy], limits: Limits = DEFAULT_LIMITS) -> Quorum:
-    """The quorum by some copies, without those of other clusters than most; of a node, its furthest copy counts."""
-    best = best_copy(copies)
+def quorum_of(
+    copies: Sequence[MetadataCopy], limits: Limits = DEFAULT_LIMITS, chosen: BestCopy | None = None
+) -> Quorum:
+    """The quorum by some copies, without those of other clusters than most; of a node, its furthest copy counts.
+
+    ``chosen`` is the copy to compare with, None for the best one.
+    """
+    best = chosen or best_copy(copies)
     state = read_metadata(best.copy.source.partition, limits=limits)
     of_nodes: dict[object, MetadataCopy] = {}
     for each in (best.copy, *sorted(copies, key=lambda each: (each.is_usable, each.end), reverse=True)):

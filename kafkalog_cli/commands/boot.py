@@ -13,7 +13,6 @@ from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties
 from format.io.session import Session, is_there
 from format.layout import META_PROPERTIES
-from format.limits import DEFAULT_LIMITS
 from format.node.target import Target, kind_of
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
@@ -202,22 +201,23 @@ def _check_one_node(paths: list[Path]) -> None:
 
 def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
-    from format.state.metadata_log import metadata_source, read_metadata
+    from format.state.metadata_copies import best_copy, read_metadata_copies
+    from format.state.metadata_log import read_metadata
     from format.verbs.boot.steps import KnownMetadata
 
-    source, _ = metadata_source([Target(path)], DEFAULT_LIMITS)
-    state = read_metadata(source.partition)
+    given = best_copy(read_metadata_copies([Target(path)])).copy
+    state = read_metadata(given.source.partition)
     if state.is_damaged:
         raise typer.BadParameter(f"{path}: its metadata cannot be read whole: {state.findings[0].message}")
     try:
-        own, _ = metadata_source([Target(each) for each in log_dirs], DEFAULT_LIMITS)
+        own = best_copy(read_metadata_copies([Target(each) for each in log_dirs])).copy
     except InputError:
         own = None  # a broker without a controller's metadata log
-    if own is not None and own.cluster_id and source.cluster_id and own.cluster_id != source.cluster_id:
-        raise typer.BadParameter(f"{path} is of the cluster {source.cluster_id}, not of {own.cluster_id}")
-    if own is not None and own.reach > source.reach:
+    if own is not None and own.cluster_id and given.cluster_id and own.cluster_id != given.cluster_id:
+        raise typer.BadParameter(f"{path} is of the cluster {given.cluster_id}, not of {own.cluster_id}")
+    if own is not None and own.end > given.end:
         raise typer.BadParameter(
-            f"{path}: its metadata log ends at offset {source.reach[1]} of epoch {source.reach[0]}, before that of the "
-            f"node, which ends at {own.reach[1]} of epoch {own.reach[0]}: give later metadata"
+            f"{path}: its metadata log ends at offset {given.end[1]} of epoch {given.end[0]}, before that of the "
+            f"node, which ends at {own.end[1]} of epoch {own.end[0]}: give later metadata"
         )
-    return KnownMetadata(source.partition.path, state.image, state.last_timestamp)
+    return KnownMetadata(given.path, state.image, state.last_timestamp)

@@ -105,7 +105,7 @@ public class RebuildClient {
     static KafkaProducer<String, String> producer(String id) {
         Map<String, Object> settings = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "acks", "all", "linger.ms", "2",
             "delivery.timeout.ms", "600000", "max.block.ms", "600000", "request.timeout.ms", "10000"));
-        if (id != null) settings.put("transactional.id", id);
+        if (id != null) settings.putAll(Map.of("transactional.id", id, "transaction.timeout.ms", "600000"));  // longer than the outage
         return new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
     }
 
@@ -145,7 +145,7 @@ public class RebuildClient {
                 String value = "orders-" + number;
                 producer.send(new ProducerRecord<>("orders", value, value), (where, error) ->
                     say(out, error == null ? "sent\torders\t" + value : "failed\t" + value + " " + error));
-                Thread.sleep(3);
+                Thread.sleep(10);
             }
         });
         thread(out, "transactions", () -> {
@@ -158,7 +158,7 @@ public class RebuildClient {
                 producer.commitTransaction();
                 for (int each = 0; each < 3; each++)
                     say(out, "sent\tledger\tledger-" + number + "-" + each);
-                Thread.sleep(20);
+                Thread.sleep(60);
             }
         });
         thread(out, "consumer", () -> {
@@ -187,7 +187,7 @@ public class RebuildClient {
                 } catch (ExecutionException error) {
                     say(out, "undone\t" + name + " " + error.getCause());
                 }
-                Thread.sleep(30);
+                Thread.sleep(250);
             }
         });
         Thread.sleep(Long.MAX_VALUE);

@@ -1,6 +1,9 @@
 """Trials of rebuild-quorum with real clusters under load, whose controllers are killed and lost at a random moment.
 
-python -m tests.oracle.rebuild_trials [--runs N] [--seed S] [--only REGEX] [--keep DIR]
+python -m tests.oracle.rebuild_trials [--runs N] [--first K] [--seed S] [--only REGEX] [--keep DIR]
+
+Runs 0 to 19 rebuild the quorum as it was, runs 20 to 28 with --voter: controllers on another host and other ports, or
+a single one, which others join later where the quorum is dynamic.
 """
 
 from __future__ import annotations
@@ -61,18 +64,29 @@ replica.lag.time.max.ms=6000
 auto.create.topics.enable=false
 """
 _ROLES = {
-    "controller": "process.roles=controller\nlisteners=CONTROLLER://127.0.0.1:{controller_port}\n",
+    "controller": "process.roles=controller\nlisteners=CONTROLLER://{host}:{controller_port}\n",
     "broker": (
         "process.roles=broker\nlisteners=PLAINTEXT://127.0.0.1:{port}\ninter.broker.listener.name=PLAINTEXT\n"
         "advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n"
     ),
     "broker,controller": (
         "process.roles=broker,controller\ninter.broker.listener.name=PLAINTEXT\n"
-        "listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n"
-        "advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n"
+        "listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://{host}:{controller_port}\n"
+        "advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://{host}:{controller_port}\n"
     ),
 }
+#: What docs/runbooks/lost-controllers.md does by ssh: copy a log directory, fill a new disk, replace the metadata.
+_COPY = (
+    "cd {source} && find . -type f \\( -path './__cluster_metadata-0/*' -o -name meta.properties "
+    "-o -name partition.metadata -o -name '*checkpoint' -o -name '*.snapshot' \\) | tar cz -T - | tar xz -C {target}"
+)
+_FILL = "mkdir -p {log_dir} && tar c -C {made} . | tar x -C {log_dir}"
+_REPLACE = (
+    "mv {log_dir}/__cluster_metadata-0 {log_dir}.old-metadata && "
+    "tar c -C {made} __cluster_metadata-0 | tar x -C {log_dir}"
+)
 _START_SECONDS = 240
+_LOOPBACK, _OTHER_HOST = "127.0.0.1", "127.0.0.2"
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -93,11 +107,19 @@ SHAPES = [Shape(version, dynamic, combined) for version, dynamic, combined in (
 )]  # fmt: skip
 
 
+#: The shapes of the trials with other voters, and whether these are elsewhere (or fewer).
+_OTHER_VOTERS = [(SHAPES[number], is_moved) for number, is_moved in (
+    (0, True), (0, False), (1, True), (1, False), (2, False), (3, False), (4, True), (4, False),
+)]  # fmt: skip
+_OTHER_VOTERS.append((Shape("3.8.1", is_dynamic=False, is_combined=False), False))
+
+
 class Node:
     """One process of the cluster, and its log directory."""
 
     def __init__(self, number: int, role: str, work: Path) -> None:
         self.number, self.role = number, role
+        self.host = _LOOPBACK  # of its controller listener
         self.port, self.controller_port = free_ports(2)
         self.log_dir = work / f"node-{number}"
         self.properties = work / f"node-{number}.properties"
@@ -111,6 +133,10 @@ class Node:
     @property
     def is_broker(self) -> bool:
         return "broker" in self.role
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.controller_port}"
 
     @property
     def directory_id(self) -> str:
@@ -137,8 +163,12 @@ class Cluster:
     # -- the processes ---------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        for node in self.nodes.values():
-            self._configure(node)
+        if self.shape.is_dynamic:
+            quorum = f"controller.quorum.bootstrap.servers={','.join(each.address for each in self.controllers)}"
+        else:
+            voters = ",".join(f"{each.number}@{each.address}" for each in self.controllers)
+            quorum = f"controller.quorum.voters={voters}"
+        self.configure(quorum)
         self._format()
         try:
             self.start(*self.nodes)
@@ -155,32 +185,22 @@ class Cluster:
             client.wait()
         self.kill(*self.nodes)
 
-    def _configure(self, node: Node) -> None:
-        text = (_COMMON + _ROLES[node.role]).format(
-            node=node.number, log_dir=node.log_dir, port=node.port, controller_port=node.controller_port
-        )
-        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
-            text += f"{topic}.replication.factor=3\n"
-        addresses = [f"127.0.0.1:{each.controller_port}" for each in self.controllers]
-        if self.shape.is_dynamic:
-            text += f"controller.quorum.bootstrap.servers={','.join(addresses)}\n"
-        else:
-            voters = [f"{each.number}@{address}" for each, address in zip(self.controllers, addresses, strict=True)]
-            text += f"controller.quorum.voters={','.join(voters)}\n"
-        node.properties.write_text(text)
+    def configure(self, quorum: str) -> None:
+        """Write the configuration of all nodes, with this line about the quorum."""
+        for node in self.nodes.values():
+            text = (_COMMON + _ROLES[node.role]).format(
+                node=node.number, log_dir=node.log_dir, port=node.port, host=node.host,
+                controller_port=node.controller_port,
+            )  # fmt: skip
+            for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+                text += f"{topic}.replication.factor=3\n"
+            node.properties.write_text(f"{text}{quorum}\n")
 
     def _format(self) -> None:
         """Format the first node with the tool; the others get its files with their own ids."""
         first, *others = self.nodes.values()
-        words = ["format", "--config", str(first.properties), "--cluster-id", _CLUSTER_ID]
-        if self.shape.is_dynamic:
-            voters = (
-                f"{each.number}@127.0.0.1:{each.controller_port}:{each.directory_id}" for each in self.controllers
-            )
-            words += ["--initial-controllers", ",".join(voters)]
-        command = [*self._java(self.shape.version), "kafka.tools.StorageTool", *words]
-        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-3000:]
+        voters = (f"{each.number}@{each.address}:{each.directory_id}" for each in self.controllers)
+        self.format(first.number, *(["--initial-controllers", ",".join(voters)] if self.shape.is_dynamic else []))
         text = (first.log_dir / "meta.properties").read_text()
         for node in (first, *others):
             if node is not first:
@@ -191,6 +211,18 @@ class Cluster:
             own = re.sub(r"(?m)^node.id=.*$", f"node.id={node.number}", text)
             own = re.sub(r"(?m)^directory.id=.*$", f"directory.id={node.directory_id}", own)
             (node.log_dir / "meta.properties").write_text(own)
+
+    def format(self, number: int, *words: str) -> None:
+        """Format the log directory of a node with Kafka's tool."""
+        properties = str(self.nodes[number].properties)
+        self.tool("kafka.tools.StorageTool", "format", "--config", properties, "--cluster-id", _CLUSTER_ID, *words)
+
+    def tool(self, name: str, *words: str) -> str:
+        """Run a tool of the release; its output."""
+        command = [*self._java(self.shape.version), name, *words]
+        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-3000:]
+        return done.stdout.decode()
 
     def _java(self, version: str) -> list[str]:
         options = [*_JAVA, f"-Dlog4j.configuration=file:{self.work / 'log4j.properties'}"]
@@ -283,6 +315,7 @@ class Trial:
         self.cluster, self.chance = cluster, chance
         self.wrong: list[str] = []
         self.notes: list[str] = []
+        self.said = ""  # by the last command in words
 
     def holds(self, words: str, is_true: bool) -> None:
         if not is_true:
@@ -295,19 +328,15 @@ class Trial:
         program = [sys.executable, "-m", "kafkalog_cli", "rebuild-quorum", *map(str, paths), "--format", "jsonl"]
         done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode in (0, 1), done.stderr
+        self.said = done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def install(self) -> None:
+    def install(self, nodes: Iterable[Node] | None = None) -> None:
         """Put the new directories in place of the lost ones; a node with a disk keeps all but its metadata."""
-        for node in self.cluster.controllers:
+        for node in self.cluster.controllers if nodes is None else nodes:
             made = self.cluster.work / "rebuilt" / f"node-{node.number}"
-            own = node.log_dir / METADATA
-            if own.exists():
-                shutil.move(own, self.cluster.work / f"old-metadata-{node.number}")
-            if node.log_dir.exists():
-                shutil.copytree(made / METADATA, own)
-            else:
-                shutil.copytree(made, node.log_dir)
+            line = _REPLACE if (node.log_dir / METADATA).exists() else _FILL
+            subprocess.run(line.format(log_dir=node.log_dir, made=made), shell=True, check=True)
 
     def lose(self, numbers: Iterable[int]) -> None:
         """Throw the disks of nodes away."""
@@ -351,15 +380,20 @@ class Trial:
 
     # -- the trials ------------------------------------------------------------------------------------------
 
+    def _live(self) -> tuple[Path, list[str]]:
+        """Fill the cluster and start the clients; the file of what they are told, and the state a while before now."""
+        self.cluster.do("fill", "3")
+        told = self.cluster.load()
+        while count_of(told, "done\ttopic") < 3:
+            time.sleep(0.2)
+        before = self.cluster.do("state")
+        time.sleep(self.chance.uniform(0, 4))
+        return told, before
+
     def lost_controllers(self, lost_count: int) -> None:
         """Controllers are killed and lost under load; the best copy that is left is taken."""
         cluster, chance = self.cluster, self.chance
-        cluster.do("fill", "3")
-        told = cluster.load()
-        while count_of(told, "done\ttopic") < 3:
-            time.sleep(0.2)
-        before = cluster.do("state")
-        time.sleep(chance.uniform(0, 4))
+        told, before = self._live()
         lost = chance.sample([each.number for each in cluster.controllers], lost_count)
         killed_at = time.time() * 1000
         cluster.kill(*lost)
@@ -368,23 +402,88 @@ class Trial:
         time.sleep(chance.uniform(0, 6))
         cluster.kill(*(each.number for each in cluster.controllers))
         acknowledged = told.read_text().splitlines()
-        paths = [each.log_dir for each in cluster.nodes.values() if each.log_dir.exists()]
-        rows = self.rebuild(paths, "--output", str(cluster.work / "rebuilt"))
+        self._rebuild_from_rest()
+        self.install()
+        cluster.start(*(each.number for each in cluster.controllers))
+        after = self._check_state(told, before)
+        self._check_acknowledged(acknowledged, after, killed_at, lost_count)
+        self.check_records(told)
+
+    def _rebuild_from_rest(self, *words: str, is_copied: bool = False) -> None:
+        """Rebuild from all that is left, or copies without segments; nothing of the metadata is lost."""
+        paths = [each.log_dir for each in self.cluster.nodes.values() if each.log_dir.exists()]
+        for at, source in enumerate(paths if is_copied else ()):
+            paths[at] = self.cluster.work / "copies" / source.name
+            paths[at].mkdir(parents=True)
+            subprocess.run(_COPY.format(source=source, target=paths[at]), shell=True, check=True)
+        rows = self.rebuild(paths, "--output", str(self.cluster.work / "rebuilt"), *words)
         changes = [row for row in rows if row["type"] == "rebuild_change"]
         # Of a node with both roles the partitions are lost, too: it leaves their ISRs.
         others = [row for row in changes if row["action"] == "lost" or "without" not in row["reason"]]
         others = [row for row in others if row["subject"] != "producer ids"] if len(others) < len(changes) else others
         self.holds(f"changes are said to be lost: {others[:3]}", not others)
-        self.install()
-        cluster.start(*(each.number for each in cluster.controllers))
+
+    def _check_state(self, told: Path, before: list[str]) -> list[str]:
+        """Clients go on, and what was there is there again; the new state."""
         for words, least in (("sent\torders", 100), ("sent\tledger", 10), ("read\t", 5), ("done\tacl", 3)):
             self.goes_on(told, words, least)
         after = self.settled()
         base = {line for line in before if not line.startswith(("leaderless", "group readers"))}
         gone = sorted(base - set(after))
         self.holds(f"{len(gone)} lines of the state are gone: {gone[:5]}", not gone)
-        self._check_acknowledged(acknowledged, after, killed_at, lost_count)
+        return after
+
+    def other_voters(self, *, is_moved: bool) -> None:
+        """Controllers are lost; the new ones are on another host and other ports, or there is a single one."""
+        cluster = self.cluster
+        told, before = self._live()
+        killed_at = time.time() * 1000
+        cluster.kill(*cluster.nodes)
+        numbers = [each.number for each in cluster.controllers]
+        lost = self.chance.sample(numbers, 2) if cluster.shape.is_combined else numbers
+        self.lose(lost)
+        self.notes.append(f"lost {sorted(lost)}")
+        voters = cluster.controllers if is_moved else cluster.controllers[:1]
+        others = [each for each in cluster.controllers if each not in voters]
+        for each in voters if is_moved else ():
+            each.host, (each.controller_port,) = _OTHER_HOST, free_ports(1)
+        words = [f"--voter={each.number}@{each.address}" for each in voters]
+        self._rebuild_from_rest(*words, is_copied=not cluster.shape.is_combined)
+        (setting,) = re.findall(r"(?m)^Set on all nodes: (.*)$", self.said)
+        for each in () if cluster.shape.is_dynamic else others:
+            each.role = "broker" if each.is_broker else ""
+        for each in () if cluster.shape.is_dynamic or is_moved else cluster.nodes.values():
+            (each.log_dir / METADATA / "quorum-state").unlink(missing_ok=True)
+        active = [each for each in cluster.nodes.values() if each.role]
+        cluster.nodes = {each.number: each for each in active}
+        if cluster.shape.is_dynamic:  # brokers look for the leader of the others there, too
+            setting = ",".join([setting, *(each.address for each in others)])
+        cluster.configure(setting)
+        self.install(voters)
+        for each in others:
+            if each in active and not each.log_dir.exists():
+                cluster.format(each.number, *(["--no-initial-controllers"] if cluster.shape.is_dynamic else []))
+        acknowledged = told.read_text().splitlines()
+        cluster.start(*cluster.nodes)
+        after = self._check_state(told, before)
+        self._check_acknowledged(acknowledged, after, killed_at, len(numbers))
+        if others and cluster.shape.is_dynamic:
+            self._join(others, told)
         self.check_records(told)
+
+    def _join(self, others: list[Node], told: Path) -> None:
+        """Controllers join the single one, and can lead without it then."""
+        cluster, name = self.cluster, "org.apache.kafka.tools.MetadataQuorumCommand"
+        for each in others:
+            server = ["--bootstrap-server", cluster.bootstrap]
+            cluster.tool(name, *server, "--command-config", str(each.properties), "add-controller")
+        voters = re.findall(r"CurrentVoters:\s+(.*)", cluster.tool(name, *server, "describe", "--status"))
+        ids = [int(each) for each in re.findall(r'"id": (\d+)', voters[0])] or json.loads(voters[0])
+        self.notes.append(f"voters {ids} in the end")
+        self.holds(f"the voters are {voters}", sorted(ids) == [each.number for each in cluster.controllers])
+        cluster.kill(cluster.controllers[0].number)
+        self.goes_on(told, "done\tacl", 3)
+        cluster.start(cluster.controllers[0].number)
 
     def _check_acknowledged(self, told: list[str], after: list[str], killed_at: float, lost_count: int) -> None:
         """Changes that were acknowledged must be there; brokers may lack the last when all controllers are gone."""
@@ -441,6 +540,7 @@ class Trial:
         else:
             for node in cluster.brokers:
                 shutil.rmtree(node.log_dir / METADATA)
+                (node.log_dir / METADATA).mkdir()
             self._check_exactly(self.rebuild([*brokers, backup], *target), first, second)
         self.install()
         cluster.start(*cluster.nodes)
@@ -478,6 +578,9 @@ class Trial:
         self.holds(f"no partition of orders got a higher epoch: {raised}", any("orders" in each for each in raised))
 
 
+_FIRST_WITH_OTHER_VOTERS = 20
+
+
 def count_of(told: Path, words: str) -> int:
     """How often clients were told something."""
     return told.read_text().count(words) if told.exists() else 0
@@ -486,10 +589,14 @@ def count_of(told: Path, words: str) -> int:
 def run_one(number: int, lab: KafkaLab, seed: int, work: Path, only: str) -> dict[str, Any] | None:
     """One trial; None where it is not wanted."""
     chance = random.Random(f"{seed}-{number}")
-    shape = SHAPES[number % len(SHAPES)]
+    shape, is_moved = SHAPES[number % len(SHAPES)], None
+    if number >= _FIRST_WITH_OTHER_VOTERS:
+        shape, is_moved = _OTHER_VOTERS[(number - _FIRST_WITH_OTHER_VOTERS) % len(_OTHER_VOTERS)]
     keeps_copies = not shape.is_combined and number % 8 == 3
     stale = "stale, later copies on brokers" if keeps_copies else "stale"
     kind = stale if number % 4 == 3 else f"{2 if shape.is_combined or number % 2 else 3} of 3"
+    if is_moved is not None:
+        kind = "voters elsewhere" if is_moved else "a single voter"
     name = f"{number:02} {shape}, {kind}"
     if not re.search(only, name):
         return None
@@ -497,7 +604,9 @@ def run_one(number: int, lab: KafkaLab, seed: int, work: Path, only: str) -> dic
     trial = Trial(Cluster(lab, shape, work / f"run-{number}"), chance)
     try:
         with trial.cluster:
-            if kind == stale:
+            if is_moved is not None:
+                trial.other_voters(is_moved=is_moved)
+            elif kind == stale:
                 trial.stale_metadata(keeps_copies=keeps_copies)
             else:
                 trial.lost_controllers(int(kind[0]))
@@ -508,7 +617,7 @@ def run_one(number: int, lab: KafkaLab, seed: int, work: Path, only: str) -> dic
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=29)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="a regular expression for the names of trials")

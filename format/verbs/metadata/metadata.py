@@ -23,7 +23,8 @@ from format.errors import KafkaLogError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
-from format.state.metadata_log import MetadataSource, MetadataState, Until, metadata_source, read_metadata
+from format.state.metadata_copies import metadata_source
+from format.state.metadata_log import MetadataSource, MetadataState, Until, read_metadata
 from format.timestamps import iso_time
 from format.verbs.metadata.rows import (
     Row,
@@ -104,7 +105,7 @@ class MetadataResult(msgspec.Struct):
             yield "whether the quorum had committed the last records: its high watermark is not stored on disk"
         if self.others:
             names = ", ".join(str(source.partition.path) for source in self.others)
-            yield f"metadata logs that reach less far: {names} (kafkalog quorum compares them)"
+            yield f"other metadata logs: {names} (kafkalog quorum compares them)"
 
     def sentence(self) -> str:
         """The image in one sentence.

@@ -1,14 +1,17 @@
-"""Changes that brokers' disks prove and the metadata lacks: later leader epochs, more partitions, unknown topics.
+"""Changes that brokers' disks prove and the metadata lacks: leader epochs, partitions, replicas, topics.
 
 A broker acts on a change when it is committed. So a leader epoch on its disk that is higher than that of the metadata,
-or a partition that the metadata does not have, was committed once. A topic that the metadata does not know may as well
-have been deleted before the metadata begins, unless the log begins with the cluster.
+or a partition that the metadata does not have, was committed once. So was a replica with the epoch of the metadata that
+is not assigned to its node: the removal of a replica raises the epoch (metadata PartitionChangeBuilder). A topic that
+the metadata does not know may as well have been deleted before the metadata begins, unless the log begins with the
+cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -16,18 +19,19 @@ from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Kind, log_dir_around
+from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import latest_epoch_of, topic_id_in
+from format.state.cluster_image import PartitionState
 from format.state.quorum import Quorum
 
-EPOCH, PARTITION, TOPIC = "leader_epoch", "partition", "topic"
+EPOCH, PARTITION, REPLICA, TOPIC = "leader_epoch", "partition", "replica", "topic"
 
 
 class LostChange(msgspec.Struct, frozen=True):
-    """A change that a partition directory shows. ``kind`` is what is lost: a leader epoch, a partition, or a topic.
+    """A change that a partition directory shows. ``kind`` is what is lost: an epoch, a partition, a replica, a topic.
 
     ``epoch_on_disk`` is the last leader epoch of the directory, ``epoch_in_metadata`` that of the metadata, None where
     there is none. ``is_proven`` is false if the topic may have been deleted, or the metadata could not be read whole.
@@ -73,26 +77,35 @@ def furthest_of_each(changes: Iterable[LostChange]) -> list[LostChange]:
 
 def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEFAULT_LIMITS) -> LostChanges:
     """The changes that the partitions at or below some paths show, and the best copy of the metadata lacks."""
-    image, cluster_id = quorum.state.image, quorum.best.copy.cluster_id
+    image = quorum.state.image
     is_whole = not quorum.state.is_damaged and quorum.best.copy.is_usable
     found: list[LostChange] = []
     unknown: list[LostChange] = []
     count = 0
-    for partition, node_id, own_cluster in _partitions(targets, limits):
-        if partition.key is None or (own_cluster is not None and cluster_id not in (None, own_cluster)):
-            continue
-        count += 1
-        topic, number = partition.key
-        topic_id = topic_id_in(partition.metadata, limits) or image.topic_id(topic)
-        state = None if topic_id is None else image.partitions.get((topic_id, number))
-        epoch = latest_epoch_of(partition, limits)
-        kind = TOPIC if topic_id not in image.names else PARTITION if state is None else EPOCH
-        if state is not None and (epoch is None or epoch <= state.leader_epoch):
-            continue
-        known = None if state is None else state.leader_epoch
-        change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
-        (unknown if kind == TOPIC else found).append(change)
+    for log_dir, node_id, paths in directories_of(targets, quorum.best.copy.cluster_id, limits):
+        for partition in replicas_in(log_dir, paths):
+            count += 1
+            topic, number = str(partition.topic), partition.number or 0
+            topic_id = topic_id_in(partition.metadata, limits) or image.topic_id(topic)
+            state = None if topic_id is None else image.partitions.get((topic_id, number))
+            epoch = latest_epoch_of(partition, limits)
+            kind = TOPIC if topic_id not in image.names else _kind_of(state, node_id, epoch)
+            if kind is not None:
+                known = None if state is None else state.leader_epoch
+                change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
+                (unknown if kind == TOPIC else found).append(change)
     return LostChanges([*found, *_created(unknown, quorum, limits)], count)
+
+
+def _kind_of(state: PartitionState | None, node_id: int | None, epoch: int | None) -> str | None:
+    """What the metadata lacks of a partition of a topic that it knows; None for nothing."""
+    if state is None:
+        return PARTITION
+    if epoch is None or epoch < state.leader_epoch:
+        return None
+    if node_id is not None and node_id not in state.replicas:
+        return REPLICA
+    return EPOCH if epoch > state.leader_epoch else None
 
 
 def _created(unknown: list[LostChange], quorum: Quorum, limits: Limits) -> Iterator[LostChange]:
@@ -112,16 +125,28 @@ def _created(unknown: list[LostChange], quorum: Quorum, limits: Limits) -> Itera
             yield msgspec.structs.replace(each, is_proven=is_proven)
 
 
-def _partitions(targets: Iterable[Target], limits: Limits) -> Iterator[tuple[Partition, int | None, str | None]]:
-    """The partitions of topics, without directories that are marked, each with its node id and cluster id."""
+def directories_of(
+    targets: Iterable[Target], cluster_id: str | None, limits: Limits
+) -> Iterator[tuple[LogDir | None, int | None, list[Path]]]:
+    """The log directories of a cluster at or below some paths, each with its node id and the partitions that are meant.
+
+    None stands for the log directory of a partition that lies in none.
+    """
     for target in targets:
         around = [log_dir_around(target.path)] if target.kind is Kind.PARTITION else []
         for log_dir in (*around, *target.log_dirs):
-            properties = None if log_dir is None else log_dir.meta_properties
-            node_id, cluster_id, _ = meta_properties.ids_in(properties, limits)
-            paths = [target.path] if log_dir is None or around else log_dir.partitions
-            for path in paths:
-                with suppress(KafkaLogError):  # verify reports it
-                    partition = read_partition(path)
-                    if partition.mark is None and partition.topic != CLUSTER_METADATA_TOPIC:
-                        yield partition, node_id, cluster_id
+            node_id, own_cluster, _ = meta_properties.ids_in(
+                None if log_dir is None else log_dir.meta_properties, limits
+            )
+            if None in (own_cluster, cluster_id) or own_cluster == cluster_id:
+                yield log_dir, node_id, [target.path] if log_dir is None or around else log_dir.partitions
+
+
+def replicas_in(log_dir: LogDir | None, paths: Iterable[Path]) -> Iterator[Partition]:
+    """The partitions of topics in a log directory, without the metadata log and directories that are marked."""
+    for path in paths:
+        with suppress(KafkaLogError):  # verify reports it
+            partition = read_partition(path) if log_dir is None else log_dir.partition(path, is_kept=False)
+            is_topic = partition.key is not None and partition.topic != CLUSTER_METADATA_TOPIC
+            if is_topic and partition.mark is None:
+                yield partition

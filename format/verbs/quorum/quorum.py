@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ from format.state.quorum import Member, Quorum, read_quorum
 from format.verbs.quorum.lost_changes import (
     EPOCH,
     PARTITION,
+    REPLICA,
     TOPIC,
     LostChange,
     LostChanges,
@@ -35,6 +37,12 @@ class QuorumResult(msgspec.Struct, frozen=True):
 
     quorum: Quorum
     lost: LostChanges
+    paths: tuple[str, ...]
+
+    @property
+    def rebuild_command(self) -> str:
+        """The command that says what can be rebuilt from these paths."""
+        return shlex.join(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
 
     # -- the rows ------------------------------------------------------------------------------------------------
 
@@ -120,6 +128,8 @@ class QuorumResult(msgspec.Struct, frozen=True):
             found = [leads, *self._unfit_words(), self._held_words(), *self._observer_words(), self._vote_words()]
         if quorum.is_intact is not True:
             found.append(f"The best copy is {quorum.best.copy.path}: {'; '.join(quorum.best.reasons)}.")
+        if quorum.is_intact is None and quorum.voters is not None:
+            found.append(f"If {named_nodes(quorum.absent)} {are(len(quorum.absent))} lost: {self.rebuild_command}")
         found[1:1] = self._lost_words()
         if not self.lost.changes and self.lost.compared_count:
             count = counted(self.lost.compared_count, "partition directory")
@@ -255,7 +265,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
     def _lost_words(self) -> Iterator[str]:
         """The changes that are lost."""
         lost = self.lost
-        later = lost.of(EPOCH, PARTITION)
+        later = lost.of(EPOCH, PARTITION, REPLICA)
         topics = sorted({each.topic for each in lost.of(TOPIC)})
         if later:
             named = [_change_words(each) for each in furthest_of_each(later)]
@@ -278,14 +288,15 @@ class QuorumResult(msgspec.Struct, frozen=True):
         yield from (each for each in quorum.state.findings if each not in known)
         place = quorum.best.copy.source.partition.location()
         if quorum.is_intact is False:
-            yield finding("quorum-lost", place, self._verdict())
+            step = f"Restore a disk of one of these voters; if there is none: {self.rebuild_command}"
+            yield finding("quorum-lost", place, self._verdict(), judgement=Judgement(next_step=step))
         for each, first, end in quorum.overwritten:
             message = (
                 f"a snapshot of {_name(each)} has committed metadata up to offset {end - 1}; the best copy has other "
             )
             message += f"records from offset {first} on, or none"
             yield finding("metadata-committed-lost", place.at(offset=first), message, lost_offsets=(first, end - 1))
-        for kind in (EPOCH, PARTITION, TOPIC):
+        for kind in (EPOCH, PARTITION, REPLICA, TOPIC):
             for is_proven in (True, False):
                 yield from _lost_finding(self.lost.of(kind, is_proven=is_proven))
 
@@ -316,7 +327,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
 def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
     """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
     found = read_quorum(targets, limits)
-    return QuorumResult(found, lost_changes(targets, found, limits))
+    return QuorumResult(found, lost_changes(targets, found, limits), tuple(str(each.path) for each in targets))
 
 
 def _name(member: Member) -> str:
@@ -353,6 +364,8 @@ def _change_words(change: LostChange) -> str:
     name = f"{change.topic}-{change.partition}"
     if change.kind == PARTITION:
         return f"{name} (not in it)"
+    if change.kind == REPLICA:
+        return f"{name} (there not on node {change.node_id})"
     return f"{name} (epoch {change.epoch_on_disk}, there {change.epoch_in_metadata})"
 
 
@@ -367,6 +380,8 @@ def _lost_finding(changes: Sequence[LostChange]) -> Iterator[Finding]:
         message = f"the leader epoch on disk is {first.epoch_on_disk}, in the metadata {first.epoch_in_metadata}{more}"
     elif first.kind == PARTITION:
         message = f"the metadata has the topic, and not this partition{more}"
+    elif first.kind == REPLICA:
+        message = f"the metadata assigns no replica to node {first.node_id}{more}"
     else:
         message = f"the metadata does not know the topic id {first.topic_id}{more}"
     judgement = Judgement() if first.is_proven else Judgement(Severity.INFO, Certainty.POSSIBLE)

@@ -13,10 +13,13 @@ from typing import Any
 
 import msgspec
 
+from format.errors import Refused
 from format.internal_topics.encoder import encode_metadata_record
+from format.location import Location
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.metadata.rows import changed_fields
+from format.verbs.quorum.lost_changes import PARTITION, REPLICA, TOPIC, LostChange, LostChanges, furthest_of_each
 from format.verbs.rebuild_quorum.evidence import Disks, Replica, ReplicaKey
 from format.verbs.rebuild_quorum.surviving import SubjectKey, SurvivingRecords
 from format.wording import counted_plainly
@@ -41,18 +44,18 @@ class Change(msgspec.Struct, frozen=True):
     record: bytes | None = None
 
 
-def changes_by_disks(
+def corrections_by_disks(
     found: SurvivingRecords, disks: Disks, *, is_stale: bool, empty: frozenset[int] = frozenset()
 ) -> list[Change]:
-    """The changes that brokers' disks prove, by subject. ``is_stale``: another copy is later than the metadata.
+    """The corrections that brokers' disks ask for. ``is_stale``: a later change is lost.
 
     ``empty`` are the nodes that come back without their partitions.
     """
-    changes = [*_unknown_directories(found.image, disks)]
+    changes: list[Change] = []
     names = {key: f"{found.image.names.get(key[0], key[0])}-{key[1]}" for key in found.image.partitions}
     for key, state in sorted(found.image.partitions.items(), key=lambda item: names[item[0]]):
         known = [each for each in disks.replicas.get(key, ()) if each.node_id in state.replicas]
-        corrected = list(_corrected(key, state, known, found.versions)) if known else []
+        corrected = list(_corrected(key, state, known, names[key], found.versions)) if known else []
         changes += corrected or _without_empty(key, state, known, names[key], found.versions, empty)
     changes += _producer_ids(found, disks, is_stale=is_stale or bool(changes))
     return changes
@@ -75,8 +78,9 @@ def _without_empty(
     gone = sorted((eligible | {state.leader}) & empty)
     if not gone:
         return
-    best = max(replicas, key=lambda each: each.reach, default=None)
-    isr = [each for each in state.isr if each not in empty] or ([] if best is None else [best.node_id])
+    isr = [each for each in state.isr if each not in empty]
+    best = None if isr else _furthest(replicas, name)
+    isr = isr if best is None else [best.node_id]
     come = "comes back without its log" if len(gone) == 1 else "come back without their logs"
     reason = f"{named_nodes(gone)} {come}"
     if not isr:
@@ -84,9 +88,7 @@ def _without_empty(
             LOST, f"records of partition {name}", {"isr": list(state.isr)}, None, f"{reason}: no other is here"
         )
         return
-    leader = (
-        state.leader if state.leader in isr else best.node_id if best is not None and best.node_id in isr else isr[0]
-    )
+    leader = state.leader if state.leader in isr else isr[0]
     new = _with_leader(state, leader, isr, state.leader_epoch)
     yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions))
 
@@ -105,23 +107,23 @@ def _with_leader(state: PartitionState, leader: int, isr: list[int], top: int) -
 
 
 def _corrected(
-    key: ReplicaKey, state: PartitionState, replicas: list[Replica], versions: dict[str, int]
+    key: ReplicaKey, state: PartitionState, replicas: list[Replica], name: str, versions: dict[str, int]
 ) -> Iterator[Change]:
     """The change of a partition of which the disks show that the leader epoch or the ISR is old."""
-    best = max(replicas, key=lambda each: each.reach)
-    top = best.leader_epoch
+    top = max(each.leader_epoch for each in replicas)
     noted = max((each for each in replicas if each.leader_epoch == top), key=lambda each: each.high_watermark)
     behind = [each for each in replicas if each.node_id in state.isr and not each.is_live
-              and each.end_offset < noted.high_watermark]  # fmt: skip
+              and 0 <= each.end_offset < noted.high_watermark]  # fmt: skip
+    best = _furthest(replicas, name) if behind or top > state.leader_epoch else None
+    if best is None:
+        return
     if top > state.leader_epoch:
         isr = [
             each.node_id for each in replicas if each.leader_epoch == top and each.end_offset >= noted.high_watermark
         ]
-        reason = (
-            f"node {best.node_id} has records of leader epoch {top}, the metadata knows none after {state.leader_epoch}"
-        )
+        reason = f"node {best.node_id} has leader epoch {top}, the metadata knows none after {state.leader_epoch}"
         path = best.path
-    elif behind:
+    else:
         out = {each.node_id for each in behind}
         here = {each.node_id for each in replicas}
         isr = [each for each in state.isr if each in here - out]
@@ -130,12 +132,24 @@ def _corrected(
             f"of node {noted.node_id}"
         )
         path = noted.path
-    else:
-        return
     isr = sorted(isr or [best.node_id], key=state.replicas.index)
     leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
     new = _with_leader(state, leader, isr, top)
-    yield Change(SET, f"partition {best.name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
+    yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
+
+
+def _furthest(replicas: list[Replica], name: str) -> Replica | None:
+    """The replica that reaches furthest, None for none. Raises Refused where that is not known."""
+    best = max(replicas, key=lambda each: each.reach, default=None)
+    top = -1 if best is None else best.leader_epoch
+    unknown = [each.path for each in replicas if each.leader_epoch == top and each.end_offset < 0]
+    if unknown:
+        raise Refused(
+            f"which replica of partition {name} is to lead depends on their ends, and this copy has no segment of it: "
+            "give whole log directories",
+            Location(unknown[0]),
+        )
+    return best
 
 
 def _shown(state: PartitionState) -> dict[str, Any]:
@@ -156,34 +170,33 @@ def _record(key: ReplicaKey, state: PartitionState, versions: dict[str, int]) ->
     return encode_metadata_record("PARTITION_RECORD", version, data)
 
 
-def _unknown_directories(image: ClusterImage, disks: Disks) -> Iterator[Change]:
-    """Topics, partitions and replicas on the disks that the metadata does not have: brokers set them aside as stray."""
-    topics: dict[str, list[Replica]] = defaultdict(list)
-    for replica in disks.all:
-        state = image.partitions.get(replica.key)
-        if replica.topic_id not in image.names:
-            if replica.topic_id not in image.removed_topics:
-                topics[replica.topic_id].append(replica)
-        elif state is None:
-            if replica is disks.replicas[replica.key][0]:
-                count = image.partition_count(replica.topic)
-                reason = f"node {replica.node_id} has it, and the metadata has {counted_plainly(count, 'partition')}"
-                yield Change(
-                    LOST, f"partition {replica.name}", None, {"partition": replica.partition}, reason, replica.path
-                )
-        elif replica.node_id not in state.replicas:
-            reason = f"node {replica.node_id} has a replica, and the metadata assigns it to {list(state.replicas)}"
-            yield Change(
-                LOST, f"partition {replica.name}", {"replicas": list(state.replicas)}, None, reason, replica.path
-            )
-    for topic_id, replicas in sorted(topics.items(), key=lambda item: item[1][0].topic):
-        numbers = {each.partition for each in replicas}
-        nodes = sorted({each.node_id for each in replicas})
-        other = image.topic_id(replicas[0].topic)
-        reason = f"{named_nodes(nodes)} {'has' if len(nodes) == 1 else 'have'} it"
+def changes_on_disks(lost: LostChanges, image: ClusterImage) -> Iterator[Change]:
+    """The topics, partitions and replicas that only disks have: brokers set them aside as stray."""
+    for each in furthest_of_each(lost.of(PARTITION)):
+        name, count = f"partition {each.topic}-{each.partition}", image.partition_count(each.topic)
+        reason = f"{_holder([each])} it, and the metadata has {counted_plainly(count, 'partition')}"
+        yield Change(LOST, name, None, {"partition": each.partition}, reason, each.path)
+    for each in furthest_of_each(lost.of(REPLICA)):
+        assigned = list(image.partitions[str(each.topic_id), each.partition].replicas)
+        name, reason = f"partition {each.topic}-{each.partition}", f"{_holder([each])} a replica, and the metadata"
+        yield Change(LOST, name, {"replicas": assigned}, None, f"{reason} assigns it to {assigned}", each.path)
+    topics: dict[tuple[str, str | None], list[LostChange]] = defaultdict(list)
+    for each in lost.changes:
+        if each.kind == TOPIC:
+            topics[each.topic, each.topic_id].append(each)
+    for (topic, topic_id), replicas in sorted(topics.items(), key=lambda item: item[0][0]):
+        other = image.topic_id(topic)
+        reason = f"{_holder(replicas)} it"
         reason += f"; the metadata has another topic of this name, with the id {other}" if other else ""
-        after = {"topic_id": topic_id, "partitions": sorted(numbers)}
-        yield Change(LOST, f"topic {replicas[0].topic}", None, after, reason, replicas[0].path)
+        reason += "" if replicas[0].is_proven else "; or it was deleted before the metadata here begins"
+        after = {"topic_id": topic_id, "partitions": sorted({each.partition for each in replicas})}
+        yield Change(LOST, f"topic {topic}", None, after, reason, replicas[0].path)
+
+
+def _holder(replicas: list[LostChange]) -> str:
+    """The nodes of some directories, and a verb."""
+    nodes = sorted({each.node_id for each in replicas if each.node_id is not None})
+    return f"{named_nodes(nodes)} {'have' if len(nodes) > 1 else 'has'}" if nodes else f"{replicas[0].path} has"
 
 
 def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:

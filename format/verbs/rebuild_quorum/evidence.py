@@ -9,15 +9,16 @@ from contextlib import suppress
 import msgspec
 
 from format.errors import KafkaLogError
-from format.files import meta_properties, producer_snapshot
+from format.files import producer_snapshot
 from format.io.source import FileSource
-from format.layout import CLUSTER_METADATA_TOPIC, NO_PRODUCER_ID, REPLICATION_OFFSET_CHECKPOINT
+from format.layout import NO_PRODUCER_ID, REPLICATION_OFFSET_CHECKPOINT
 from format.limits import Limits
 from format.log.walker import header_chunks
 from format.node.log_dir import LogDir
-from format.node.offsets import MARKS_OF_REPLICAS
 from format.node.partition import Partition, Segment
 from format.node.target import Target
+from format.state.cluster_context import latest_epoch_of, topic_id_in
+from format.verbs.quorum.lost_changes import directories_of, replicas_in
 
 ReplicaKey = tuple[str, int]  # topic id and partition
 
@@ -25,27 +26,17 @@ ReplicaKey = tuple[str, int]  # topic id and partition
 class Replica(msgspec.Struct, frozen=True):
     """A partition directory of a broker. ``high_watermark`` is the one noted on the disk, -1 if there is none.
 
-    ``largest_producer_id`` is -1 where no producer is known. ``is_live``: a broker runs on it.
+    ``end_offset`` is -1 for a copy without segments, ``largest_producer_id`` -1 where no producer is known.
+    ``is_live``: a broker runs on it.
     """
 
     node_id: int
-    topic: str
-    partition: int
-    topic_id: str
     path: str
     leader_epoch: int
     end_offset: int
     high_watermark: int
     largest_producer_id: int
     is_live: bool
-
-    @property
-    def key(self) -> ReplicaKey:
-        return self.topic_id, self.partition
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -69,40 +60,31 @@ class Disks(msgspec.Struct):
 def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Disks:
     """The replicas in the log directories of a cluster at some paths; what cannot be read is left out."""
     found = Disks()
-    for target in targets:
-        for log_dir in target.log_dirs:
-            node_id, own_cluster, _ = meta_properties.ids_in(log_dir.meta_properties, limits)
-            if node_id is None or own_cluster != cluster_id:
-                continue
-            found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
-            for path in log_dir.partitions:
+    for log_dir, node_id, paths in directories_of(targets, cluster_id, limits):
+        if node_id is None or log_dir is None:
+            continue
+        found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
+        for partition in replicas_in(log_dir, paths):
+            topic_id = topic_id_in(partition.metadata, limits)
+            if topic_id is not None:
                 with suppress(KafkaLogError):
-                    replica = _replica(log_dir, log_dir.partition(path, is_kept=False), node_id, limits)
-                    if replica is not None:
-                        found.replicas[replica.key].append(replica)
+                    found.replicas[topic_id, partition.number or 0].append(
+                        _replica(log_dir, partition, node_id, limits)
+                    )
     return found
 
 
-def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> Replica | None:
-    """A replica; None for the metadata log, for what is deleted or stray, and for a topic without an id."""
-    topic, number, mark = partition.topic, partition.number, partition.mark
-    if topic in (None, CLUSTER_METADATA_TOPIC) or number is None or mark not in MARKS_OF_REPLICAS:
-        return None
-    if partition.metadata is None or topic is None:
-        return None
-    topic_id = partition.topic_id_file(partition.metadata, limits).topic_id
+def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> Replica:
     checkpoints = log_dir.checkpoints(limits)
-    watermark = None if mark else checkpoints.offset(REPLICATION_OFFSET_CHECKPOINT, partition.key)
-    epoch, end, producer_id = -1, 0, -1
+    watermark = checkpoints.offset(REPLICATION_OFFSET_CHECKPOINT, partition.key)
+    epoch, end, producer_id = -1, -1, NO_PRODUCER_ID
     if partition.segment_count:
         epoch, end, producer_id = _tail(partition, partition.segment(partition.segment_count - 1), limits)
-    if epoch < 0 and partition.leader_epoch_checkpoint is not None:  # a segment was rolled and is empty
-        entries = partition.epochs_file(partition.leader_epoch_checkpoint, limits).entries
-        epoch = entries[-1].leader_epoch if entries else -1
-    return Replica(
-        node_id, topic, number, topic_id, str(partition.path), epoch, end, -1 if watermark is None else watermark,
-        producer_id, bool(checkpoints.is_lock_held),
-    )  # fmt: skip
+    noted = latest_epoch_of(partition, limits)  # also of an epoch without records
+    epoch = epoch if noted is None else max(epoch, noted)
+    watermark = -1 if watermark is None else watermark
+    is_live = bool(checkpoints.is_lock_held)
+    return Replica(node_id, str(partition.path), epoch, end, watermark, producer_id, is_live)
 
 
 def _tail(partition: Partition, last: Segment, limits: Limits) -> tuple[int, int, int]:

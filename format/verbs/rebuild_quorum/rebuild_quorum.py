@@ -29,10 +29,19 @@ from format.node.target import Target, target_at
 from format.rewriting.publication import Publication
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import ClusterImage
-from format.state.metadata_copies import MetadataCopy, Voter, best_copy, read_metadata_copies
-from format.state.quorum import majority_of
+from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, read_metadata_copies
+from format.state.quorum import Quorum, quorum_of
 from format.timestamps import iso_time
-from format.verbs.rebuild_quorum.corrections import LOST, SET, Change, changes_between, changes_by_disks, gone_topics
+from format.verbs.quorum.lost_changes import lost_changes
+from format.verbs.rebuild_quorum.corrections import (
+    LOST,
+    SET,
+    Change,
+    changes_between,
+    changes_on_disks,
+    corrections_by_disks,
+    gone_topics,
+)
 from format.verbs.rebuild_quorum.evidence import Disks, read_disks
 from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
 from format.verbs.rebuild_quorum.surviving import SurvivingRecords, surviving_records
@@ -70,16 +79,18 @@ class Rebuilding(msgspec.Struct, frozen=True):
     """What is to be written, and what is lost by it."""
 
     copies: list[MetadataCopy]
-    copy: MetadataCopy
-    reasons: tuple[str, ...]
+    quorum: Quorum
     cluster_id: str
     snapshot: SnapshotId
     voters: tuple[Voter, ...]
-    is_dynamic: bool
     found: SurvivingRecords
     changes: list[Change]
     not_checked: list[str]
     wanted: Wanted
+
+    @property
+    def copy(self) -> MetadataCopy:
+        return self.quorum.best.copy
 
     @property
     def lost(self) -> list[Change]:
@@ -92,7 +103,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
     @property
     def controls(self) -> list[ControlValue]:
         """The records about the quorum: none in a static one, whose voters are in the configuration."""
-        if not self.is_dynamic:
+        if not self.quorum.is_dynamic:
             return []
         voters = [_voter_data(each) for each in self.voters]
         return [("KRAFT_VERSION", {"kRaftVersion": self.copy.kraft_version}), ("KRAFT_VOTERS", {"voters": voters})]
@@ -149,11 +160,18 @@ class Rebuilding(msgspec.Struct, frozen=True):
             f"Put {root}/node-ID in place of each controller's log directory (if that has other partitions, only its "
             f"{_DIRECTORY}), then start the controllers together."
         )
-        if self.wanted.voters and not self.is_dynamic:
+        if self.wanted.voters and not self.quorum.is_dynamic:
             yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
+            if {each.node_id for each in self.voters} != {each.node_id for each in self.quorum.voters or ()}:
+                yield (
+                    "Only these nodes may have controller in process.roles. Before they start, delete "
+                    f"{_DIRECTORY}/quorum-state on all others: releases before 3.9 refuse that of another voter set."
+                )
         elif self.wanted.voters:
             servers = ",".join(f"{_bracketed(each.host)}:{each.port}" for each in self.wanted.voters)
             yield f"Set on all nodes: controller.quorum.bootstrap.servers={servers}"
+            if len(self.voters) < len(self.quorum.voters or ()):
+                yield "Add there the controllers that are to join them: brokers that lose the leader ask only these."
         if self.corrections or self.lost:
             yield "Stop all brokers before the controllers start: what they have in memory is newer than this metadata."
 
@@ -168,41 +186,39 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     """
     limits = wanted.limits
     copies = read_metadata_copies(targets, limits)
-    copy, reasons = _chosen(copies, wanted)
+    quorum = quorum_of(copies, limits, _chosen(copies, wanted))
+    copy = quorum.best.copy
     if copy.gap and not wanted.is_forced:
         raise Refused(f"the best copy is not whole: {copy.gap} (--force takes what there is)", Location(str(copy.path)))
     found = surviving_records(copy, limits)
-    old_voters = _known_voters(copy, copies, found.image)
-    if not wanted.is_forced:
-        _refuse_intact(old_voters, copies)
-    is_dynamic = copy.kraft_version > 0
+    if quorum.is_intact and not wanted.is_forced:
+        raise Refused(_intact_words(quorum))
     cluster_id = next((each.cluster_id for each in (copy, *copies) if each.cluster_id is not None), None)
     if cluster_id is None:
         raise InputError(
             "no meta.properties here has the cluster id: add the log directory of a broker", Location(str(copy.path))
         )
-    voters = _voters(wanted.voters, old_voters, found.image, copies, is_dynamic=is_dynamic)
+    voters = _voters(wanted.voters, quorum, found.image, copies)
     if not voters:
         raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
     of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
     disks = read_disks(targets, cluster_id, limits)
     not_checked: list[str] = []
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
+    changes += changes_on_disks(lost_changes(targets, quorum, limits), found.image)
     empty = frozenset(each.node_id for each in voters if each.node_id in found.image.brokers) - disks.node_ids
     if not disks.node_ids:  # only metadata was given: that says nothing of the disks
         empty = frozenset()
-    changes += changes_by_disks(found, disks, is_stale=bool(changes), empty=empty)
+    changes += corrections_by_disks(found, disks, is_stale=bool(changes), empty=empty)
     gone = list(gone_topics(found.image, disks))
     not_checked += _not_checked(disks, found.image, [] if changes else gone)
     changes += gone if changes else []
     return Rebuilding(
         copies=of_cluster,
-        copy=copy,
-        reasons=reasons,
+        quorum=quorum,
         cluster_id=cluster_id,
         snapshot=_snapshot_id(of_cluster),
         voters=voters,
-        is_dynamic=is_dynamic,
         found=found,
         changes=_without_repeats(changes),
         not_checked=not_checked,
@@ -210,59 +226,31 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     )
 
 
-def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> tuple[MetadataCopy, tuple[str, ...]]:
+def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> BestCopy | None:
+    """The copy that is asked for; None for the best one."""
     if wanted.copy is None:
-        best = best_copy(copies)
-        return best.copy, best.reasons
+        return None
     path = absolute(wanted.copy)
     for each in copies:
         if path in (absolute(each.path), absolute(each.path).parent):
-            return each, ("it was asked for",)
+            return BestCopy(each, ("it was asked for",))
     raise InputError("there is no metadata log among the paths", Location(str(wanted.copy)))
 
 
-def _known_voters(copy: MetadataCopy, copies: list[MetadataCopy], image: ClusterImage) -> tuple[Voter, ...]:
-    """The voters by the copy, by quorum-state of others, or by the controllers that are registered."""
-    static = next((each.voters for each in copies if each.voters), None) if copy.kraft_version == 0 else None
-    found = copy.voters or static or tuple(map(Voter, sorted(image.controllers)))
-    return tuple(
-        each if each.endpoints else msgspec.structs.replace(each, endpoints=_registered(image, each.node_id))
-        for each in found
+def _intact_words(quorum: Quorum) -> str:
+    able = sorted(node for node, each in quorum.voting.items() if each.is_able)
+    return (
+        f"{named_nodes(able)} of the voters {listed([str(each.node_id) for each in quorum.voters or ()])} "
+        f"{'has an intact metadata log' if len(able) == 1 else 'have intact metadata logs'}: a majority, which elects "
+        "a leader when it is started (--force rebuilds all the same)"
     )
 
 
-def _registered(image: ClusterImage, node_id: int) -> tuple[tuple[str, str, int], ...]:
-    endpoints = image.controllers.get(node_id, {}).get("endPoints", ())
-    return tuple((each["name"], each["host"], each["port"]) for each in endpoints)
-
-
-def _refuse_intact(voters: tuple[Voter, ...], copies: list[MetadataCopy]) -> None:
-    """Raises Refused where a majority of the voters is here, and starts."""
-    directories = {each.node_id: each.directory_id for each in voters}
-
-    def votes(copy: MetadataCopy) -> bool:
-        known = directories.get(copy.node_id, "") if copy.node_id is not None else ""
-        is_same = None in (known, copy.directory_id) or known == copy.directory_id
-        return known != "" and is_same and copy.is_usable and not copy.refusal
-
-    intact = sorted({each.node_id for each in copies if each.node_id is not None and votes(each)})
-    if voters and len(intact) >= majority_of(len(voters)):
-        raise Refused(
-            f"{named_nodes(intact)} of the voters {listed([str(each.node_id) for each in voters])} "
-            f"{'has an intact metadata log' if len(intact) == 1 else 'have intact metadata logs'}: a majority, which "
-            "elects a leader when it is started (--force rebuilds all the same)"
-        )
-
-
 def _voters(
-    wanted: tuple[Address, ...],
-    old: tuple[Voter, ...],
-    image: ClusterImage,
-    copies: list[MetadataCopy],
-    *,
-    is_dynamic: bool,
+    wanted: tuple[Address, ...], quorum: Quorum, image: ClusterImage, copies: list[MetadataCopy]
 ) -> tuple[Voter, ...]:
     """The voters to write directories for: the old ones, or those that are asked for, with the ids that are known."""
+    old = quorum.voters or ()
     known = {each.node_id: each for each in old}
     if not wanted:
         return tuple(msgspec.structs.replace(each, directory_id=_directory_id(each, image, copies)) for each in old)
@@ -271,9 +259,9 @@ def _voters(
     for each in wanted:
         voter = known.get(each.node_id, Voter(each.node_id))
         directory_id = _directory_id(voter, image, copies)
-        if directory_id is None and is_dynamic:
+        if directory_id is None and quorum.is_dynamic:
             directory_id = _new_directory_id()
-        versions = voter.kraft_versions or (_KRAFT_VERSIONS if is_dynamic else None)
+        versions = voter.kraft_versions or (_KRAFT_VERSIONS if quorum.is_dynamic else None)
         found.append(Voter(each.node_id, directory_id, ((listener, each.host, each.port),), versions))
     return tuple(found)
 
@@ -376,7 +364,7 @@ def _check(plan: Rebuilding, directory: Path, values: list[bytes]) -> None:
     (copy,) = read_metadata_copies([target_at(directory)], plan.wanted.limits)
     written = surviving_records(copy, plan.wanted.limits)
     voters = None if copy.voters is None else {each.node_id for each in copy.voters}
-    expected = {each.node_id for each in plan.voters} if plan.is_dynamic else None
+    expected = {each.node_id for each in plan.voters} if plan.quorum.is_dynamic else None
     if copy.findings or written.values != values or voters != expected:
         raise OutputError("what was read back is not what was written", Location(str(directory)))
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.state.metadata_copies import MetadataCopy, Voter, best_copy, read_metadata_copies
+from format.state.metadata_copies import MetadataCopy, Voter, best_copy, metadata_source, read_metadata_copies
+from format.state.metadata_log import MetadataSource
 from tests.metadata_logs import (
     control_batch,
     topic_id_of,
@@ -24,6 +26,12 @@ _NAMES = {1: "one", 2: "two", 3: "three"}
 
 def copies(*paths: Path) -> list[MetadataCopy]:
     return read_metadata_copies([Target(path) for path in paths])
+
+
+def sources(*paths: Path) -> list[MetadataSource]:
+    """What the other verbs take, and then what they leave."""
+    best, others = metadata_source([Target(path) for path in paths], DEFAULT_LIMITS)
+    return [best, *others]
 
 
 def log_of(directory: Path) -> Path:
@@ -123,3 +131,16 @@ def test_other_clusters_are_left_out(tmp_path: Path) -> None:
         write_metadata_log(node, extra_topics=each)
     best = best_copy(copies(*nodes))
     assert (best.copy.node_id, best.reasons[-1]) == (2, "1 copy of another cluster left out")
+
+
+def test_other_verbs_take_the_best_copy(tmp_path: Path) -> None:
+    """Not the one whose headers reach furthest: the end of the first is damaged."""
+    nodes = [write_node(tmp_path / f"node-{each}", each) for each in (1, 2)]
+    logs = [write_metadata_log(node, extra_topics=3) for node in nodes]
+    assert [each.node_id for each in sources(*nodes)] == [1, 2]
+    path = logs[0] / f"{0:020}.log"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert [each.node_id for each in sources(*nodes)] == [2, 1]
+    assert [each.node_id for each in sources(nodes[0])] == [1]

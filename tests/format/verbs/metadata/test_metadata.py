@@ -213,7 +213,7 @@ _SOUND = {"replicas": (1, 2), "isr": (1, 2), "leader": 1}
 def test_the_sentence_names_what_is_odd(changed: dict[str, Any], words: str) -> None:
     image = ClusterImage(names={"id": "orders"}, partitions={("id", 0): PartitionState(**{**_SOUND, **changed})})
     state = MetadataState(path=Path("/node"), image=image, last_offset=7)
-    result = MetadataResult(MetadataSource(Partition(Path("/node")), None, None, (0, 0)), [], state, MetadataTerms())
+    result = MetadataResult(MetadataSource(Partition(Path("/node")), None, None), [], state, MetadataTerms())
     assert result.sentence() == f"The metadata at offset 7: 1 topic, 1 partition, 0 brokers{words}"
     state.findings = [finding("metadata-incomplete", Location("/node"), "the head is gone")]
     assert result.sentence().endswith(f"; records may be missing{words if changed else '.'}")

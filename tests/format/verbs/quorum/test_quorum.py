@@ -143,6 +143,8 @@ def test_no_majority_is_here(tmp_path: Path, voters: tuple[int, ...], words: str
     assert found.sentences()[0].startswith(f"No leader can be elected {words}")
     assert "Whether a majority has the records before 4 depends on" in words_of(found)
     assert "The best copy is " in words_of(found)
+    lost = {2: "node 2 is", 3: "nodes 2 and 3 are", 5: "nodes 2, 3, 4 and 5 are"}[len(voters)]
+    assert found.sentences()[-1] == f"If {lost} lost: kafkalog rebuild-quorum {tmp_path / 'node-1'} --dry-run"
     assert not list(found.findings())
 
 
@@ -176,7 +178,9 @@ def test_voters_that_cannot_start(tmp_path: Path, damaged: tuple[int, ...]) -> N
     assert found.quorum.can_lead == {node: not is_lost and node not in damaged for node in (1, 2, 3)}
     start = "No leader can be elected: of the 3 voters of the static quorum, only node 1 can start."
     assert words.startswith(start) == is_lost
-    assert ("quorum-lost" in [each.code for each in found.findings()]) == is_lost
+    steps = [each.next_step for each in found.findings() if each.code == "quorum-lost"]
+    paths = " ".join(str(tmp_path / f"node-{each}") for each in (1, 2, 3))
+    assert [each.partition("none: ")[2] for each in steps] == [f"kafkalog rebuild-quorum {paths} --dry-run"] * is_lost
 
 
 def test_a_voter_that_drops_its_damaged_end(tmp_path: Path) -> None:
@@ -362,6 +366,18 @@ def test_a_topic_may_have_been_deleted_before_the_metadata_begins(tmp_path: Path
     )
     (one,) = found.findings()
     assert (one.code, one.severity.label, one.certainty.value) == ("metadata-change-lost", "info", "possible")
+
+
+@pytest.mark.parametrize(("epochs", "is_lost"), [([3], True), ([1], False), ([], False)])
+def test_a_replica_on_a_node_that_has_none_by_the_metadata(tmp_path: Path, epochs: list[int], is_lost: bool) -> None:
+    """It was added later if it has the epoch of the metadata: the removal of a replica raises the epoch."""
+    made(tmp_path, {1: 4}, voters=(1,), leader_epoch=3, replicas=(1, 3), isr=(1,))
+    write_replica(write_node(tmp_path / "node-2", 2), "orders-0", epochs)
+    found = result(tmp_path, 1, 2)
+    words = "Changes are lost: 1 partition on disk is ahead of the metadata: orders-0 (there not on node 2)."
+    assert (words in words_of(found)) == is_lost
+    assert [each["kind"] for each in rows_of(found, LOST_CHANGE)] == ["replica"] * is_lost
+    assert [each.message for each in found.findings()] == ["the metadata assigns no replica to node 2"] * is_lost
 
 
 def test_directories_of_another_cluster_prove_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from format.errors import InputError, Refused
-from format.files import meta_properties, partition_metadata
+from format.files import leader_epoch_checkpoint, meta_properties, partition_metadata
+from format.files.leader_epoch_checkpoint import EpochEntry
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.files.offset_checkpoint import write as checkpoint
 from format.internal_topics.encoder import encode_message, encode_metadata_record
@@ -19,7 +20,7 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.metadata_copies import MetadataCopy, read_metadata_copies
-from format.verbs.rebuild_quorum.corrections import changes_by_disks
+from format.verbs.rebuild_quorum.corrections import corrections_by_disks
 from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
@@ -67,6 +68,8 @@ def replica(
     content = [batch(3 * at, leader_epoch=epoch, producer_id=producer_id) for at, epoch in enumerate(epochs)]
     write_segment(directory, 0, content)
     (directory / "partition.metadata").write_bytes(partition_metadata.write(topic_id_of(topic)))
+    noted = [EpochEntry(epoch, 3 * epochs.index(epoch)) for epoch in sorted(set(epochs))]
+    (directory / "leader-epoch-checkpoint").write_bytes(leader_epoch_checkpoint.write(noted))
     entries = [] if watermark is None else [TopicPartitionOffset(topic, number, watermark)]
     (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint(entries))
 
@@ -140,7 +143,11 @@ def test_the_voters_of_a_static_quorum(tmp_path: Path) -> None:
     properties = meta_properties.read(tmp_path / "new" / "node-11" / "meta.properties")
     assert (properties.cluster_id, properties.node_id, properties.directory_id) == ("cluster-a", 11, None)
     plan = planned(node, voters=(Address(14, "h", 9093),))
-    assert any("controller.quorum.voters=14@h:9093" in each for each in plan.steps(Path("new")))
+    steps = list(plan.steps(Path("new")))
+    assert any("controller.quorum.voters=14@h:9093" in each for each in steps)
+    assert any("Only these nodes may have controller in process.roles" in each for each in steps)
+    moved = planned(node, voters=tuple(Address(each, "h", 9000 + each) for each in (11, 12, 13)))
+    assert not any("process.roles" in each for each in moved.steps(Path("new")))
 
 
 def test_a_copy_that_is_asked_for(tmp_path: Path) -> None:
@@ -255,11 +262,11 @@ def test_a_node_that_comes_back_without_its_log_leaves_the_isr(
     (copy,) = read_metadata_copies([Target(node)])
     found = surviving_records(copy, DEFAULT_LIMITS)
     disks = read_disks([Target(node)], str(copy.cluster_id), DEFAULT_LIMITS)
-    made = changes_by_disks(found, disks, is_stale=False, empty=frozenset(empty))
+    made = corrections_by_disks(found, disks, is_stale=False, empty=frozenset(empty))
     assert [(each.action, each.after) for each in made if "orders-0" in each.subject] == (
         [expected] if expected else []
     )
-    assert changes_by_disks(found, disks, is_stale=False) == []
+    assert corrections_by_disks(found, disks, is_stale=False) == []
 
 
 def test_paths_with_metadata_alone_say_nothing_of_the_disks() -> None:
@@ -279,6 +286,20 @@ def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) ->
     assert planned(*nodes).changes == []
 
 
+def test_copies_without_segments_are_enough_where_no_leader_has_to_be_chosen(tmp_path: Path) -> None:
+    """Of large disks only the small files are copied. Where replicas reach is not known then, nor accused."""
+    nodes = [broker(tmp_path, number, leader_epoch=3) for number in (1, 2, 3)]
+    for node in nodes:
+        replica(node, (0, 3), watermark=6)
+        next((node / "orders-0").glob("*.log")).unlink()
+    assert planned(*nodes).changes == []
+    replica(nodes[1], (0, 3, 4), watermark=6)
+    assert planned(*nodes).changes[0].after == {"leader": 2, "leader_epoch": 5, "isr": [2]}
+    next((nodes[1] / "orders-0").glob("*.log")).unlink()
+    with pytest.raises(Refused, match=r"partition orders-0 is to lead depends on their ends.*whole log directories"):
+        planned(*nodes)
+
+
 def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:
     node = broker(tmp_path)
     replica(node, (0,), producer_id=4321)
@@ -296,6 +317,31 @@ def test_topics_and_partitions_that_only_disks_have(tmp_path: Path) -> None:
     assert changes(plan)[:2] == [("lost", "partition orders-1"), ("lost", "topic new")]
     assert plan.changes[1].after == {"topic_id": topic_id_of("new"), "partitions": [0, 1]}
     assert "Lost: partition orders-1 and topic new." in list(plan.sentences())
+
+
+def test_a_replica_on_a_node_that_has_none_by_the_metadata(tmp_path: Path) -> None:
+    """It was added later, unless the metadata has a later epoch: then it was removed, and is a leftover."""
+    for epoch, expected in ((3, [("lost", "partition orders-0"), ("set", "producer ids")]), (2, [])):
+        nodes = [broker(tmp_path / str(epoch), number, leader_epoch=3, replicas=(1,), isr=(1,)) for number in (1, 2)]
+        replica(nodes[0], (3,), watermark=3)
+        replica(nodes[1], (epoch,))
+        plan = planned(*nodes)
+        assert changes(plan) == expected
+    plan = planned(*[tmp_path / "3" / f"node-{number}" for number in (1, 2)])
+    assert plan.changes[0].reason == "node 2 has a replica, and the metadata assigns it to [1]"
+
+
+def test_a_topic_may_have_been_deleted_before_the_metadata_begins(tmp_path: Path) -> None:
+    """It is named, with both possibilities; not where the log shows that it was deleted."""
+    node = broker(tmp_path)
+    replica(node, (0,), topic="other")
+    log = node / "__cluster_metadata-0"
+    assert "deleted" not in planned(node).changes[0].reason
+    write_snapshot(log, 2, 0, _NAMES)
+    (log / f"{0:020}.log").unlink()
+    (log / f"{0:020}-{0:010}.checkpoint").unlink()
+    write_segment(log, 2, [])
+    assert planned(node).changes[0].reason == "node 1 has it; or it was deleted before the metadata here begins"
 
 
 def test_a_topic_that_no_disk_has(tmp_path: Path) -> None:
