@@ -1,0 +1,124 @@
+"""Options of decoded keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from format.columns import DECODED_NAMES
+from format.decoding.decoder import KINDS, Decoding
+from format.io.session import Session, is_remote
+from format.limits import Limits
+from format.node.target import Target
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import check_if_given
+from kafkalog_cli.render.text import printable
+from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from format.decoding.schemas import SchemaOf
+
+_RAW = "raw"
+
+
+def _check_schema_of(words: list[str] | None) -> list[str] | None:
+    for word in words or ():
+        _schema_of(word)
+    return words
+
+
+def _schema_of(word: str) -> tuple[str, SchemaOf]:
+    from format.decoding.asked import schema_of_topic
+
+    try:
+        return schema_of_topic(word)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+class Values(msgspec.Struct, frozen=True):
+    """What keys and values are decoded as, and by which schemas."""
+
+    value_as: Annotated[
+        str | None,
+        typer.Option(
+            "--value-as",
+            help="Decode values. auto: by the schema id in the value or its headers, else JSON and text; what nothing "
+            "proves stays raw.",
+            show_default="auto on a terminal where schemas are found, else raw",
+            **(one_of(*KINDS) | {"metavar": "KIND"}),
+        ),
+    ] = None
+    key_as: Annotated[
+        str | None,
+        typer.Option(
+            "--key-as",
+            help="Decode keys, in the same way.",
+            show_default="auto where values are decoded, else raw",
+            **(one_of(*KINDS) | {"metavar": "KIND"}),
+        ),
+    ] = None
+    schemas: Annotated[
+        str | None,
+        typer.Option(
+            "--schemas",
+            metavar="PATH",
+            callback=check_if_given,
+            help="Take schemas from here: a registry's topic (_schemas-0), a log directory that has it, or a directory "
+            "of .avsc, .proto and .json files.",
+            show_default="_schemas-0 at or beside the paths",
+        ),
+    ] = None
+    schema_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema-of",
+            metavar="TOPIC=FILE[:MESSAGE]",
+            callback=_check_schema_of,
+            help="Decode a topic's values by a file of the directory --schemas, and with it a message of a .proto file; "
+            "may be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    session: Session = msgspec.field(default_factory=Session)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether decoding was asked for."""
+        kinds = {each for each in (self.value_as, self.key_as) if each is not None}
+        return bool(kinds - {_RAW}) or self.schemas is not None or self.schema_of is not None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that rows of records have besides, where it was asked for."""
+        return DECODED_NAMES if self.is_asked else frozenset()
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """The options that were given, by name, for the description of a run."""
+        given = {each: getattr(self, each) for each in ("value_as", "key_as", "schemas", "schema_of")}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def decoding(self, run: Run, targets: Sequence[Target], limits: Limits) -> Decoding | None:
+        """What is decoded; None for nothing. Findings about schemas are written."""
+        from format.decoding.asked import schemas_at_hand
+
+        is_for_people = run.width is not None and run.shows_records
+        if not self.is_asked and (not is_for_people or _RAW in (self.value_as, self.key_as)):
+            return None
+        if not self.is_asked and any(is_remote(each.path) for each in targets):
+            return None
+        given = None if self.schemas is None else self.session.path(self.schemas)
+        schemas = schemas_at_hand(targets, given, limits)
+        if not self.is_asked and not schemas:
+            return None
+        run.findings(schemas.findings)
+        return Decoding(
+            key_as=self.key_as or "auto",
+            value_as=self.value_as or "auto",
+            schemas=schemas,
+            schema_of=dict(map(_schema_of, self.schema_of or ())),
+        )
