@@ -28,7 +28,7 @@ cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fie
                length=cython.longlong, sequence=cython.longlong, line=cython.p_uchar, texts=cython.p_const_uchar,
                words=cython.p_const_uchar,
                source=cython.p_const_uchar, fixed_text=cython.p_uchar, end=cython.Py_ssize_t,
-               made=cython.p_const_uchar, made_bytes=cython.longlong)
+               made=cython.p_const_uchar, made_bytes=cython.longlong, most=cython.longlong)
 cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
                              const long long[:, ::1] record_fields, const long long[:, ::1] literals,
                              const unsigned char[::1] pieces, const unsigned char[::1] tables, bint is_json,

@@ -152,10 +152,10 @@ def put_records(
     ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
     column of each field that comes from the record: "record-number" and the kinds after it. ``decoded`` is the text of
     the decoded columns of all records, each up to its end in ``decoded_ends``, which starts with a 0; it may be empty.
-    ``scratch`` has room for the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte, its escape in JSON (0 for
-    none); for each byte, its escape in text; for each byte, whether a word of text may have it without quotes;
-    CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the last one written;
-    ``status[0]`` is the index after its line.
+    ``scratch`` has room for the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte,
+    its escape in JSON (0 for none); for each byte, its escape in text; for each byte, whether a word of text may have
+    it without quotes; CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the
+    last one written; ``status[0]`` is the index after its line.
     """
     line = room_at(out)
     texts = bytes_at(pieces)
@@ -181,10 +181,8 @@ def put_records(
         count = records[row, R_HEADER_COUNT]
         if len(decoded_ends) > 0:
             made_bytes = decoded_ends[row + 1] - decoded_ends[row]
-        if (
-            fixed + _MOST_PER_BYTE * records[row, R_SIZE] + _MOST_PER_HEADER * max(count, 0) + made_bytes
-            > len(out) - at
-        ):
+        most = fixed + made_bytes + _MOST_PER_BYTE * records[row, R_SIZE] + _MOST_PER_HEADER * max(count, 0)
+        if most > len(out) - at:
             break
         for field in range(len(record_fields)):
             at = copy_piece(line, at, fixed_text, bounds[field], bounds[field + 1])

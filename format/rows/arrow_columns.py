@@ -47,7 +47,8 @@ _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 #: The Arrow type of times in Parquet files of records, and in the Python API.
 TIME = pa.timestamp("ms", "UTC")
-#: The Arrow type for each column type of ``format.columns``; ``any`` and ``json`` are JSON text, a timestamp is epoch milliseconds.
+#: The Arrow type for each column type of ``format.columns``; ``any`` and ``json`` are JSON text, a timestamp is epoch
+#: milliseconds.
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "bool": pa.bool_(),

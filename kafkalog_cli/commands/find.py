@@ -127,6 +127,7 @@ class Sought(msgspec.Struct, frozen=True):
 def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
+    In tables and text the record itself is shown, too, with --value-as and --key-as decoded.
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
     """
     where = PlaceAndPaths(sought.words, session)

@@ -169,10 +169,10 @@ def grep(
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
-    All conditions must hold. A match is within one key, one value, or the name or value of one header: within its bytes,
-    and where keys and values are decoded (--value-as) also within their JSON, where ^ and $ are its ends. A record that
-    several replicas have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches
-    whose CRC is wrong are not searched; each is a finding.
+    All conditions must hold. A match is within one key, one value, or the name or value of one header: within its
+    bytes, or, of keys and values that are decoded (--value-as), within their JSON text. A record that several replicas
+    have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches whose CRC is wrong
+    are not searched; each is a finding.
     """
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import empty_range_words

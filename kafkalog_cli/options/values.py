@@ -78,8 +78,8 @@ class Values(msgspec.Struct, frozen=True):
             "--schema-of",
             metavar="TOPIC=FILE[:MESSAGE]",
             callback=_check_schema_of,
-            help="Decode a topic's values by a file of the directory --schemas, and with it a message of a .proto file; "
-            "may be repeated.",
+            help="Decode a topic's values by a file of the directory --schemas, and a message of a .proto file; may be "
+            "repeated.",
             show_default=False,
         ),
     ] = None
@@ -104,18 +104,24 @@ class Values(msgspec.Struct, frozen=True):
 
     def decoding(self, run: Run, targets: Sequence[Target], limits: Limits) -> Decoding | None:
         """What is decoded; None for nothing. Findings about schemas are written."""
+        is_for_people = run.width is not None and run.shows_records
+        found = self.decoding_at(targets, limits, is_for_people=is_for_people)
+        if found is not None:
+            run.findings(found.schemas.findings)
+        return found
+
+    def decoding_at(self, targets: Sequence[Target], limits: Limits, *, is_for_people: bool) -> Decoding | None:
+        """What is decoded of the logs at some targets; None for nothing."""
         from format.decoding.asked import schemas_at_hand
 
-        is_for_people = run.width is not None and run.shows_records
-        if not self.is_asked and (not is_for_people or _RAW in (self.value_as, self.key_as)):
-            return None
-        if not self.is_asked and any(is_remote(each.path) for each in targets):
-            return None
+        if not self.is_asked:
+            is_left_out = _RAW in (self.value_as, self.key_as) or any(is_remote(each.path) for each in targets)
+            if not is_for_people or is_left_out:
+                return None
         given = None if self.schemas is None else self.session.path(self.schemas)
         schemas = schemas_at_hand(targets, given, limits)
         if not self.is_asked and not schemas:
             return None
-        run.findings(schemas.findings)
         return Decoding(
             key_as=self.key_as or "auto",
             value_as=self.value_as or "auto",

@@ -214,14 +214,19 @@ class GrepScan(msgspec.Struct, frozen=True):
 
 
 def grep(
-    path: Path | Target, criteria: Criteria, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+    path: Path | Target,
+    criteria: Criteria,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+    decoding: Decoding | None = None,
 ) -> Iterator[FoundRecords | Finding]:
     """The records found at ``path`` in the order of the logs, and findings on the way.
 
     Records of a batch with a wrong CRC are not searched; a finding reports them. Raises InputError as
     ``logs_to_search`` does.
     """
-    return scan_logs(GrepScan(criteria, limits), logs_to_search(path, criteria), advance=advance)
+    return scan_logs(GrepScan(criteria, limits, decoding), logs_to_search(path, criteria), advance=advance)
 
 
 # -- lines, rows and counts ------------------------------------------------------------------------------------
