@@ -10,9 +10,11 @@ import typer
 
 from format.columns import DECODED_NAMES
 from format.decoding.decoder import KINDS, Decoding
+from format.errors import InputError
 from format.io.session import Session, is_remote
 from format.limits import Limits
 from format.node.target import Target
+from format.wording import did_you_mean, installing
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_if_given
 from kafkalog_cli.render.text import printable
@@ -112,19 +114,36 @@ class Values(msgspec.Struct, frozen=True):
 
     def decoding_at(self, targets: Sequence[Target], limits: Limits, *, is_for_people: bool) -> Decoding | None:
         """What is decoded of the logs at some targets; None for nothing."""
-        from format.decoding.asked import schemas_at_hand
+        from format.decoding.schemas import find_schemas, schemas_at
 
         if not self.is_asked:
             is_left_out = _RAW in (self.value_as, self.key_as) or any(is_remote(each.path) for each in targets)
             if not is_for_people or is_left_out:
                 return None
-        given = None if self.schemas is None else self.session.path(self.schemas)
-        schemas = schemas_at_hand(targets, given, limits)
+        if "protobuf" in (self.value_as, self.key_as):
+            _require_protobuf()
+        try:
+            given = None if self.schemas is None else [self.session.path(self.schemas)]
+            schemas = find_schemas(targets, limits=limits) if given is None else schemas_at(given, limits=limits)
+        except InputError as error:
+            raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
         if not self.is_asked and not schemas:
             return None
+        schema_of = dict(map(_schema_of, self.schema_of or ()))
+        for each in schema_of.values():
+            if each.file not in schemas.files:
+                meant = did_you_mean(each.file, schemas.files)
+                message = f"there is no file {each.file} in the directory of --schemas.{meant}"
+                raise typer.BadParameter(printable(message), param_hint="--schema-of")
         return Decoding(
-            key_as=self.key_as or "auto",
-            value_as=self.value_as or "auto",
-            schemas=schemas,
-            schema_of=dict(map(_schema_of, self.schema_of or ())),
+            key_as=self.key_as or "auto", value_as=self.value_as or "auto", schemas=schemas, schema_of=schema_of
         )
+
+
+def _require_protobuf() -> None:
+    """Raise a usage error where the library for Protobuf is not installed."""
+    try:
+        import google.protobuf  # noqa: F401
+    except ImportError as error:
+        message = f"Protobuf needs the package protobuf ({error}): {installing('decode')}"
+        raise typer.BadParameter(message) from None

@@ -70,14 +70,14 @@ class RecordRows:
         if field not in self._decoded:
             return row[at]
         text, schema_id, kind = (row[each] for each in self._decoded[field])
-        what = kind if schema_id is None else f"{kind}, schema {escape_text(str(schema_id))}"
+        schema = "" if schema_id is None else f", schema {escape_text(str(schema_id))}"
         if text is None:
-            if schema_id is not None or kind not in (None, "raw"):
-                marks.append(f"{field} not decoded: {what}")
+            if schema:
+                marks.append(f"{field} not decoded{schema}")
             return row[at]
         if kind in _AS_THEY_ARE and schema_id is None:
             return row[at]
-        marks.append(f"{field} {what}")
+        marks.append(f"{field} {kind}{schema}")
         return DecodedText(text)
 
     def shown(self, row: Sequence[Any]) -> tuple[Any, Any, list[str]]:
