@@ -20,6 +20,10 @@ class Undecodable(Exception):
     """The bytes are not what they were taken for; the message is the reason."""
 
 
+class InvalidSchema(Exception):
+    """A schema that is not valid, or over a limit; the message is the reason."""
+
+
 def string_text(data: bytes) -> str:
     """A UTF-8 string as JSON text. Raises Undecodable."""
     return _encode(utf8(data)).decode()
