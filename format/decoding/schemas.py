@@ -16,7 +16,7 @@ from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRe
 from format.errors import InputError, KafkaLogError
 from format.files.meta_properties import ids_in
 from format.findings import Finding, finding, finding_of
-from format.io.session import is_local
+from format.io.session import is_on_disk
 from format.io.source import read_whole
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -230,7 +230,7 @@ def schemas_at(paths: Iterable[Path], until_ms: int | None = None, limits: Limit
         try:
             kind: Kind | None = target.kind
         except InputError:
-            if not (is_local(target.path) and target.path.is_dir()):
+            if not (is_on_disk(target.path) and target.path.is_dir()):
                 raise
             kind = None
         if kind is None:
