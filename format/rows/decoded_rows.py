@@ -97,7 +97,7 @@ def _findings(table: RecordTable, undecodable: Sequence[Undecodable], location: 
 
 def undecodable_finding(place: Location, what: str, schema_id: int | str | None, reason: str) -> Finding:
     """The finding about keys or values, named by ``what``, that do not decode."""
-    schema = "" if schema_id is None else f" by schema {schema_id}"
+    schema = "" if schema_id is None else f" (schema {schema_id})"
     verb = "does" if what in ("the key", "the value") else "do"
     return finding(
         "value-undecodable", place, f"{what} {verb} not decode{schema}: {reason}", actual={"schema_id": schema_id}

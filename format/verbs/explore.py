@@ -314,13 +314,20 @@ def _decoded(
     return (table, []) if decoding is None else decoded_table(table, topic_decoder(location, decoding))
 
 
+def _text_of(table: RecordTable, row: int, field: str) -> str | None:
+    """The JSON of a key or value; None for one that is shown as it is."""
+    if table.decoded is None:
+        return None
+    said = dict(zip((each.name for each in DECODED_COLUMNS), table.decoded[row], strict=True))
+    text: str | None = said[f"{field}_decoded"]
+    return None if said[f"{field}_format"] in ("string", "json") else text
+
+
 def _short(table: RecordTable, row: int, field: str) -> str:
-    """The start of a key or value, of one that is decoded as its JSON."""
-    values = dict(
-        zip([each.name for each in DECODED_COLUMNS], () if table.decoded is None else table.decoded[row], strict=False)
-    )
-    if values.get(f"{field}_decoded") is not None and values[f"{field}_format"] not in ("string", "json"):
-        return str(values[f"{field}_decoded"])[:40]
+    """The start of a key or value, or of its JSON."""
+    text = _text_of(table, row, field)
+    if text is not None:
+        return text[:40]
     content = table.key(row) if field == "key" else table.value(row)
     return "null" if content is None else content[:40].decode("utf-8", "surrogateescape")
 
@@ -519,9 +526,13 @@ def _record_view(place: Place, decoding: Decoding | None) -> ByteView:
     if read.decoded is not None:
         said = zip(DECODED_COLUMNS, read.decoded[0], strict=True)
         first = [(column.name, value) for column, value in said if value is not None]
-        first += [(f"{each.field} not decoded", each.reason) for each in undecodable]
         decoded = (*first, *decoded)
     regions = _regions_of_record(content, magic=int(batches.magic[batch]), is_control=bool(batches.is_control[batch]))
+    reasons = {each.field: f"not decoded: {each.reason}" for each in undecodable}
+    for number, region in enumerate(regions):
+        text = _text_of(read, 0, region.field) if region.field in ("key", "value") else None
+        text = text or reasons.get(region.field)
+        regions[number] = region if text is None else replace(region, value=text)
     layouts = (layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
     if int(batches.magic[batch]) < 2:
         layouts = ((layout.MESSAGE_V0, layout.MESSAGE_V1)[int(batches.magic[batch])],)  # type: ignore[assignment]

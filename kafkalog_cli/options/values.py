@@ -129,6 +129,9 @@ class Values(msgspec.Struct, frozen=True):
             raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
         if not self.is_asked and not schemas:
             return None
+        if given is not None and not schemas:  # not a registry's topic: what was found in it is no damage
+            message = f"no schema can be read there: {schemas.findings[0].message}"
+            raise typer.BadParameter(printable(message), param_hint="--schemas")
         schema_of = dict(map(_schema_of, self.schema_of or ()))
         for each in schema_of.values():
             if each.file not in schemas.files:

@@ -73,8 +73,7 @@ class UndecodableValues(msgspec.Struct):
         found = undecodable_finding(
             self.place, what, self.schema_id, f"{self.reason} ({self.since}; by {self.producer})"
         )
-        step = "See one with kafkalog dump --records --value-as raw --key-as raw"
-        step += f" {where}, and find its producer." if self.place.topic is not None else ", and find its producer."
+        step = f"Look at one: kafkalog dump --records --raw {where} PATH" if self.place.topic is not None else ""
         return msgspec.structs.replace(found, actual=actual, next_step=step)
 
     @property
