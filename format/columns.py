@@ -768,6 +768,21 @@ METADATA_CHANGE = row_schema(
     Column("before", "any", "the changed fields before the record; null if the subject did not exist"),
     Column("after", "any", "the changed fields after the record; null if the subject no longer exists"),
 )
+SCHEMA_VERSION = row_schema(
+    "schema_version",
+    Column("subject", "string", "subject in the schema registry"),
+    Column("version", "int", "version of the subject"),
+    Column("id", "int", "id of the schema, as frames name it"),
+    Column("kind", "string", "avro, protobuf or json-schema, or what else the registry has"),
+    Column("state", "string", "active; deleted, but still there for its id; purged, but still in the log"),
+    Column("compatibility", "string", "compatibility that is set for the subject or for all; null if none is"),
+    Column("timestamp", "timestamp", "when it got that state"),
+    Column("offset", "int", "offset of the record that set it"),
+    Column("guid", "string", "id of the schema in every registry, as headers name it"),
+    Column("references", "any", "schemas that it needs: name, subject, version"),
+    Column("registry", "string", "cluster id, or directory of the topic"),
+    Column("schema", "string", "the schema itself"),
+)
 SEGMENT_RETENTION = row_schema(
     "segment_retention",
     TOPIC_COLUMN,

@@ -164,7 +164,7 @@ class _Part:
         reason = schema_id = None
         if frame is not None and known is not None:
             found = self._by_schema(frame, known)
-            if known.is_of_topic or frame.is_certain or (found.text and _is_proven(found.text, frame)):
+            if known.is_of_topic or frame.is_certain or (found.text and _is_proven(found, frame)):
                 return found
         elif frame is not None and frame.is_certain and self._file is None:
             return Decoded(None, "raw", frame.schema_id, f"no schema has the id {frame.schema_id}")
@@ -300,12 +300,12 @@ def _plainly(data: bytes) -> Decoded:
         return RAW
 
 
-def _is_proven(text: str, frame: _Frame) -> bool:
+def _is_proven(found: Decoded, frame: _Frame) -> bool:
     """Whether a value has so much text that its frame cannot be chance: a JSON object, or strings of some bytes."""
     content = frame.data[frame.start :]
-    if content[:1] in (b"{", b"["):
-        return True
-    strings = [each.encode() for each in _strings_in(msgspec.json.decode(text)) if is_printable(each)]
+    if found.format == "json-schema":
+        return content[:1] in (b"{", b"[")
+    strings = [each.encode() for each in _strings_in(msgspec.json.decode(found.text or "null")) if is_printable(each)]
     return sum(len(each) for each in strings if each in content) >= _PROVING_TEXT_BYTES
 
 

@@ -22,7 +22,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import Partition, parse_partition_dir, read_partition
-from format.node.target import Target, targets_at
+from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.state.log_headers import log_parts
 
@@ -217,16 +217,13 @@ def find_schemas(targets: Iterable[Target], until_ms: int | None = None, limits:
     return _of_partitions(found.values(), until_ms, limits)
 
 
-def schemas_at(paths: Iterable[Path], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
+def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
     """The schemas at paths that were given for them: partitions with any name, nodes, bundles, directories of files.
 
     Raises InputError for a path without schemas.
     """
-    versions: list[SchemaVersion] = []
-    files: dict[str, str] = {}
-    findings: list[Finding] = []
-    compatibility: dict[tuple[str, str | None], str] = {}
-    for target in targets_at(paths):
+    found: list[Schemas] = []
+    for target in targets:
         try:
             kind: Kind | None = target.kind
         except InputError:
@@ -234,19 +231,20 @@ def schemas_at(paths: Iterable[Path], until_ms: int | None = None, limits: Limit
                 raise
             kind = None
         if kind is None:
-            found = _of_files(target.path, limits)
+            found.append(_of_files(target.path, limits))
         elif kind is Kind.PARTITION:
-            found = _of_partitions([(target.partition, log_dir_around(target.path))], until_ms, limits)
+            found.append(_of_partitions([(target.partition, log_dir_around(target.path))], until_ms, limits))
         else:
-            found = find_schemas([target], until_ms, limits)
-        if not found and not found.findings:
-            words = f"there are no schemas here: no partition of {TOPIC}, and no .avsc, .proto or .json file"
+            found.append(find_schemas([target], until_ms, limits))
+        if not found[-1] and not found[-1].findings:
+            words = f"there are no schemas here: no record of {TOPIC}, and no .avsc, .proto or .json file"
             raise InputError(words, Location(str(target.path)))
-        versions += found.versions
-        files |= found.files
-        findings += found.findings
-        compatibility |= found.compatibility
-    return Schemas(versions, files, findings, compatibility)
+    return Schemas(
+        (version for each in found for version in each.versions),
+        {name: text for each in found for name, text in each.files.items()},
+        [finding for each in found for finding in each.findings],
+        {place: level for each in found for place, level in each.compatibility.items()},
+    )
 
 
 def _of_partitions(
