@@ -234,17 +234,22 @@ def _schema_page(context: Any, row_types: Sequence[str]) -> str:
         from importlib.resources import files
 
         return files(__package__).joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
-    from format.columns import EXTRA_RECORD_COLUMNS, RECORD, SCHEMAS
+    from format.columns import DECODED_COLUMNS, EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS
 
+    on_request = [
+        *((each, f"with --with {each.name}") for each in EXTRA_RECORD_COLUMNS),
+        *((each, f"with --{each.name.partition('_')[0]}-as") for each in DECODED_COLUMNS),
+        (IS_MATCH, "with -A, -B and -C of grep"),
+    ]
     formatter = context.make_formatter()
     known = {each.type: each for each in SCHEMAS}
     for name in row_types:
         if name not in known:
             raise typer.BadParameter(f"there is no row type {name!r}; the row types are {', '.join(known)}")
         with formatter.section(name):
-            extra = EXTRA_RECORD_COLUMNS if name == RECORD.type else ()
             columns = [(f"{each.name} ({each.type})", each.meaning) for each in known[name].columns]
-            columns += [(f"{each.name} ({each.type})", f"{each.meaning}; with --with {each.name}") for each in extra]
+            for each, option in on_request if name == RECORD.type else ():
+                columns.append((f"{each.name} ({each.type})", f"{each.meaning}; {option}"))
             formatter.write_dl(columns)
     return str(formatter.getvalue())
 

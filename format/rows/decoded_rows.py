@@ -1,0 +1,104 @@
+"""Records with what their keys and values say, by ``format.decoding``, and findings about those that do not decode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from format.columns import DECODED_COLUMNS
+from format.decoding.decoder import Decoding, TopicDecoder
+from format.findings import Finding, finding
+from format.location import Location
+from format.log.record_table import RecordTable
+from format.rows.internal_record_rows import decoder_of
+from format.rows.record_rows import bounded_parts
+from format.wording import counted_plainly
+
+#: Findings come before the records that they are about, so these are gathered: so many at most, and fewer at first.
+_FIRST_ROWS = 4
+_MOST_ROWS = 4096
+_MOST_BYTES = 1024 * 1024
+#: The columns of a field among DECODED_COLUMNS, by its name.
+_COLUMNS = {"key": slice(0, 3), "value": slice(3, 6)}
+
+
+class Undecodable(msgspec.Struct, frozen=True):
+    """A key or a value (``field``) that could not be decoded, and its row in a table of records."""
+
+    row: int
+    field: str
+    schema_id: int | str | None
+    reason: str
+
+
+def decoded_tables(
+    table: RecordTable, location: Location, decoding: Decoding | None
+) -> Iterator[RecordTable | Finding]:
+    """The records of a table in order, with their keys and values decoded, and before them findings about them.
+
+    The table as it is without ``decoding``. Kafka's own records are left as they are: ``decode_internal`` decodes them.
+    """
+    if decoding is None:
+        yield table
+        return
+    decoder = topic_decoder(location, decoding)
+    first, at_once = 0, _FIRST_ROWS
+    while first < len(table):
+        for part in bounded_parts(table.rows(slice(first, first + at_once)), _MOST_BYTES):
+            found, undecodable = decoded_table(part, decoder)
+            yield from _findings(found, undecodable, location)
+            yield found
+        first += at_once
+        at_once = min(2 * at_once, _MOST_ROWS)
+
+
+def topic_decoder(location: Location, decoding: Decoding) -> TopicDecoder | None:
+    """The decoder of a log's topic; None for Kafka's own, whose records ``decode_internal`` decodes."""
+    return None if decoder_of(location) is not None else decoding.topic(location.topic or "")
+
+
+def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[RecordTable, list[Undecodable]]:
+    """The records with their decoded columns, and what could not be decoded. Control records are left as they are."""
+    decoded = np.full((len(table), len(DECODED_COLUMNS)), None)
+    undecodable: list[Undecodable] = []
+    if decoder is not None:
+        is_control = table.batches.is_control[table.batch]
+        has_headers = bool((table.header_count > 0).any())
+        for row in np.flatnonzero(~is_control).tolist():
+            headers = table.headers(row) or () if has_headers else ()
+            named = [(name.decode("utf-8", "replace"), value) for name, value in headers]
+            key, value = decoder.key(table.key(row), named), decoder.value(table.value(row), named)
+            for field, found in (("key", key), ("value", value)):
+                if found is not None:
+                    decoded[row, _COLUMNS[field]] = found.text, found.schema_id, found.format
+                    if found.reason is not None:
+                        undecodable.append(Undecodable(row, field, found.schema_id, found.reason))
+    return replace(table, decoded=decoded), undecodable
+
+
+def _findings(table: RecordTable, undecodable: Sequence[Undecodable], location: Location) -> Iterator[Finding]:
+    """A finding for each batch and reason, at the first record."""
+    groups: dict[tuple[int, str, int | str | None, str], list[int]] = {}
+    batches = table.batch
+    for each in undecodable:
+        groups.setdefault((int(batches[each.row]), each.field, each.schema_id, each.reason), []).append(each.row)
+    for (batch, field, schema_id, reason), rows in groups.items():
+        offset = int(table.offset[rows[0]])
+        what = (
+            f"the {field}" if len(rows) == 1 else f"the {field}s of {counted_plainly(len(rows), 'record')} of a batch"
+        )
+        yield undecodable_finding(
+            location.at(position=int(table.batches.position[batch]), offset=offset), what, schema_id, reason
+        )
+
+
+def undecodable_finding(place: Location, what: str, schema_id: int | str | None, reason: str) -> Finding:
+    """The finding about keys or values, named by ``what``, that do not decode."""
+    schema = "" if schema_id is None else f" (schema {schema_id})"
+    verb = "does" if what in ("the key", "the value") else "do"
+    return finding(
+        "value-undecodable", place, f"{what} {verb} not decode{schema}: {reason}", actual={"schema_id": schema_id}
+    )
