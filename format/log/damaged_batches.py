@@ -12,7 +12,8 @@ few KiB.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cache
 
@@ -36,7 +37,6 @@ DIRECT_BYTES = 16 * 1024
 _STEP_BYTES = 4 * 1024
 _READ_BYTES = 1024 * 1024
 _BYTE_VALUES = 256
-_LARGE_HOLE_BYTES = 64 * 1024 * 1024
 
 
 class CrcIndex:
@@ -47,30 +47,32 @@ class CrcIndex:
         self._end = end
         self._is_v2 = is_v2
         self._crc_of = crc32c_of if is_v2 else crc32_of
-        self._start: int | None = None
-        self._kept = array("I")  # the CRC from _start up to each multiple of _STEP_BYTES
+        self._runs: list[_Run] = []  # by their starts, and so by their ends too
 
     def crc(self, start: int, stop: int) -> int | None:
         """The CRC of the bytes from ``start`` to ``stop``; None if the file is shorter."""
         if stop - start <= DIRECT_BYTES:
             content = self._source.read_at(start, stop - start)
             return self._crc_of(content, 0) if len(content) == stop - start else None
-        if self._start is None or self._is_after_hole(self._start, start):
-            self._start, self._kept = start, array("I")
-        if start < self._start or stop > self._end:
+        if stop > self._end:
             return self._crc_by_reading(start, stop)
-        before, up_to = self._up_to(start), self._up_to(stop)
+        run = self._run(start, stop)
+        before, up_to = run.up_to(start), run.up_to(stop)
+        at = self._runs.index(run) + 1
+        while at < len(self._runs) and self._runs[at].end <= run.end:
+            del self._runs[at]
         return None if before is None or up_to is None else up_to ^ _with_zeros(before, stop - start, self._is_v2)
 
-    def _is_after_hole(self, index_start: int, start: int) -> bool:
-        """Whether a hole of more than _LARGE_HOLE_BYTES is between the end of the index and ``start``."""
-        position = index_start + len(self._kept) * _STEP_BYTES
-        while start - position > _LARGE_HOLE_BYTES:
-            data_start, data_end = self._source.data_range(position)
-            if min(data_start, start) - position > _LARGE_HOLE_BYTES:
-                return True
-            position = data_end
-        return False
+    def _run(self, start: int, stop: int) -> _Run:
+        """The run to compute the CRC of a part from: the one before it, unless that ends further away than it is long.
+
+        So damaged places that are far apart cost nothing of the bytes between them.
+        """
+        at = bisect_right(self._runs, start, key=lambda run: run.start)
+        if not at or start - self._runs[at - 1].end > max(stop - start, _READ_BYTES):
+            self._runs.insert(at, _Run(self._source, start, self._crc_of))
+            return self._runs[at]
+        return self._runs[at - 1]
 
     def _crc_by_reading(self, start: int, stop: int) -> int | None:
         crc = 0
@@ -82,23 +84,32 @@ class CrcIndex:
             start += len(content)
         return crc
 
-    def _up_to(self, position: int) -> int | None:
-        """The CRC from the start of the index up to a position; None if the file is shorter."""
-        start = self._start or 0
-        step = (position - start) // _STEP_BYTES
+
+class _Run:
+    """The CRCs from ``start`` up to each multiple of _STEP_BYTES, as far as they were needed."""
+
+    def __init__(self, source: Source, start: int, crc_of: Callable[[bytes | memoryview, int], int]) -> None:
+        self.start = start
+        self._source = source
+        self._crc_of = crc_of
+        self._kept = array("I", [0])
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self._kept) * _STEP_BYTES
+
+    def up_to(self, position: int) -> int | None:
+        """The CRC from the start up to a position; None if the file is shorter."""
+        step = (position - self.start) // _STEP_BYTES
         while len(self._kept) <= step:
-            self._keep_more(start + len(self._kept) * _STEP_BYTES)
-        rest = start + step * _STEP_BYTES
+            self._keep_more()
+        rest = self.start + step * _STEP_BYTES
         content = self._source.read_at(rest, position - rest)
         return self._crc_of(content, self._kept[step]) if len(content) == position - rest else None
 
-    def _keep_more(self, position: int) -> None:
-        """Read on, and keep the CRCs up to ``position`` and the steps after it."""
-        if not self._kept:
-            self._kept.append(0)
-            return
-        first = position - _STEP_BYTES
-        content = memoryview(self._source.read_at(first, _READ_BYTES))
+    def _keep_more(self) -> None:
+        """Read on, and keep the CRCs of the next steps."""
+        content = memoryview(self._source.read_at(self.end - _STEP_BYTES, _READ_BYTES))
         crc = self._kept[-1]
         for at in range(0, max(len(content), 1), _STEP_BYTES):
             crc = self._crc_of(content[at : at + _STEP_BYTES], crc)
@@ -141,6 +152,11 @@ _WINDOW_BYTES = 1024 * 1024
 #: The CRCs of this many candidates larger than DIRECT_BYTES are computed, and of one more for each _BYTES_FOR_A_LOOK
 #: bytes searched. In a hostile file every byte may look like the start of a batch; then some candidates are skipped.
 _FIRST_LOOKS = 20_000
+#: The values of the fields of large batches that may be searched for: the attributes have a byte to spare.
+_MOST_ATTRIBUTES = 0xFF
+_LEAST_VALUES = {
+    "last_offset_delta": 0, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1, "record_count": 0,
+}  # fmt: skip
 _BYTES_FOR_A_LOOK = 1024
 
 
@@ -202,8 +218,26 @@ class CandidateSearch:
 
     def is_intact(self, header: Header) -> bool:
         """Whether the CRC of a batch is right; False for a batch of more than ``most_bytes``."""
-        self._looks_left -= header.size_bytes > DIRECT_BYTES
-        return header.size_bytes <= self.most_bytes and self.is_crc_right(header.position, header.end_position)
+        is_large = header.size_bytes > DIRECT_BYTES
+        self._looks_left -= is_large
+        if header.size_bytes > self.most_bytes or (is_large and not self._is_plausible(header)):
+            return False
+        return self.is_crc_right(header.position, header.end_position)
+
+    def _is_plausible(self, header: Header) -> bool:
+        """Whether the other fields of a large batch can be right. Its CRC is that of the rest of the file otherwise.
+
+        Each damaged page has some headers by chance. A v0 or v1 message must end where its value does.
+        """
+        if header.magic == 2:
+            fields = layout.RECORD_BATCH.struct.unpack(self._source.read_at(header.position, HEADER_BYTES))
+            values = dict(zip((each.name for each in layout.RECORD_BATCH.fields), fields, strict=True))
+            is_plausible = 0 <= values["attributes"] <= _MOST_ATTRIBUTES
+            return is_plausible and all(values[name] >= least for name, least in _LEAST_VALUES.items())
+        key_length_at = header.position + _KEY_LENGTHS_AT[header.magic]
+        value_length_at = key_length_at + _LENGTH_BYTES + max(_int32(self._source, key_length_at), 0)
+        value_length = _int32(self._source, value_length_at)
+        return value_length_at + _LENGTH_BYTES + max(value_length, 0) == header.end_position
 
     def is_crc_right(self, start: int, stop: int, *, is_v2: bool = False) -> bool:
         """Whether the stored CRC of the batch at ``start`` is right if the batch ends at ``stop``.

@@ -497,7 +497,8 @@ class ReplicaLog:
         rows = _sound_rows(chunk)
         bases, ends = table.base_offset[rows], table.last_offset[rows]
         least, most = max(self.highest_offset + 1, opened.segment.base_offset), opened.last_possible
-        kept = _rising(bases, ends, least, most)
+        first = opened.segment.base_offset if len(table) and int(table.position[0]) == 0 else None
+        kept = _rising(bases, ends, least, most, first)
         next_base = None if chunk.damage is None else chunk.damage.next_base_offset
         if opened.chain is None and next_base is not None and kept.any() and int(ends[kept][-1]) >= next_base:
             opened.chain = self._chain(opened)  # this chunk and what follows contradict each other
@@ -530,7 +531,8 @@ class ReplicaLog:
             table = chunk.table.rows(_sound_rows(chunk))
             found.append(np.column_stack((table.position, table.base_offset, table.last_offset)))
         positions, bases, ends = np.concatenate(found).T
-        kept: Int64s = positions[_rising(bases, ends, opened.segment.base_offset, opened.last_possible)]
+        first = opened.segment.base_offset if len(positions) and int(positions[0]) == 0 else None
+        kept: Int64s = positions[_rising(bases, ends, opened.segment.base_offset, opened.last_possible, first)]
         return kept
 
     def _note_places(self, bases: Int64s, ends: Int64s, kept: NDArray[np.bool_]) -> None:
@@ -574,13 +576,13 @@ def _sound_rows(chunk: BatchChunk) -> NDArray[np.intp]:
     return np.flatnonzero(sound)
 
 
-def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
+def _rising(bases: Int64s, ends: Int64s, least: int, most: int, first: int | None) -> NDArray[np.bool_]:
     """Which batches have offsets inside the bounds, each after those of the batch before.
 
     The CRC does not cover the base offset, and a single wrong one must not make all following batches wrong: those of
-    the longest chain are kept.
+    the longest chain are kept. ``first`` is the offset at which they begin, None if damage is before them.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
     rows = np.flatnonzero(kept)
-    kept[rows] = chosen_chain(bases[rows], ends[rows]).is_kept
+    kept[rows] = chosen_chain(bases[rows], ends[rows], first=first).is_kept
     return kept

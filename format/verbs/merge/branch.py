@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format import layout
 from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint, offset_index
 from format.files.leader_epoch_checkpoint import EpochEntry
@@ -33,10 +34,12 @@ _MAX_OFFSET = 2**63 - 1
 class Claims(msgspec.Struct):
     """What one replica says of the history: the start offset of each epoch, and the end of its log.
 
-    ``doubtful`` are epochs of a single batch, which no checkpoint has: no CRC covers that field.
+    ``noted`` are the epochs of the checkpoint. ``doubtful`` are those of a single batch alone, as no CRC covers that
+    field.
     """
 
     starts: dict[int, int] = msgspec.field(default_factory=dict)
+    noted: set[int] = msgspec.field(default_factory=set)
     doubtful: set[int] = msgspec.field(default_factory=set)
     log_end_offset: int = 0
 
@@ -64,6 +67,7 @@ def claims_of(partition: Partition, limits: Limits) -> Claims:
                 noted.pop()
             noted.append(entry)
     claims = Claims({each.leader_epoch: each.start_offset for each in noted})
+    claims.noted = set(claims.starts)
     latest = claims.latest
     counts: dict[int, int] = {}
     if partition.segments:
@@ -90,13 +94,27 @@ def _read_headers(
             fits = (first >= segment.base_offset) & (end <= last)
             if fits.any():
                 claims.log_end_offset = max(claims.log_end_offset, int(end[fits].max()) + 1)
-            fits &= (table.magic == 2) & (epoch > latest)
-            has_later |= bool(fits.any())
-            for number in () if from_end else np.unique(epoch[fits]).tolist():
-                which = fits & (epoch == number)
-                counts[number] = counts.get(number, 0) + int(which.sum())
-                claims.starts[number] = min(claims.starts.get(number, _MAX_OFFSET), int(first[which].min()))
+            fits &= table.magic == 2
+            has_later |= bool((epoch[fits] > latest).any())
+            if not from_end:
+                _take_epochs(claims, epoch[fits], first[fits], latest, counts)
     return has_later
+
+
+def _take_epochs(claims: Claims, epoch: Int64s, first: Int64s, latest: int, counts: dict[int, int]) -> None:
+    """Take the epochs of some batches; one of a single batch is none if an earlier epoch comes after it."""
+    if not len(epoch):
+        return
+    for number in [each for each, count in counts.items() if count == 1 and each > epoch.min()]:
+        del claims.starts[number], counts[number]
+    least_after = np.append(np.minimum.accumulate(epoch[::-1])[::-1][1:], _MAX_OFFSET)
+    for number in np.unique(epoch[epoch > latest]).tolist():
+        which = epoch == number
+        count = counts.get(number, 0) + int(which.sum())
+        if count == 1 and (which & (epoch > least_after)).any():
+            continue
+        counts[number] = count
+        claims.starts[number] = min(claims.starts.get(number, _MAX_OFFSET), int(first[which].min()))
 
 
 def _headers(segment: Segment, *, from_end: bool) -> Iterator[HeaderTable]:
@@ -143,9 +161,17 @@ def confirm(claims: Sequence[Claims]) -> None:
     for number, each in enumerate(claims):
         for epoch in sorted(each.doubtful):
             others = [other for at, other in enumerate(claims) if at != number]
+            starts = [other.starts[epoch] for other in others if epoch in other.starts and epoch not in other.doubtful]
+            is_false = any(start > each.starts[epoch] for start in starts)
             is_shared = any(epoch in other.starts for other in others)
-            if not is_shared and any(other.log_end_offset > each.starts[epoch] for other in others):
+            if is_false or (not is_shared and any(other.log_end_offset > each.starts[epoch] for other in others)):
                 del each.starts[epoch]
+
+
+def has_no_epoch(table: BatchTable) -> NDArray[np.bool_]:
+    """Which batches are messages of v0 or v1, or have no leader epoch."""
+    has_none: NDArray[np.bool_] = (table.magic < 2) | (table.leader_epoch == layout.NO_LEADER_EPOCH)
+    return has_none
 
 
 class History(msgspec.Struct, frozen=True):
@@ -166,21 +192,15 @@ class History(msgspec.Struct, frozen=True):
 
     def has(self, table: BatchTable) -> NDArray[np.bool_]:
         """Which batches are of this history by their epochs. Those without an epoch are, as far as is known."""
-        has_none = (table.magic < 2) | (table.leader_epoch < 0)
         own = table.leader_epoch
         is_here = (self.epoch_at(table.base_offset) == own) & (self.epoch_at(table.last_offset) == own)
-        is_of_history: NDArray[np.bool_] = has_none | is_here
+        is_of_history: NDArray[np.bool_] = has_no_epoch(table) | is_here
         return is_of_history
 
     def end_of_epoch(self, offset: int) -> int:
         """The offset at which the next epoch after that of an offset starts."""
         at = int(np.searchsorted(self.starts, offset, "right"))
         return int(self.starts[at]) if at < len(self.starts) else _MAX_OFFSET
-
-    @property
-    def reaches(self) -> int:
-        """An offset that the log has reached: the start of the last epoch."""
-        return int(self.starts[-1]) if len(self.starts) else 0
 
 
 def history_of(base: Claims, others: Sequence[Claims]) -> History:

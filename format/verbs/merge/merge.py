@@ -295,7 +295,9 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
     end_offset = max(end_offset, 0 if union.last_offset is None else union.last_offset + 1)
     if union.last_offset is None and union.segments:
         end_offset = union.segments[0].base_offset
-    reached = [(history.reaches, f"the {layout.LEADER_EPOCH_CHECKPOINT}")]
+    starts = zip(history.epochs.tolist(), history.starts.tolist(), strict=True)
+    noted = [start for epoch, start in starts if any(epoch in each.noted for each in claims)]
+    reached = [(max(noted, default=0), f"the {layout.LEADER_EPOCH_CHECKPOINT}")]
     for number, log in enumerate(union.logs):
         if union.branches[number].segments or not set(claims[number].starts) <= set(history.epochs.tolist()):
             continue  # its files may be of the other branch too

@@ -14,19 +14,23 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
-from format.io.source import FileState
+from format.io.source import FileSource, FileState
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
-from format.offset_ranges import Int64s, Range, clipped, intersection, merged
+from format.log.walker import batch_chunks
+from format.offset_ranges import Int64s, Range, clipped, intersection, merged, without
 from format.rewriting.composed_logs import Piece
 from format.scan.progress import Advance
 from format.verbs.diff.comparison import compare_windows
 from format.verbs.diff.replica_log import Replica, ReplicaLog, Replicas, Window
-from format.verbs.merge.branch import History
+from format.verbs.merge.branch import History, has_no_epoch
+from format.verbs.merge.false_offsets import HeldBatch, HeldBatches, Neighbours, Standing, same_batches
 
 _MAX_OFFSET = 2**63 - 1
 
@@ -89,6 +93,26 @@ def append_piece(pieces: list[Piece], piece: Piece) -> None:
         )
     else:
         pieces.append(piece)
+
+
+def split_piece(piece: Piece, other: Piece, limits: Limits) -> tuple[Piece, Piece] | None:
+    """The parts of a piece before and after the offsets of another one; None if it has a batch with such offsets."""
+    before: Piece | None = None
+    with FileSource(piece.path, piece.state) as source:
+        for chunk in batch_chunks(source, BatchRange(piece.start, piece.end), check_crc=False, limits=limits):
+            table = chunk.table
+            number = int(np.searchsorted(table.last_offset, other.first_offset, "left"))
+            if number:
+                pieces = [] if before is None else [before]
+                append_piece(pieces, piece_of((piece.path, piece.state), piece.replica, table, 0, number - 1))
+                [before] = pieces
+            if number < len(table):
+                first = int(table.base_offset[number])
+                if before is None or first <= other.last_offset:
+                    return None
+                count = piece.record_count - before.record_count
+                return before, replace(piece, start=before.end, first_offset=first, record_count=count)
+    return None
 
 
 class _Chosen:
@@ -174,7 +198,9 @@ class Union:
         self._stops: list[list[Range]] = [[] for _ in self.logs]  # where records contradict those of the base
         self._agreed = [-1 for _ in self.logs]  # the last offset of a batch that is the same as in the base
         self._more: dict[int, int] = {}  # the first offset at which a replica had more than another, by replica
-        self._before = [(-1, -1, -1) for _ in self.logs]  # segment, end position and last offset before a window
+        self._neighbours = [Neighbours(log, end) for log, end in zip(self.logs, self._clean_until, strict=True)]
+        self._held = HeldBatches()
+        self._is_held = [np.empty(0, bool) for _ in self.logs]  # by the rows of the chunk
 
     def run(self) -> None:
         """Read all logs to their ends."""
@@ -183,6 +209,12 @@ class Union:
                 for log in self.logs:
                     if not log.has_batches:
                         log.load(self.logs)
+                loaded = [number for number, each in enumerate(self._neighbours) if each.look()]
+                for number in loaded:
+                    self._hold_back(number)
+                for number, log in enumerate(self.logs) if self._held.batches else ():
+                    if log.chunk is not None:
+                        self._held.confirm(number, log.chunk.table)
                 reading = [log for log in self.logs if not log.is_at_end]
                 if not reading:
                     break
@@ -193,6 +225,7 @@ class Union:
         finally:
             for log in self.logs:
                 log.close()
+        self._place_held()
         self._keep_end()
         self._judge()
 
@@ -207,9 +240,15 @@ class Union:
         if base is not None and _are_shared(windows):
             self._take_all(base)
             return
-        fits = self._in_place(windows)
+        standings = [
+            None if window is None else each.standing.rows(window.rows)
+            for each, window in zip(self._neighbours, windows, strict=True)
+        ]
+        fits = self._in_place(windows, standings)
+        self._held.see(windows, standings)
         chosen = _Chosen()
         left: list[tuple[int, Window, NDArray[np.intp]]] = []  # batches that are not of the history
+        base_here: Window | None = None
         for number in self._order:
             window = windows[number]
             if window is None:
@@ -219,14 +258,19 @@ class Union:
             is_here = fits[number] & self.history.has(table)
             for first, last_of_stop in self._stops[number]:
                 is_here &= (table.last_offset < first) | (table.base_offset > last_of_stop)
+            is_held = self._is_held[number][window.rows]
+            is_here &= ~is_held
             if number == self.base:
                 chosen.add(number, window, np.flatnonzero(is_here))
+                base_here = window.picked(fits[number] & ~is_held)
             else:
-                is_here &= self._without_contradictions(number, window, is_here, windows[self.base])
+                is_here &= self._without_contradictions(number, window, is_here, base_here)
                 self._take_from(number, window, np.flatnonzero(is_here), chosen)
-            left.append((number, window, np.flatnonzero(fits[number] & ~is_here)))
+            left.append((number, window, np.flatnonzero(fits[number] & ~is_here & ~is_held)))
         for number, window, rows in left:
-            self._leave(number, window, rows, chosen)
+            standing = standings[number]
+            if standing is not None:
+                self._leave(number, window, rows, standing.is_epoch_false, chosen)
         self._note_more(windows, chosen)
         self._put(windows, chosen)
 
@@ -248,45 +292,96 @@ class Union:
         ends_here = window.last_offset <= last
         return window.picked(ends_here) if ends_here.any() else None
 
-    def _in_place(self, windows: Sequence[Window | None]) -> list[NDArray[np.bool_]]:
-        """Which batches of each window can have their base offsets, which no CRC covers.
+    def _in_place(
+        self, windows: Sequence[Window | None], standings: Sequence[Standing | None]
+    ) -> list[NDArray[np.bool_]]:
+        """Which batches of each window can have their offsets: those that are not false, or that another replica has.
 
-        What the cleaner has not reached has no gaps: there a batch follows the one that it adjoins, and the first one
-        of a segment has the offset in the file's name. One that does not, and that no other replica has, is false.
+        The offsets of a segment end with the file's largest one, and those of the partition begin with its log start.
         """
         found = []
-        for number, window in enumerate(windows):
-            if window is None:
+        for number, (window, standing) in enumerate(zip(windows, standings, strict=True)):
+            if window is None or standing is None:
                 found.append(np.empty(0, bool))
                 continue
             table = window.table
             fits = table.last_offset <= self.logs[number].replica_segment_base + MAX_RELATIVE_OFFSET
             fits &= table.last_offset >= self.start_offset
-            is_odd = self._is_odd(number, table)
-            for other, its in enumerate(windows) if is_odd.any() else ():
+            is_false = standing.is_false if len(self.logs) > 1 else np.zeros(len(table), bool)
+            for other, its in enumerate(windows) if is_false.any() else ():
                 if other != number and its is not None:
-                    is_odd &= ~_is_among(table, its.table)
-            found.append(fits & ~is_odd)
+                    is_false &= ~same_batches(table, its.table)
+            self._holes[number] += _ranges(table.rows(is_false))
+            found.append(fits & ~is_false)
         return found
 
-    def _is_odd(self, number: int, table: BatchTable) -> NDArray[np.bool_]:
-        """Which batches neither follow the batch that they adjoin nor are followed by the next one."""
-        if len(self.logs) == 1:
-            return np.zeros(len(table), bool)
-        segment_base = self.logs[number].replica_segment_base
-        segment, end, last = self._before[number]
-        if segment != segment_base:
-            end, last = 0, segment_base - 1
-        ends, lasts = table.end_position, table.last_offset
-        ends_before, lasts_before = np.concatenate(([end], ends[:-1])), np.concatenate(([last], lasts[:-1]))
-        adjoins = table.position == ends_before
-        follows = table.base_offset == lasts_before + 1
-        is_followed = np.zeros(len(table), bool)
-        is_followed[:-1] = adjoins[1:] & follows[1:]
-        is_odd: NDArray[np.bool_] = adjoins & ~follows & ~is_followed & (lasts_before + 1 >= self._clean_until[number])
-        is_odd[1:] &= ~is_odd[:-1]
-        self._before[number] = (segment_base, -1 if is_odd[-1] else int(ends[-1]), int(lasts[-1]))
-        return is_odd
+    # -- batches that stand alone --------------------------------------------------------------------------------
+
+    def _hold_back(self, number: int) -> None:
+        """Hold back the batches of a chunk that stand alone, unless another replica shares the chunk."""
+        log = self.logs[number]
+        chunk = log.chunk
+        if chunk is None:
+            return
+        is_held = self._is_held[number] = np.zeros(len(chunk.table), bool)
+        run = np.zeros(len(chunk.table), np.int64)
+        if all(each.chunk is not chunk for each in self.logs if each is not log) and len(self.logs) > 1:
+            run = self._neighbours[number].standing.run
+            is_held |= (run > 0) & self.history.has(chunk.table)
+        for row in np.flatnonzero(is_held).tolist():
+            if self._held.is_full:
+                is_held[row:] = False
+                break
+            batch = chunk.table.rows(np.array([row]))
+            self._held.add(HeldBatch(piece_of(log.file, number, batch, 0, 0), int(batch.crc[0]), int(run[row])))
+
+    def _hold(self, number: int, window: Window, rows: NDArray[np.intp], chosen: _Chosen) -> None:
+        """Hold back batches with false leader epochs, which are kept where no replica has others."""
+        table = window.table.rows(rows)
+        for row in range(len(rows)):
+            if self._held.is_full:
+                chosen.add(number, window, rows[row:])
+                return
+            piece = piece_of(self.logs[number].file, number, table, row, row)
+            self._held.add(HeldBatch(piece, int(table.crc[row]), is_epoch_false=True))
+
+    def _place_held(self) -> None:
+        """Put the batches that stood alone into the gaps where they belong, if nothing shows that they do not."""
+        for piece in self._held.true_ones(self.base):
+            own = piece.first_offset, piece.last_offset
+            is_left_out = piece.last_offset < self.start_offset or clipped(self._stops[piece.replica], *own)
+            if is_left_out or not self._place(piece):
+                self._holes[piece.replica].append(own)
+                continue
+            end = self.start_offset - 1 if self.last_offset is None else self.last_offset
+            if piece.first_offset > end + 1:
+                self._gaps.append((end + 1, piece.first_offset - 1))
+            self._gaps = without(merged(self._gaps), [own])
+            self.last_offset = max(end, piece.last_offset)
+            first = self._more.get(piece.replica, piece.first_offset)
+            self._more[piece.replica] = min(first, piece.first_offset)
+
+    def _place(self, piece: Piece) -> bool:
+        """Insert a piece where no other has its offsets; False if one has."""
+        at = bisect_right([each.base_offset for each in self.segments], piece.first_offset) - 1
+        if at < 0:
+            at = 0
+            self.segments.insert(0, SegmentPieces(piece.first_offset))
+        pieces = self.segments[at].pieces
+        place = bisect_right([each.first_offset for each in pieces], piece.first_offset)
+        parts = [piece]
+        if place and pieces[place - 1].last_offset >= piece.first_offset:
+            place -= 1
+            around = split_piece(pieces[place], piece, self._limits)
+            if around is None:
+                return False
+            parts = [around[0], piece, around[1]]
+        elif place < len(pieces) or at + 1 < len(self.segments):
+            following = pieces[place].first_offset if place < len(pieces) else self.segments[at + 1].base_offset
+            if following <= piece.last_offset:
+                return False
+        pieces[place : place + len(parts) // 2] = parts
+        return True
 
     def _without_contradictions(
         self, number: int, window: Window, is_here: NDArray[np.bool_], base: Window | None
@@ -297,13 +392,13 @@ class Union:
         comparison shows that two replicas have the same history.
         """
         clear = np.ones(len(window), bool)
-        if base is None or not is_here.any():
+        if base is None or not len(base) or not is_here.any():
             return clear
         table, own = window.table, base.table
         at = np.minimum(np.searchsorted(own.base_offset, table.base_offset), len(own) - 1)
         same_place = (own.base_offset[at] == table.base_offset) & (own.last_offset[at] == table.last_offset)
         same = same_place & (own.crc[at] == table.crc) & (own.size_bytes[at] == table.size_bytes)
-        has_none = (table.magic < 2) | (table.leader_epoch < 0)
+        has_none = has_no_epoch(table)
         overlaps = np.searchsorted(own.last_offset, table.base_offset, "left") < np.searchsorted(
             own.base_offset, table.last_offset, "right"
         )
@@ -352,28 +447,32 @@ class Union:
         chosen.drop(dropped)
         chosen.add(number, window, rows[is_new])
 
-    def _leave(self, number: int, window: Window, rows: NDArray[np.intp], chosen: _Chosen) -> None:
-        """Batches that are not of the history: those of others are a branch.
+    def _leave(
+        self, number: int, window: Window, rows: NDArray[np.intp], is_epoch_false: NDArray[np.bool_], chosen: _Chosen
+    ) -> None:
+        """Batches that are not of the history: those of others are a branch, but for those with a false epoch.
 
-        Those of the base, which have a false epoch, stay where there is no other and they are in line with the next.
+        All of the base have a false epoch, if they are in line with the next batch or with the one before.
         """
         if not len(rows):
             return
         table = window.table.rows(rows)
+        start, end = chosen.overlapped(table)
         if number == self.base:
-            start, end = chosen.overlapped(table)
             in_line = np.zeros(len(window) + 1, bool)  # a false epoch, and not a false offset
             in_line[1:-1] = window.base_offset[1:] == window.last_offset[:-1] + 1
             is_own = (start == end) & (in_line[rows] | in_line[rows + 1])
-            chosen.add(number, window, rows[is_own])
-            rest = table.rows((start == end) & ~is_own)
-            self._holes[number] += zip(rest.base_offset.tolist(), rest.last_offset.tolist(), strict=True)
-            rows = rows[:0]
+            self._holes[number] += _ranges(table.rows((start == end) & ~is_own))
+            is_branch = np.zeros(len(rows), bool)
         else:
             is_branch = ~chosen.has_same(table) & ~self.history.has(table)
             for first, last in self._stops[number]:
                 is_branch |= (table.last_offset >= first) & (table.base_offset <= last)
-            rows = rows[is_branch & (table.last_offset >= self.start_offset)]
+            is_branch &= table.last_offset >= self.start_offset
+            is_own = is_branch & is_epoch_false[rows] & (start == end)
+            is_branch &= ~is_epoch_false[rows]
+        self._hold(number, window, rows[is_own], chosen)
+        rows = rows[is_branch]
         if len(rows):
             table = window.table.rows(rows)
             log = self.logs[number]
@@ -448,9 +547,11 @@ class Union:
             if each.replica.partition.segments and not self._off[number]
         ]
         end = max(ends, default=None)
-        reached = -1 if self.last_offset is None else self.last_offset
+        reached = self.start_offset - 1 if self.last_offset is None else self.last_offset
         if end is not None and (end > reached + 1 or not self.segments):
             self.segments.append(SegmentPieces(max(end, self.start_offset)))
+            if end > reached + 1:
+                self._gaps.append((reached + 1, end - 1))
 
     # -- what is lost ------------------------------------------------------------------------------------------
 
@@ -495,12 +596,9 @@ def _are_shared(windows: Sequence[Window | None]) -> bool:
     )
 
 
-def _is_among(table: BatchTable, others: BatchTable) -> NDArray[np.bool_]:
-    """Which batches another table has at the same offset, with the same size and CRC."""
-    at = np.minimum(np.searchsorted(others.base_offset, table.base_offset), len(others) - 1)
-    is_among: NDArray[np.bool_] = (others.base_offset[at] == table.base_offset) & (others.crc[at] == table.crc)
-    is_among &= others.size_bytes[at] == table.size_bytes
-    return is_among
+def _ranges(table: BatchTable) -> list[Range]:
+    """The offsets of each batch."""
+    return list(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True))
 
 
 def log_start(replica: Replica) -> int:

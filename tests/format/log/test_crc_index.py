@@ -40,3 +40,16 @@ def test_parts_of_megabytes_cost_kilobytes() -> None:
     for start in range(100):
         index.crc(start, len(CONTENT) - start)
     assert source.bytes_read - read < 100 * 10_000
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_parts_far_apart_cost_nothing_of_what_is_between_them(order: int) -> None:
+    content = bytes(40 * 1024 * 1024)
+    source = BytesSource(content)
+    index = CrcIndex(source, len(content), is_v2=False)
+    for start in (0, 10**7, 2 * 10**7, 3 * 10**7)[::order]:
+        assert index.crc(start, start + 50_000) == crc32_of(bytes(50_000))
+    assert source.bytes_read < 8 * 1024 * 1024
+    assert index.crc(5, len(content) - 5) == crc32_of(bytes(len(content) - 10))
+    assert index.crc(10**7 + 5, len(content) - 5) == crc32_of(bytes(len(content) - 10 - 10**7))
+    assert source.bytes_read < 2.2 * len(content)

@@ -181,6 +181,122 @@ def test_a_false_base_offset_is_no_batch_of_its_own(tmp_path: Path, number: int)
     assert found.log_bytes == encoded(batches)
 
 
+def with_header(log: Path, batches: list[ModelBatch], number: int, field: str, value: int) -> None:
+    """Change a field of a batch that no CRC covers."""
+    at = len(encoded(batches[:number])) + layout.RECORD_BATCH.offset_of(field)
+    width = {"base_offset": 8, "leader_epoch": 4}[field]
+    content_of_log = bytearray(log.read_bytes())
+    content_of_log[at : at + width] = value.to_bytes(width, "big", signed=True)
+    log.write_bytes(content_of_log)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "number", "value"),
+    [
+        ({10}, 11, 33 + 2**26),  # at the end of the log
+        ({5, 7}, 6, 20),  # too high, where the other replica has damage
+        ({4, 5, 7}, 6, 12),  # too low, there
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_false_base_offset_alone_between_damage_gives_way_to_the_batch_of_another_replica(
+    tmp_path: Path, damaged: set[int], number: int, value: int, is_first: bool
+) -> None:
+    batches = plain(12)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    wounded, other = nodes if is_first else nodes[::-1]
+    log = ModelReplica(batches, damaged=damaged).write(wounded) / f"{0:020d}.log"
+    with_header(log, batches, number, "base_offset", value)
+    ModelReplica(batches, damaged={4, 7}).write(other)
+    found = merged(nodes, tmp_path / "out")
+    gone = damaged & {4, 7}
+    assert found.records == content([each for at, each in enumerate(batches) if at not in gone])
+    assert found.lost == {offset for at in gone for offset in batches[at].records}
+
+
+def test_a_batch_alone_between_damage_is_taken_where_no_other_replica_has_it(tmp_path: Path) -> None:
+    batches = plain(10)
+    replicas = [ModelReplica(batches, damaged={1, 3, 5, 8}), ModelReplica(batches, damaged={2, 4, 9})]
+    found = merged_models(replicas, tmp_path)
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+def test_a_batch_that_was_sent_twice_is_no_proof_of_a_false_offset(tmp_path: Path) -> None:
+    """The two have the same CRC; each replica has one of them alone."""
+    batches = plain(10)
+    batches[6] = replace(batches[2], base_offset=18, last_offset=20)
+    twice = batches[2].encoded()[8:]
+    replicas = [ModelReplica(batches, damaged=each) for each in ({5, 7}, {1, 6})]
+    for number, replica in enumerate(replicas, 1):
+        log = replica.write(tmp_path / f"node-{number}") / f"{0:020d}.log"
+        at = len(encoded(batches[:6]))
+        log.write_bytes(log.read_bytes()[: at + 8] + twice + log.read_bytes()[at + 8 + len(twice) :])
+        if number == 2:
+            log.write_bytes(log.read_bytes()[: at + len(twice) + 7] + b"x" + log.read_bytes()[at + len(twice) + 8 :])
+    found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
+    assert found.codes == []
+    assert sorted(found.records) == list(range(30))
+
+
+def test_a_false_base_offset_of_another_replica_is_no_branch(tmp_path: Path) -> None:
+    """It contradicts the records of the base at the same offsets."""
+    batches = plain(10)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    ModelReplica(batches, damaged={4, 5, 8}).write(nodes[0])
+    log = ModelReplica(batches, damaged={0, 1, 3}).write(nodes[1]) / f"{0:020d}.log"
+    with_header(log, batches, 2, "base_offset", 9)
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+def test_of_two_offsets_that_contradict_each_other_the_one_that_fits_the_segment_is_right(tmp_path: Path) -> None:
+    batches = plain(4)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(batches, damaged={2, 3}).write(nodes[0]) / f"{0:020d}.log"
+    with_header(log, batches, 0, "base_offset", 64)
+    ModelReplica(batches, damaged={1, 3}).write(nodes[1])
+    found = merged(nodes, tmp_path / "out")
+    assert found.records == content(batches[:3])
+
+
+def test_a_false_leader_epoch_between_two_equal_ones_is_no_branch(tmp_path: Path) -> None:
+    batches = plain(6, epoch=3)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    ModelReplica(batches, damaged={3}).write(nodes[0])
+    log = ModelReplica(batches[:5]).write(nodes[1]) / f"{0:020d}.log"
+    with_header(log, batches, 3, "leader_epoch", 7)
+    found = merged(nodes, tmp_path / "out")
+    assert "branch-left-out" not in found.codes
+    assert found.lost == set()
+    assert found.records == content(batches)
+
+
+@pytest.mark.parametrize("epoch", [-(2**31), 2**30 + 3])
+def test_a_right_leader_epoch_comes_before_a_false_one(tmp_path: Path, epoch: int) -> None:
+    batches = plain(6, epoch=3)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(batches).write(nodes[0]) / f"{0:020d}.log"
+    with_header(log, batches, 3, "leader_epoch", epoch)
+    ModelReplica(batches, damaged={2, 4}).write(nodes[1])
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
+def test_a_false_leader_epoch_at_a_false_offset_shows_no_end_of_the_log(tmp_path: Path) -> None:
+    batches = plain(6)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(batches).write(nodes[0]) / f"{0:020d}.log"
+    with_header(log, batches, 5, "leader_epoch", 4)
+    with_header(log, batches, 5, "base_offset", 15 + 64)
+    ModelReplica(batches, damaged={1}).write(nodes[1])
+    found = merged(nodes, tmp_path / "out")
+    assert found.codes == []
+    assert found.log_bytes == encoded(batches)
+
+
 # -- old formats, transactions -------------------------------------------------------------------------------
 
 
