@@ -9,7 +9,7 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -127,7 +127,7 @@ def _created(unknown: list[LostChange], quorum: Quorum, limits: Limits) -> Itera
 
 def directories_of(
     targets: Iterable[Target], cluster_id: str | None, limits: Limits
-) -> Iterator[tuple[LogDir | None, int | None, list[Path]]]:
+) -> Iterator[tuple[LogDir | None, int | None, Sequence[Path]]]:
     """The log directories of a cluster at or below some paths, each with its node id and the partitions that are meant.
 
     None stands for the log directory of a partition that lies in none.
