@@ -123,13 +123,14 @@ class _Reader:
             byte = self.source[self.at]
             self.at += 1
             if shift == 63 and byte > 1:
-                break
+                self.error = _OVER_64_BITS
+                return 0
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 half = value >> 1
                 return -half - 1 if value & 1 else half
             shift += 7
-        self.error = _OVER_64_BITS if self.at < self.end else _CUT_OFF
+        self.error = _CUT_OFF
         return 0
 
     def read_length(self) -> int:
