@@ -19,7 +19,7 @@ from format.rows.internal_record_rows import decoder_of
 from format.rows.record_rows import bounded_parts
 from format.wording import counted_plainly
 
-#: Findings come before the records that they are about, so these are gathered: so many at most, and fewer at first.
+#: So many records are decoded at once, and fewer at first, of which more are seldom needed.
 _FIRST_ROWS = 4
 _MOST_ROWS = 4096
 _MOST_BYTES = 1024 * 1024
@@ -41,7 +41,7 @@ class Undecodable(msgspec.Struct, frozen=True):
 def decoded_tables(
     table: RecordTable, location: Location, decoding: Decoding | None
 ) -> Iterator[RecordTable | Finding]:
-    """The records of a table in order, with their keys and values decoded, and before them findings about them.
+    """The records of a table in order, with their keys and values decoded, and each finding before its first record.
 
     The table as it is without ``decoding``. Kafka's own records are left as they are: ``decode_internal`` decodes them.
     """
@@ -53,8 +53,13 @@ def decoded_tables(
     while first < len(table):
         for part in bounded_parts(table.rows(slice(first, first + at_once)), _MOST_BYTES):
             found, undecodable = decoded_table(part, decoder)
-            yield from _findings(found, undecodable, location)
-            yield found
+            done = 0
+            for row, each in _findings(found, undecodable, location):
+                if row > done:
+                    yield found.rows(slice(done, row))
+                yield each
+                done = row
+            yield found.rows(slice(done, len(found)))
         first += at_once
         at_once = min(2 * at_once, _MOST_ROWS)
 
@@ -125,20 +130,20 @@ def _decode_field(
     decoded[left, columns.start + 2] = [each.format for each in found]
 
 
-def _findings(table: RecordTable, undecodable: Sequence[Undecodable], location: Location) -> Iterator[Finding]:
-    """A finding for each batch and reason, at the first record."""
+def _findings(
+    table: RecordTable, undecodable: Sequence[Undecodable], location: Location
+) -> Iterator[tuple[int, Finding]]:
+    """A finding for each batch and reason, with the row of the first record."""
     groups: dict[tuple[int, str, int | str | None, str], list[int]] = {}
     batches = table.batch
     for each in undecodable:
         groups.setdefault((int(batches[each.row]), each.field, each.schema_id, each.reason), []).append(each.row)
     for (batch, field, schema_id, reason), rows in groups.items():
-        offset = int(table.offset[rows[0]])
+        place = location.at(position=int(table.batches.position[batch]), offset=int(table.offset[rows[0]]))
         what = (
             f"the {field}" if len(rows) == 1 else f"the {field}s of {counted_plainly(len(rows), 'record')} of a batch"
         )
-        yield undecodable_finding(
-            location.at(position=int(table.batches.position[batch]), offset=offset), what, schema_id, reason
-        )
+        yield rows[0], undecodable_finding(place, what, schema_id, reason)
 
 
 def undecodable_finding(place: Location, what: str, schema_id: int | str | None, reason: str) -> Finding:
