@@ -277,7 +277,7 @@ class _Parser:
         field = fields.add()  # type: ignore[attr-defined]
         field.label = _LABELS["optional"]
         label = self._tokens[self._at]
-        if label in _LABELS and self._tokens[self._at + 1] not in ("=", "."):
+        if label in _LABELS:
             self._next()
             field.label = _LABELS[label]
             field.proto3_optional = self._is_proto3 and label == "optional"

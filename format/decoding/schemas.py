@@ -25,6 +25,7 @@ from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.state.log_headers import log_parts
+from format.wording import installing
 
 _FILE_KINDS = {".avsc": "avro", ".proto": "protobuf", ".json": "json-schema"}
 _MOST_FILES = 10_000
@@ -132,9 +133,7 @@ class Schemas:
         if version.kind == "avro":
             return AvroSchema(version.text, [text for _, text in references])
         if version.kind == "protobuf":
-            from format.decoding.protobuf import ProtobufSchema
-
-            return ProtobufSchema(version.text, dict(references))
+            return _protobuf(version.text, dict(references))
         if version.kind == "json-schema":
             return JsonSchema()
         raise InvalidSchema(f"schemas of the type {version.kind} are not known to this program")
@@ -174,10 +173,8 @@ class Schemas:
         if kind == "avro":
             return AvroSchema(text, lookup=self._avro_types().get)
         if kind == "protobuf":
-            from format.decoding.protobuf import ProtobufSchema
-
             protos = {name: each for name, each in self.files.items() if name.endswith(".proto")}
-            return ProtobufSchema(text, protos, named.message)
+            return _protobuf(text, protos, named.message)
         return JsonSchema()
 
     def _avro_types(self) -> dict[str, str]:
@@ -194,6 +191,14 @@ class Schemas:
                     space = schema.get("namespace")
                     found[f"{space}.{own}" if space and "." not in own else own] = text
         return found
+
+
+def _protobuf(text: str, imports: Mapping[str, str], message: str | None = None) -> Parsed:
+    try:
+        from format.decoding.protobuf import ProtobufSchema
+    except ImportError:
+        raise InvalidSchema(f"Protobuf needs {installing('decode')}") from None
+    return ProtobufSchema(text, imports, message)
 
 
 def _or_raised(found: Parsed | InvalidSchema) -> Parsed:
