@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 
 from format.decoding.avro import AvroSchema
 from format.decoding.ecosystem import ecosystem_decoder, ecosystem_topic
+from format.decoding.kinds import SCHEMA_KINDS
 from format.decoding.plain import PLAIN, InvalidSchema, Undecodable, is_printable, json_text, string_text
 from format.decoding.registry import SchemaVersion, name_without_context
 from format.decoding.schemas import Parsed, SchemaOf, Schemas
 from format.limits import MIB
 from format.wording import listed
-
-#: The kinds with schemas.
-SCHEMA_KINDS = ("avro", "protobuf", "json-schema")
-#: What ``key_as`` and ``value_as`` can be.
-KINDS = ("auto", "raw", "string", "json", *SCHEMA_KINDS, "int", "long", "double", "uuid")
 
 Headers = Sequence[tuple[str, bytes | None]]
 Int64Column = NDArray[np.int64]
