@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, REPLICA, TRANSACTION
 from format.decoding.asked import schema_of_topic
-from format.decoding.decoder import KINDS, Decoding
+from format.decoding.decoder import Decoding
+from format.decoding.kinds import KINDS
 from format.decoding.schemas import find_schemas, schemas_at
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
@@ -378,7 +379,7 @@ class Log:
         for name, kind in (("value_as", value_as), ("key_as", key_as)):
             if kind not in KINDS:
                 raise ValueError(f"{name} is one of {', '.join(KINDS)}, not {kind!r}")
-        found = find_schemas([self._target()]) if schemas is None else schemas_at([path_of(schemas)])
+        found = find_schemas([self._target()]) if schemas is None else schemas_at([Target(path_of(schemas))])
         by_topic = dict(schema_of_topic(f"{topic}={file}") for topic, file in (schema_of or {}).items())
         return Decoding(key_as=key_as, value_as=value_as, schemas=found, schema_of=by_topic)
 

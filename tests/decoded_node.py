@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from format.log.encode_batches import BatchHeader, encode_batch
-from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.building import BASE_TIMESTAMP, batch, write_indexed_segment
 from tests.record_encoder import NewRecord, encode_record
 
 SUBJECT = "orders-value"
@@ -87,7 +87,7 @@ VALUES: tuple[bytes | None, ...] = (
 
 def write_node(directory: Path, values: Iterable[bytes | None] = VALUES, *, topic: str = "orders") -> Path:
     """A log directory with the registry's topic and ``orders-0``; returns the latter."""
-    write_segment(directory / "_schemas-0", 0, [schemas_log()])
+    write_indexed_segment(directory / "_schemas-0", 0, [schemas_log()])
     partition = directory / f"{topic}-0"
-    write_segment(partition, 0, [batch(0, values, producer_id=4001, producer_epoch=3, base_sequence=0)])
+    write_indexed_segment(partition, 0, [batch(0, values, producer_id=4001, producer_epoch=3, base_sequence=0)])
     return partition

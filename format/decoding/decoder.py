@@ -9,20 +9,20 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from format.decoding.avro import AvroSchema
 from format.decoding.ecosystem import ecosystem_decoder, ecosystem_topic
+from format.decoding.kinds import SCHEMA_KINDS
 from format.decoding.plain import PLAIN, InvalidSchema, Undecodable, is_printable, json_text, string_text
 from format.decoding.registry import SchemaVersion, name_without_context
 from format.decoding.schemas import Parsed, SchemaOf, Schemas
 from format.limits import MIB
 from format.wording import listed
 
-#: The kinds with schemas.
-SCHEMA_KINDS = ("avro", "protobuf", "json-schema")
-#: What ``key_as`` and ``value_as`` can be.
-KINDS = ("auto", "raw", "string", "json", *SCHEMA_KINDS, "int", "long", "double", "uuid")
-
 Headers = Sequence[tuple[str, bytes | None]]
+Int64Column = NDArray[np.int64]
 _BY_ID, _BY_GUID = 0, 1
 _ID_END, _GUID_END = 5, 17
 _APICURIO_ID_END = 9
@@ -76,6 +76,7 @@ class TopicDecoder:
     def __init__(self, decoding: Decoding, topic: str) -> None:
         self._key = _Part(decoding, topic, "key")
         self._value = _Part(decoding, topic, "value")
+        self._parts = {"key": self._key, "value": self._value}
 
     def key(self, data: bytes | None, headers: Headers = ()) -> Decoded | None:
         """What a key says."""
@@ -84,6 +85,20 @@ class TopicDecoder:
     def value(self, data: bytes | None, headers: Headers = ()) -> Decoded | None:
         """What a value says."""
         return None if data is None else self._value.decoded(data, headers)
+
+    def is_raw(self, field: str) -> bool:
+        """Whether the keys or values (``field``) stay raw."""
+        return self._parts[field].kind == "raw"
+
+    def framed(
+        self, field: str, buffer: memoryview, starts: Int64Column, lengths: Int64Column
+    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | Undecodable]]]:
+        """The keys or values that begin with the id of a schema of Avro, by id, where no header has another.
+
+        For each id: the rows, the schema, the id, and for each row the text or why there is none. It is what ``key``
+        and ``value`` say of each, but much faster.
+        """
+        return self._parts[field].framed(buffer, starts, lengths)
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -114,7 +129,7 @@ class _Part:
 
     def __init__(self, decoding: Decoding, topic: str, part: str) -> None:
         kind = decoding.key_as if part == "key" else decoding.value_as
-        self._kind = kind
+        self.kind = kind
         self._topic = topic
         self._part = part
         self._schemas = decoding.schemas
@@ -130,12 +145,34 @@ class _Part:
             **dict.fromkeys(SCHEMA_KINDS, self._of_kind),
         }.get(kind, self._plain)
 
+    def framed(
+        self, buffer: memoryview, starts: Int64Column, lengths: Int64Column
+    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | Undecodable]]]:
+        """See TopicDecoder."""
+        if self.kind not in ("auto", "avro") or self._ecosystem is not None:
+            return
+        content = np.frombuffer(buffer, np.uint8)
+        rows = np.flatnonzero(lengths >= _ID_END)
+        rows = rows[content[starts[rows]] == _BY_ID]
+        ids = np.zeros(len(rows), np.int64)
+        for place in range(1, _ID_END):
+            ids = ids << 8 | content[starts[rows] + place]
+        for schema_id in np.unique(ids).tolist():
+            known = self._meaning(schema_id)
+            if known is None or not isinstance(known.schema, AvroSchema):
+                continue
+            if self.kind == "auto" and not known.is_of_topic:
+                continue
+            of_id = rows[ids == schema_id]
+            spans = np.stack((starts[of_id] + _ID_END, starts[of_id] + lengths[of_id]), axis=1)
+            yield of_id, known.schema, schema_id, known.schema.texts_of(buffer, spans)
+
     def _raw(self, data: bytes, headers: Headers) -> Decoded:
         return RAW
 
     def _plain(self, data: bytes, headers: Headers) -> Decoded:
         try:
-            return Decoded(PLAIN[self._kind](data), self._kind)
+            return Decoded(PLAIN[self.kind](data), self.kind)
         except Undecodable as error:
             return Decoded(None, "raw", reason=str(error))
 
@@ -144,8 +181,8 @@ class _Part:
         frame = self._frame(data, headers)
         known = None if frame is None else self._meaning(frame.schema_id)
         if frame is not None and known is not None and (known.schema or self._file is None):
-            if known.schema is not None and known.schema.kind != self._kind:
-                reason = f"the schema {frame.schema_id} is not one of {self._kind}, but of {known.schema.kind}"
+            if known.schema is not None and known.schema.kind != self.kind:
+                reason = f"the schema {frame.schema_id} is not one of {self.kind}, but of {known.schema.kind}"
                 return Decoded(None, "raw", frame.schema_id, reason)
             return self._by_schema(frame, known)
         if self._file is not None:

@@ -16,6 +16,7 @@ from format.columns import (
     DECODED_COLUMNS,
     EXTRA_RECORD_COLUMNS,
     RECORD,
+    Column,
     Fill,
     RowSchema,
     record_schema,
@@ -167,17 +168,23 @@ class RowText:
             return b"", memoryview(np.empty(0, np.int64))
         style = self._style
         values = np.full((len(table), len(DECODED_COLUMNS)), None) if table.decoded is None else table.decoded
-        columns = []
-        for column, own in zip(DECODED_COLUMNS, values.T.tolist(), strict=True):
-            write = style.writers[column.type]
-            if column.type != "json":  # names and ids repeat
-                write = lru_cache(256)(write)
-            columns.append([style.null if value is None else write(value) for value in own])
+        columns = [self._words(column, own) for column, own in zip(DECODED_COLUMNS, values.T.tolist(), strict=True)]
         template = "".join(style.label(column.name).replace("%", "%%") + "%s" for column in DECODED_COLUMNS)
         texts = [text.encode() for text in map(template.__mod__, zip(*columns, strict=True))]
         ends = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=ends[1:])
         return b"".join(texts), memoryview(ends)
+
+    def _words(self, column: Column, values: list[Any]) -> list[str]:
+        """The values of a decoded column as words of lines."""
+        null, write = self._style.null, self._style.writers[column.type]
+        if column.type == "json":
+            joined = "".join(filter(None, values))
+            if joined.isascii() and joined.isprintable():  # no character of it is escaped
+                return [null if value is None else value for value in values]
+        else:  # names and ids repeat
+            write = lru_cache(256)(write)
+        return [null if value is None else write(value) for value in values]
 
     def _batch_lines(
         self, location: Location, table: BatchTable, room: Callable[[], memoryview]

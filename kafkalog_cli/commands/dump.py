@@ -54,7 +54,7 @@ class Depth(msgspec.Struct, frozen=True):
     records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
+        typer.Option("--raw", help="With --records: show keys and values as bytes, also those of internal topics."),
     ] = False
     last: Annotated[
         int | None, typer.Option("--last", help="Show the last N rows of each partition or log.", **POSITIVE)

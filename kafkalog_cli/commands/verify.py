@@ -41,6 +41,19 @@ EXAMPLES = (
 _MOST_NAMED = 3
 
 
+class ValueChecks(msgspec.Struct, frozen=True):
+    """Whether keys and values are decoded, and how."""
+
+    are_checked: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Also decode keys and values, and count what does not decode by topic, schema and producer.",
+        ),
+    ] = False
+    values: Values = msgspec.field(default_factory=Values)
+
+
 class Depth(msgspec.Struct, frozen=True):
     """How deep logs are checked."""
 
@@ -61,21 +74,9 @@ class Depth(msgspec.Struct, frozen=True):
             help="Read only the headers of logs that kafkalog scrub found sound, by its state file, as they are now.",
         ),
     ] = None
+    checks: ValueChecks = msgspec.field(default_factory=ValueChecks)
     following: Following = msgspec.field(default_factory=Following)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
-
-
-class ValueChecks(msgspec.Struct, frozen=True):
-    """Whether keys and values are decoded, and how."""
-
-    are_checked: Annotated[
-        bool,
-        typer.Option(
-            "--values",
-            help="Also decode keys and values, and count what does not decode by topic, schema and producer.",
-        ),
-    ] = False
-    values: Values = msgspec.field(default_factory=Values)
 
 
 class KeyPlaces(msgspec.Struct, frozen=True):
@@ -106,7 +107,6 @@ class KeyPlaces(msgspec.Struct, frozen=True):
 def verify(
     depth: Depth,
     places: KeyPlaces,
-    checks: ValueChecks,
     reading: Reading,
     output: DocumentOutput,
     judging: Judging,
@@ -136,6 +136,7 @@ def verify(
         raise typer.BadParameter(
             f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"
         )
+    checks = depth.checks
     if checks.values.is_asked and not checks.are_checked:
         raise typer.BadParameter("it is for --values", param_hint="--value-as")
     if checks.are_checked and depth.level in ("headers", "crc"):
@@ -149,7 +150,7 @@ def verify(
     if places.partitions is not None:
         _check_one_topic(targets)
     if reading.session.bundles:
-        _check_not_bundled(depth, places, checks)
+        _check_not_bundled(depth, places)
     level, coverage = Level[depth.level.upper()], Coverage()
     partition_counts = _partition_counts(places, targets, guards.limits)
     with (
@@ -255,7 +256,7 @@ def _check_one_topic(targets: list[Target]) -> None:
         raise typer.BadParameter(words, param_hint="--partitions")
 
 
-def _check_not_bundled(depth: Depth, places: KeyPlaces, checks: ValueChecks) -> None:
+def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
     """Raise a usage error for options that need the logs themselves."""
     given = {
         "--follow": depth.following.follow,
@@ -263,7 +264,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces, checks: ValueChecks) -> 
         "--partitioner": places.partitioner is not None,
         "--level": depth.level != "full",
         "--since": depth.since is not None,
-        "--values": checks.are_checked,
+        "--values": depth.checks.are_checked,
     }
     for name, is_given in given.items():
         if is_given:

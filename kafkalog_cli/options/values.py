@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from format.columns import DECODED_NAMES
-from format.decoding.decoder import KINDS, Decoding
+from format.decoding.kinds import KINDS
 from format.errors import InputError
 from format.io.session import Session, is_remote
 from format.limits import Limits
@@ -21,6 +21,7 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
+    from format.decoding.decoder import Decoding
     from format.decoding.schemas import SchemaOf
 
 _RAW = "raw"
@@ -48,8 +49,8 @@ class Values(msgspec.Struct, frozen=True):
         str | None,
         typer.Option(
             "--value-as",
-            help="Decode values. auto: by the schema id in the value or its headers, else JSON and text; what nothing "
-            "proves stays raw.",
+            help=f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
+            "by what the bytes prove.",
             show_default="auto on a terminal where schemas are found, else raw",
             **(one_of(*KINDS) | {"metavar": "KIND"}),
         ),
@@ -114,6 +115,7 @@ class Values(msgspec.Struct, frozen=True):
 
     def decoding_at(self, targets: Sequence[Target], limits: Limits, *, is_for_people: bool) -> Decoding | None:
         """What is decoded of the logs at some targets; None for nothing."""
+        from format.decoding.decoder import Decoding
         from format.decoding.schemas import find_schemas, schemas_at
 
         if not self.is_asked:
@@ -123,7 +125,7 @@ class Values(msgspec.Struct, frozen=True):
         if "protobuf" in (self.value_as, self.key_as):
             _require_protobuf()
         try:
-            given = None if self.schemas is None else [self.session.path(self.schemas)]
+            given = None if self.schemas is None else [Target(self.session.path(self.schemas))]
             schemas = find_schemas(targets, limits=limits) if given is None else schemas_at(given, limits=limits)
         except InputError as error:
             raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None

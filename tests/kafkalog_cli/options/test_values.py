@@ -157,3 +157,64 @@ def test_a_terminal_decodes_where_there_are_schemas(partition: Path, tmp_path: P
     without = run_on_terminal(["dump", "--records", str(partition)], Terminal(), tmp_path)
     assert without.code == 0
     assert "avro" not in without.text
+
+
+def test_extract_has_the_columns(partition: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
+    plain, run, lines = run_kafkalog_many(
+        [
+            ("extract", partition, "--output", tmp_path / "plain", *JSON),
+            ("extract", partition, "--output", tmp_path / "parquet", *AUTO, *JSON),
+            ("extract", partition, "--output", tmp_path / "lines", "--to", "jsonl", *AUTO, *JSON),
+        ]
+    )
+    (file,) = (tmp_path / "parquet").rglob("*.parquet")
+    rows = parquet.ParquetFile(file).read().to_pylist()
+    assert [row["value_decoded"] and json.loads(row["value_decoded"]) for row in rows][:3] == [
+        {"id": 4711, "customer": "Ana"},
+        {"id": 4712, "customer": "Zoë", "is_paid": True},
+        "plain text",
+    ]
+    assert [row["value_schema_id"] for row in rows] == ["7", "8", None, "7", None, "99"]
+    (file,) = (tmp_path / "lines").rglob("*.jsonl")
+    written = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert written[0]["value_decoded"] == {"id": 4711, "customer": "Ana"}
+    (file,) = (tmp_path / "plain").rglob("*.parquet")
+    assert "value_decoded" not in parquet.ParquetFile(file).schema_arrow.names
+    assert plain.code == 0
+    assert [row["offset"] for row in run.check(3).rows("finding")] == [3, 5]
+    assert lines.code == 3
+
+
+def test_redact_keeps_fields_of_json(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    values = [
+        b'{"state":"paid","customer":"Ana"}',
+        b'\0\0\0\0\7{"customer":"Bo","state":"open"}',
+        order(1, "Carl"),
+        None,
+    ]
+    partition = write_node(tmp_path / "node", values)
+    words = ("redact", partition, "--output", tmp_path / "copy", "--keep-fields", "state")
+    run, wrong, shown = run_kafkalog_many(
+        [
+            (*words, *JSON),
+            ("redact", partition, "--output", tmp_path / "other", "--keep-fields", "state,"),
+            ("dump", "--records", tmp_path / "copy/orders-0", *JSON),
+        ]
+    )
+    run.check(0)
+    assert "give names with commas" in wrong.check(2).stderr
+    first, second, third, fourth = [row["value"] for row in shown.check(0).rows("record")]
+    assert first.startswith('{"state":"paid",')
+    assert second.startswith("\0\0\0\0\7{")
+    assert second.endswith(',"state":"open"}')
+    assert not {word for word in ("Ana", "Bo", "customer", "Carl") if word in f"{first}{second}{third}"}
+    assert fourth is None
+    manifest = json.loads(next((tmp_path / "copy").glob("*manifest*")).read_text(encoding="utf-8"))
+    assert manifest["job"]["options"]["keep_fields"] == ["state"]
+
+
+def test_raw_turns_a_terminal_off(partition: Path, tmp_path: Path) -> None:
+    seen = run_on_terminal(["dump", "--records", "--raw", str(partition)], Terminal(), tmp_path)
+    assert seen.code == 0
+    assert "avro" not in seen.text
