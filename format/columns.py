@@ -1224,6 +1224,13 @@ RUN = row_schema(
     Column("counts", "string", "the counts of the summary, as a JSON object"),
     Column("broker_id", "int", "the broker that was examined"),
 )
+TABLE_COLUMN = row_schema(
+    "table_column",
+    Column("table", "string", "a table of sql"),
+    Column("name", "string", "the column"),
+    Column("sql_type", "string", "its type"),
+    Column("meaning", "string", "what it holds"),
+)
 #: All row types, in the order of the documentation.
 SCHEMAS = tuple(each for each in tuple(globals().values()) if isinstance(each, RowSchema))
 
