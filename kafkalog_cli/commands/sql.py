@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from format.columns import TABLE_COLUMN
 from format.errors import BadQuery
+from format.findings import Finding
 from format.io.session import Session
 from format.node.target import targets_at
 from kafkalog_cli.options.output import Format, Judging, Quiet
@@ -24,7 +26,7 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run, say_published
 
 if TYPE_CHECKING:
-    from format.verbs.sql.query import Answer, Database
+    from format.verbs.sql.query import Answer
 
 EXAMPLES = (
     ("kafkalog sql 'SELECT topic, count(*) FROM records GROUP BY topic' /var/kafka", "the records of each topic"),
@@ -36,6 +38,8 @@ EXAMPLES = (
     ("kafkalog sql 'SELECT * FROM batches' --output batches.parquet /var/kafka", "the answer as a Parquet file"),
     ("kafkalog sql --tables", "the tables and their columns"),
 )
+#: Findings that the readers of tables met and that are not written yet, each with whether it is a row already.
+Found = deque[tuple[Finding, bool]]
 _PARQUET = ".parquet"
 #: Rows of several answers have several columns; these formats hold one table.
 _OF_ONE_TABLE = "csv"
@@ -129,7 +133,7 @@ def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guar
         raise typer.BadParameter("give the statement and at least one PATH, or --tables")
     text = question.text()
     try:
-        from format.verbs.sql.query import Database, Sources
+        from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
         from format.verbs.sql.statements import statements_of
     except ImportError as error:
         raise typer.BadParameter(f"sql needs DataFusion ({error}): pip install 'kafkalog[sql]'") from None
@@ -144,17 +148,18 @@ def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guar
         targets = tuple(targets_at(map(pacing.session.path, question.paths)))
         advance = run.progress_of_logs(targets)
         sources = Sources(targets, time.time_ns() // 1_000_000, guards.limits, advance)
-        database = Database(sources, **({} if question.memory is None else {"memory_bytes": question.memory}))
+        found: Found = deque()
+        notes = Notes(lambda *item: found.append(item), run.not_checked)
+        database = Database(sources, notes, question.memory or DEFAULT_MEMORY_BYTES)
         answers = [database.query(each) for each in statements]
         for answer in answers:
             if output.is_parquet:
-                _write_parquet(run, database, answer, str(output.file), question.paths)
+                _write_parquet(run, found, answer, str(output.file), question.paths)
             else:
-                _show(run, database, answer)
-        run.not_checked(*database.notes.not_checked)
+                _show(run, found, answer)
 
 
-def _show(run: Run, database: Database, answer: Answer) -> None:
+def _show(run: Run, found: Found, answer: Answer) -> None:
     from format.rows.arrow_rows import row_schema_of, rows_of_batch
 
     schema = row_schema_of("row", answer.schema)
@@ -163,16 +168,17 @@ def _show(run: Run, database: Database, answer: Answer) -> None:
     run.write(schema, ())
     for batch in answer.batches():
         run.write(schema, rows_of_batch(batch))
-        _take_findings(run, database)
-    _take_findings(run, database)
+        _take_findings(run, found)
+    _take_findings(run, found)
 
 
-def _take_findings(run: Run, database: Database) -> None:
-    for found, is_row in database.notes.taken():
+def _take_findings(run: Run, found: Found) -> None:
+    while found:
+        each, is_row = found.popleft()
         if is_row:
-            run.judge(found)
+            run.judge(each)
         else:
-            run.finding(found)
+            run.finding(each)
 
 
 class _Sink:
@@ -195,7 +201,7 @@ class _Sink:
         """The file is published when it is complete."""
 
 
-def _write_parquet(run: Run, database: Database, answer: Answer, path: str, sources: list[str]) -> None:
+def _write_parquet(run: Run, found: Found, answer: Answer, path: str, sources: list[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -206,8 +212,8 @@ def _write_parquet(run: Run, database: Database, answer: Answer, path: str, sour
             for batch in answer.batches():
                 writer.write_batch(batch)
                 run.count("row", batch.num_rows)
-                _take_findings(run, database)
-        _take_findings(run, database)
+                _take_findings(run, found)
+        _take_findings(run, found)
         output.publish()
     finally:
         output.discard()

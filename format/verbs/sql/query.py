@@ -6,7 +6,7 @@ asks for no order, but there is one reader and one partition, so that rows come 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -21,7 +21,7 @@ from format.limits import MIB
 from format.location import Location
 from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch, schema_with_times
 from format.rows.record_rows import RowBlock
-from format.verbs.sql.json_values import json_values
+from format.verbs.sql.functions import json_values, texts
 from format.verbs.sql.narrowing import Narrowing
 from format.verbs.sql.statements import Statement, error_of
 from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
@@ -33,37 +33,41 @@ DEFAULT_MEMORY_BYTES = 192 * MIB
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
-class Notes(msgspec.Struct):
-    """What the readers of tables met: findings, each once, with whether they are rows already; what was not checked.
+class Notes:
+    """Where the readers of tables report: to ``on_finding`` each finding once, to ``on_unchecked`` what was not
+    checked.
 
-    ``error`` is what ended the reading, as the engine passes on only its words.
+    Both are called in a thread of the engine; of a finding with whether it is a row already. ``error`` is what ended
+    the reading, as the engine passes on only its words.
     """
 
-    findings: deque[tuple[Finding, bool]] = msgspec.field(default_factory=deque)
-    not_checked: dict[str, None] = msgspec.field(default_factory=dict)
-    error: BaseException | None = None
-    _known: set[tuple[str, Location]] = msgspec.field(default_factory=set)
+    def __init__(self, on_finding: Callable[[Finding, bool], object], on_unchecked: Callable[[str], object]) -> None:
+        self._on_finding, self._on_unchecked = on_finding, on_unchecked
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what is known, for another reading."""
+        self.error: BaseException | None = None
+        self._known: set[tuple[str, Location]] = set()
+        self._unchecked: set[str] = set()
 
     def found(self, finding: Finding, *, is_row: bool = False) -> None:
-        """Note a finding, unless it is known."""
+        """Report a finding, unless it is known."""
         if (finding.code, finding.location) not in self._known:
             self._known.add((finding.code, finding.location))
-            self.findings.append((finding, is_row))
+            self._on_finding(finding, is_row)
 
-    def taken(self) -> Iterator[tuple[Finding, bool]]:
-        """The findings so far, which are forgotten."""
-        while self.findings:
-            yield self.findings.popleft()
-
-    def note(self, words: str) -> None:
-        """Note what was not checked."""
-        self.not_checked[words] = None
+    def not_checked(self, words: str) -> None:
+        """Report what was not checked, once."""
+        if words not in self._unchecked:
+            self._unchecked.add(words)
+            self._on_unchecked(words)
 
 
 class _Dataset(ds.Dataset):
     """A table as the engine sees it: a data set with one fragment, which is the table itself."""
 
-    def __init__(self, table: Table, sources: Sources, notes: Callable[[], Notes]) -> None:
+    def __init__(self, table: Table, sources: Sources, notes: Notes) -> None:
         self._table, self._sources, self._notes = table, sources, notes
         self._schema = schema_with_times(table.schema)
 
@@ -92,7 +96,7 @@ class _Scanner:
         self,
         table: Table,
         sources: Sources,
-        notes: Callable[[], Notes],
+        notes: Notes,
         schema: pa.Schema,
         names: list[str],
         condition: pc.Expression | None,
@@ -103,7 +107,7 @@ class _Scanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that the condition selects."""
-        notes = self._notes()
+        notes = self._notes
         try:
             yield from self._batches(notes)
         except GeneratorExit:
@@ -116,7 +120,11 @@ class _Scanner:
         narrowing = Narrowing(self._schema, self._condition)
         needed = narrowing.columns | set(self._names)
         scan = TableScan(
-            self._sources, frozenset(needed), narrowing, notes.note, lambda found: notes.found(found, is_row=True)
+            self._sources,
+            frozenset(needed),
+            narrowing,
+            notes.not_checked,
+            lambda found: notes.found(found, is_row=True),
         )
         # Something has to be made to count rows.
         made = [name for name in self._schema.names if name in needed] or self._schema.names[:1]
@@ -148,18 +156,27 @@ def _some_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Database:
-    """The tables over some sources, which SQL can ask for and cannot change.
+    """The tables over some sources, which SQL can ask for and cannot change."""
 
-    ``notes`` are those of all queries since they were last replaced.
-    """
-
-    def __init__(self, sources: Sources, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
-        self.notes = Notes()
+    def __init__(self, sources: Sources, notes: Notes, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self.notes = notes
         config = SessionConfig().with_target_partitions(1).set("datafusion.execution.time_zone", "UTC")
+        config.set("datafusion.sql_parser.dialect", "postgresql")  # in which offset is a name wherever it stands
         self.context = SessionContext(config, RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes))
         for name, table in TABLES.items():
-            self.context.register_dataset(name, _Dataset(table, sources, lambda: self.notes))
-        self.context.register_udf(udf(json_values, [pa.binary(), pa.string()], pa.string(), "immutable", "json_value"))
+            self.context.register_dataset(name, _Dataset(table, sources, notes))
+        self._register("json_value", json_values, pa.string(), pa.string())
+        self._register("text", texts, pa.binary())
+
+    def _register(self, name: str, function: Callable[..., pa.Array], *kinds: pa.DataType) -> None:
+        def call(*arrays: pa.Array) -> pa.Array:
+            try:
+                return function(*arrays)
+            except BadQuery as error:
+                self.notes.error = error
+                raise
+
+        self.context.register_udf(udf(call, list(kinds), pa.string(), "immutable", name))
 
     def query(self, statement: Statement) -> Answer:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""

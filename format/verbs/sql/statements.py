@@ -7,9 +7,10 @@ import re
 import msgspec
 
 from format.errors import BadQuery, LimitExceeded
+from format.wording import did_you_mean
 
 #: What a semicolon or a name may stand in without being one: strings, quoted names, comments.
-_APART = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
+_APART = r"[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|(?P<tag>\$\w*\$).*?(?P=tag)|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
 _CUT = re.compile(rf"{_APART}|;", re.DOTALL)
 _BLANK = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(rf"(?P<apart>{_APART})|(?P<word>\w+)", re.DOTALL)
@@ -27,6 +28,11 @@ _PREFIXES = (
     "External error: ",
     "This feature is not implemented: ",
 )
+#: Statements that the engine refuses, some of them in words about something else.
+_REFUSED = frozenset(("copy", "create", "insert", "update", "delete", "drop", "alter", "set", "prepare", "execute"))
+_NO_QUESTION = re.compile("(DDL|DML|Statement) not supported")
+_UNKNOWN = re.compile(r"No field named (\S+?)\. .*Valid fields are (.*)")
+_NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?(.+)' not found")
 _EXHAUSTED = "Resources exhausted: "
 #: Messages that name what is wrong, the name being the last word of the first group.
 _NAMED = (
@@ -68,15 +74,31 @@ def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded
         words = next(words.removeprefix(each) for each in _PREFIXES if words.startswith(each))
     if words.startswith(_EXHAUSTED):
         return LimitExceeded(f"the query needs more memory than it may take ({words.removeprefix(_EXHAUSTED)})")
+    first = statement.text.split(maxsplit=1)[0].lower()
+    if first in _REFUSED or _NO_QUESTION.match(words):
+        words = "only questions are answered, such as SELECT: nothing can be made, set, changed or written"
+        return BadQuery(words, _excerpt(*_around(statement, 0)))
+    if "non UTF-8" in words:
+        return BadQuery("a value is not UTF-8: give text(value), in which such bytes are U+FFFD, or compare bytes")
     at = _position(words, statement.text)
+    unknown = _UNKNOWN.match(words)
+    if unknown:
+        name, known = unknown[1], [each.strip(" .") for each in unknown[2].split(",")]
+        words = f"there is no column {name}.{did_you_mean(name, [each.rpartition('.')[2] for each in known])}"
+        words += " kafkalog sql --tables lists them"
+    words = _NO_TABLE.sub(r"there is no table \1; kafkalog sql --tables lists them", words)
     words = _PLACE.sub("", words).removesuffix(".")
     if at is None:
         return BadQuery(words or type(error).__name__)
-    at += statement.start
-    before, after = statement.whole[:at], statement.whole[at:]
-    line, column = before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
-    shown, rest = before.rpartition("\n")[2], after.partition("\n")[0]
-    return BadQuery(f"line {line}, column {column}: {words}", excerpt=_excerpt(shown, rest))
+    before, after = _around(statement, at)
+    line = statement.whole.count("\n", 0, statement.start + at) + 1
+    return BadQuery(f"line {line}, column {len(before) + 1}: {words}", _excerpt(before, after))
+
+
+def _around(statement: Statement, at: int) -> tuple[str, str]:
+    """The line of a place in a statement: what is before it, and the rest."""
+    whole, place = statement.whole, statement.start + at
+    return whole[whole.rfind("\n", 0, place) + 1 : place], whole[place:].partition("\n")[0]
 
 
 def _excerpt(before: str, after: str) -> str:

@@ -1,4 +1,4 @@
-"""json_value: a function of SQL that takes one value out of JSON by a path such as ``$.user.id``."""
+"""Functions of SQL: ``json_value`` takes a value out of JSON by a path, ``$.user.id``; ``text`` decodes bytes."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from format.errors import BadQuery
+
 #: ``.name``, ``."any name"``, ``['any name']`` and ``[0]``.
 _STEP = re.compile(r"""\.(?P<name>[\w-]+)|\."(?P<quoted>[^"]*)"|\['(?P<bracketed>[^']*)'\]|\[(?P<index>\d+)\]""")
 
 
-class BadPath(Exception):
-    """A path that is none of those that are known."""
-
-
 @lru_cache(64)
 def steps_of(path: str) -> tuple[str | int, ...]:
-    """The steps of a path of SQL/JSON, names of fields and indexes of elements. Raises BadPath."""
+    """The steps of a path of SQL/JSON, names of fields and indexes of elements. Raises BadQuery."""
     found: list[str | int] = []
     at = 1
-    while path.startswith("$") and at < len(path):
+    while path[:1] == "$" and at < len(path):
         match = _STEP.match(path, at)
         if match is None:
             break
         at = match.end()
         found.append(int(match["index"]) if match["index"] else match["name"] or match["quoted"] or match["bracketed"])
-    if at != len(path):
-        raise BadPath(f"'{path}' is not a path in JSON: give one such as $.user.id, $.items[0] or $['user id']")
+    if path[:1] != "$" or at != len(path):
+        raise BadQuery(f"'{path}' is not a path in JSON: give one such as $.user.id, $.items[0] or $['user id']")
     return tuple(found)
 
 
@@ -45,7 +43,16 @@ def json_values(texts: pa.Array, paths: pa.Array) -> pa.Array:
     return pa.array(found, pa.string())
 
 
-def _value(text: bytes, steps: tuple[str | int, ...]) -> str | None:
+def texts(values: pa.Array) -> pa.Array:
+    """Bytes as text, in which U+FFFD stands for what is not UTF-8."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [None if each is None else each.decode("utf-8", "replace") for each in values.to_pylist()]
+        return pa.array(decoded, pa.string())
+
+
+def _value(text: str, steps: tuple[str | int, ...]) -> str | None:
     try:
         value: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
