@@ -1258,6 +1258,13 @@ RUN = row_schema(
 )
 #: The names of the DECODED_COLUMNS.
 DECODED_NAMES = frozenset(column.name for column in DECODED_COLUMNS)
+TABLE_COLUMN = row_schema(
+    "table_column",
+    Column("table", "string", "a table of sql"),
+    Column("name", "string", "the column"),
+    Column("sql_type", "string", "its type"),
+    Column("meaning", "string", "what it holds"),
+)
 #: All row types, in the order of the documentation.
 SCHEMAS = tuple(each for each in tuple(globals().values()) if isinstance(each, RowSchema))
 

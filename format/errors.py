@@ -40,6 +40,16 @@ class NotALogDir(InputError):
     code = "not-a-log-dir"
 
 
+class BadQuery(InputError):
+    """A question in SQL that cannot be answered; ``excerpt`` shows the place in it, empty where it is not known."""
+
+    code = "query-invalid"
+
+    def __init__(self, message: str, excerpt: str = "") -> None:
+        super().__init__(message)
+        self.excerpt = excerpt
+
+
 class UnreadableFile(InputError):
     """The operating system denied access to the file, or it is not a regular file."""
 

@@ -27,9 +27,10 @@ except ImportError as error:
         path=_found,
     ) from error
 from format.version import VERSION
-from kafkalog.log import DamageFound, Finding, Log, Lookup, Match, Rows, open
+from kafkalog.log import Answer, DamageFound, Finding, Log, Lookup, Match, Rows, open
 
 __all__ = [
+    "Answer",
     "CorruptDataError",
     "DamageFound",
     "Finding",

@@ -173,13 +173,16 @@ class Rows:
             self.schema: pa.Schema = schema_with_times(schema, columns)
         except KeyError as error:
             raise ValueError(f"{error} is not a column of {schema.type}; there are {', '.join(schema.names)}") from None
+        self._begin(raises)
+        self._row_schema = schema
+        self._pieces = pieces
+        self._covers = covers
+
+    def _begin(self, raises: bool) -> None:
         self.findings: list[Finding] = []
         self.finding_count = 0
         self.not_checked: list[str] = []
         self.is_complete = False
-        self._row_schema = schema
-        self._pieces = pieces
-        self._covers = covers
         self._raises = raises
         self._is_whole = True
 
@@ -229,16 +232,54 @@ class Rows:
     def _take(self, items: Iterable[T | _Finding]) -> Iterator[T]:
         """The items without findings, which are noted."""
         for item in items:
-            if not isinstance(item, _Finding):
+            if isinstance(item, _Finding):
+                self._note(item)
+            else:
                 yield item
-                continue
-            finding = public_finding(item)
-            self._is_whole &= item.severity < Severity.ERROR and not item.is_incomplete
-            self.finding_count += 1
-            if len(self.findings) < MOST_FINDINGS:
-                self.findings.append(finding)
-            if self._raises and item.severity >= Severity.ERROR:
-                raise DamageFound(finding)
+
+    def _note(self, found: _Finding) -> None:
+        finding = public_finding(found)
+        self._is_whole &= found.severity < Severity.ERROR and not found.is_incomplete
+        self.finding_count += 1
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(finding)
+        if self._raises and found.severity >= Severity.ERROR:
+            raise DamageFound(finding)
+
+
+class Answer(Rows):
+    """The rows of a question in SQL. ``frame`` is the question as a DataFusion ``DataFrame``, to go on from.
+
+    Findings are in ``findings``, too, where the frame is read and not these rows.
+    """
+
+    def __init__(self, logs: Sequence[Log], question: str, memory_bytes: int | None) -> None:
+        try:
+            from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
+            from format.verbs.sql.statements import statements_of
+        except ImportError as error:
+            raise ImportError(f"sql needs DataFusion ({error}): pip install 'kafkalog[sql]'", name=error.name) from None
+        statements = statements_of(question)
+        if len(statements) != 1:
+            raise InputError(f"give one statement: there are {len(statements)}")
+        self._logs, self._statement = logs, statements[0]
+        self._begin(raises=False)
+        sources = Sources(tuple(each._target() for each in logs), time.time_ns() // 1_000_000)
+        self._notes = Notes(lambda found, is_row: self._note(found), lambda words: self.not_checked.append(words))
+        self._answer = Database(sources, self._notes, memory_bytes or DEFAULT_MEMORY_BYTES).query(self._statement)
+        self.schema = self._answer.schema
+        self.frame: Any = self._answer.frame
+
+    def __repr__(self) -> str:
+        paths = ", ".join(str(each.path) for each in self._logs)
+        return f"<kafkalog.Answer to {self._statement.text!r}, {paths}; columns {', '.join(self.schema.names)}>"
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """One pass over the rows. Raises InputError for what only the values show, such as a division by 0."""
+        self._begin(raises=False)
+        self._notes.begin()
+        yield from self._answer.batches()
+        self.is_complete = self._is_whole
 
 
 def _in_lists(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -501,6 +542,16 @@ class Log:
             taking.not_checked += missing.not_checked()
 
         return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
+
+    def sql(self, question: str, *others: Log | str | os.PathLike[str], memory_bytes: int | None = None) -> Answer:
+        """The answer to a question in SQL over the tables of ``kafkalog sql``, here and at other paths.
+
+        Only what the question needs is read, and only when the rows are. Of ``memory_bytes`` (192 MiB) the engine takes
+        more only in temporary files. Raises InputError for what is no question.
+        """
+        return Answer(
+            [self, *(each if isinstance(each, Log) else Log(each) for each in others)], question, memory_bytes
+        )
 
     def doctor(self, *others: Log | str | os.PathLike[str]) -> Rows:
         """What is wrong here, the most urgent first, as ``kafkalog doctor`` says it; several paths are one cluster.

@@ -294,6 +294,7 @@ COMMANDS = (
         "find", "Find an offset or a timestamp, and show each step of the search.", "Read", reads_bundles=True
     ),
     CommandEntry("grep", "Find records by key, value, header or producer.", "Read", is_scan=True),
+    CommandEntry("sql", "Questions in SQL over records, batches, findings, groups and the rest.", "Read"),
     CommandEntry(
         "explore", "Browse a log directory on the screen, down to the field that each byte belongs to.", "Read"
     ),

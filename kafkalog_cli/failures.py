@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from format.errors import (
+    BadQuery,
     ClusterFailed,
     CorruptDataError,
     InputError,
@@ -200,6 +201,8 @@ def advice_for(error: KafkaLogError) -> str:
     """The advice for an error: by its code in the table of findings, else by its class."""
     if isinstance(error, NotInBundle):
         return STEP_OUTSIDE_BUNDLE
+    if isinstance(error, BadQuery):
+        return error.excerpt.replace("\n", "\n  ")
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")

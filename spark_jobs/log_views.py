@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from format import layout
 from format.columns import BATCH, RECORD
-from format.files import offset_index, time_index
 from format.findings import Finding, finding_of
-from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
@@ -21,8 +18,6 @@ from format.log.read_records import known_batches, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks, header_chunks
 from format.rows.arrow_columns import (
-    ARROW_TYPES,
-    arrow_schema,
     bytes_array,
     columns_batch,
     constant,
@@ -30,66 +25,15 @@ from format.rows.arrow_columns import (
     ints,
 )
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
+from format.scan.header_records import answered_by_headers, records_of_headers
 from format.scan.read_log import crc_findings, damage_finding
-from format.scan.selection import Selection
 from spark_jobs.planning import Item, log_part_of
-from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
+from spark_jobs.schemas import BROKER_ID, DETAILS
 from spark_jobs.tasks import bounds_of, opened
 from spark_jobs.view_options import ReadOptions
 
 #: The columns of the records view that headers answer.
 HEADER_COLUMNS = frozenset({"topic", "partition", "offset", "timestampType", "path", BROKER_ID.name})
-#: A batch whose header names more records is read: that many do not come from a producer.
-_MOST_RECORDS = 1_000_000
-_SMALLEST_RECORD_BYTES = 7
-_ROWS_IN_A_BATCH = 64 * 1024
-
-
-def answered_by_headers(table: BatchTable, selection: Selection) -> BoolColumn:
-    """Which batches, of those that are selected, have rows that follow from their headers."""
-    count = table.record_count
-    plain: BoolColumn = (count > 0) & (count == table.last_offset_delta + 1) & (count <= _MOST_RECORDS)
-    if selection.from_timestamp is not None or selection.to_timestamp is not None:
-        return np.zeros(len(table), np.bool_)
-    if selection.from_offset is not None:
-        plain = plain & (table.base_offset >= selection.from_offset)
-    if selection.to_offset is not None:
-        plain = plain & (table.last_offset < selection.to_offset)
-    room = (table.size_bytes - layout.RECORD_BATCH.size_bytes) // _SMALLEST_RECORD_BYTES
-    has_room = (table.codec > 0) | (table.magic < 2) | (count <= room)
-    return plain & has_room
-
-
-def header_rows(table: BatchTable, location: Location, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows of the records of some batches, in their order; ``schema`` has HEADER_COLUMNS."""
-    ends = np.cumsum(table.record_count)
-    first = 0
-    while first < len(table):
-        done = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, done + _ROWS_IN_A_BATCH, side="right")), first + 1)
-        yield _rows(table.rows(slice(first, last)), location, schema)
-        first = last
-
-
-def _rows(table: BatchTable, location: Location, schema: pa.Schema) -> pa.RecordBatch:
-    counts = table.record_count
-    total = int(counts.sum())
-    made: dict[str, pa.Array] = {}
-    for name in schema.names:
-        if name == "topic":
-            made[name] = constant(location.topic, total, "string")
-        elif name == "partition":
-            made[name] = constant(location.partition, total, "int").cast(pa.int32())
-        elif name == "path":
-            made[name] = constant(location.path, total, "string")
-        elif name == "offset":
-            firsts = table.base_offset - (np.cumsum(counts) - counts)
-            made[name] = ints(np.repeat(firsts, counts) + np.arange(total))
-        elif name == "timestampType":
-            made[name] = pa.array(np.repeat(timestamp_types(table), counts), pa.int32())
-        else:
-            made[name] = pa.nulls(total, schema.field(name).type)  # the broker's id, which the reader sets
-    return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
 
 
 def timestamp_types(table: BatchTable) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -168,7 +112,8 @@ def records(
             which = which & ~chunk.table.is_control
         if needs_headers_only:
             from_headers = which & answered_by_headers(chunk.table, selection)
-            yield from header_rows(chunk.table.rows(from_headers), location, schema)
+            for known in records_of_headers(chunk.table.rows(from_headers)):
+                yield _kafka_batch(known, location, schema)
             which = which & ~from_headers
         for table in record_tables(chunk, which=which, location=location):
             for problem in table.problems:
@@ -245,37 +190,3 @@ def _damage_rows(found: list[Finding], column: str, schema: pa.Schema) -> pa.Rec
 
     arrays = [pa.array(values(field.name), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-# -- indexes, listings, findings -----------------------------------------------------------------------------
-
-
-def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
-    """Rows of the entries of a segment's .index and .timeindex. The view of findings reports damaged indexes."""
-    log = item.unit
-    location = log.location
-    for suffix, kind in (
-        (layout.OFFSET_INDEX_SUFFIX, "offset_index_entry"),
-        (layout.TIME_INDEX_SUFFIX, "time_index_entry"),
-    ):
-        path = log.path.with_suffix(suffix)
-        if not is_there(path):
-            continue
-        read: Any = offset_index.read if suffix == layout.OFFSET_INDEX_SUFFIX else time_index.read
-        index = read(path, location.base_offset or 0)
-        count = len(index.relative_offsets)
-        is_offsets = suffix == layout.OFFSET_INDEX_SUFFIX
-        none = pa.nulls(count, ARROW_TYPES["int"])
-        columns = {
-            "path": constant(str(path), count, "string"),
-            "topic": constant(location.topic, count, "string"),
-            "partition": constant(location.partition, count, "int"),
-            "kind": constant(kind, count, "string"),
-            "segment_base_offset": constant(location.base_offset, count, "int"),
-            "relative_offset": ints(index.relative_offsets),
-            "offset": ints(index.offsets),
-            "position": ints(index.positions) if is_offsets else none,
-            "timestamp": none if is_offsets else ints(index.timestamps),
-        }
-        schema = arrow_schema(INDEX_ENTRY)
-        yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)

@@ -10,7 +10,6 @@ from format.columns import (
     BATCH,
     FINDING,
     LOG_DIR,
-    OFFSET_INDEX_ENTRY,
     PARTITION,
     RECORD,
     SEGMENT,
@@ -19,6 +18,7 @@ from format.columns import (
     RowSchema,
 )
 from format.rows.arrow_columns import arrow_schema
+from format.rows.index_entries import INDEX_ENTRY
 from format.rows.table_set import WRITTEN_RUN
 
 #: The broker of a row, as reports of several brokers can be in one directory.
@@ -72,19 +72,6 @@ DETAILS = RowSchema(
         BROKER_ID,
     ),
 )
-INDEX_ENTRY = RowSchema(
-    "index_entry",
-    (
-        Column("path", "string", "the file"),
-        Column("topic", "string", "topic, from the directory's name"),
-        Column("partition", "int", "partition number, from the directory's name"),
-        Column("kind", "string", "offset_index_entry or time_index_entry"),
-        *(column for column in OFFSET_INDEX_ENTRY.columns if column.name != "position"),
-        Column("position", "int", "byte position in the segment; null in a time index"),
-        Column("timestamp", "timestamp", "ms; null in an offset index"),
-    ),
-)
-
 #: A partition and its offsets, from its checkpoints and its log.
 OFFSETS = RowSchema(
     "offsets",

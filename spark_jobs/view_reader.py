@@ -28,6 +28,7 @@ from format.node.log_dir import Kind
 from format.node.partition import location_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch, rows_batch
+from format.rows.index_entries import index_entries
 from format.rows.record_rows import Row
 from format.scan.drivers import SerialDriver
 from format.scan.protocol import LogUnit
@@ -337,7 +338,8 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "batches":
                 yield from log_views.batches(item, options, self._damage)
             elif options.view == "index_entries":
-                yield from log_views.index_entries(item)
+                entries = index_entries(item.unit.path, item.unit.location)
+                yield from (each for each in entries if not isinstance(each, Finding))
             elif options.view == "segments":
                 yield from _in_batches(segments(unit), _ROWS_IN_A_BATCH, SEGMENT)
             elif options.view == "offsets":

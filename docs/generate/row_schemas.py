@@ -48,9 +48,18 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
+#: A row of sql, whose columns the question names.
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["type"],
+    "properties": {"type": {"const": "row"}},
+    "additionalProperties": True,
+}
+
+
 def row_schemas() -> str:
     """The schema as the text of a file: ``$defs`` has one for each row type, and a line is one of them."""
-    rows = {schema.type: _row(schema) for schema in SCHEMAS} | {"summary": _summary()}
+    rows = {schema.type: _row(schema) for schema in SCHEMAS} | {"row": _ANSWER, "summary": _summary()}
     refs = [{"$ref": f"#/$defs/{name}"} for name in rows]
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-"""Writing records in the v2 format."""
+"""Writing records in the v2 format, and fields of records one after the other."""
 
 from __future__ import annotations
 
@@ -53,6 +53,27 @@ def put_v2_records(out: Room, buffer: Bytes, records: Table, base_offset: int, b
             at = copy_bytes(target, at, source, value_start, value_start + value_length)
         at = _put_varint(target, at, header_count)
         at = copy_bytes(target, at, source, headers_start, headers_end)
+    return at
+
+
+def join_fields(out: Room, ends: Words, buffer: Bytes, starts: Row, lengths: Row) -> int:
+    """Write ``buffer[start : start + length]`` for each row, and where it ends in ``out``; return where the last does.
+
+    A negative length is one of 0. Returns -1 at the first field outside the buffer, or for which ``out`` has no room.
+    """
+    source = bytes_at(buffer)
+    target = room_at(out)
+    size = len(buffer)
+    room = len(out)
+    at = 0
+    for row in range(len(starts)):
+        length = lengths[row]
+        if length > 0:
+            start = starts[row]
+            if start < 0 or length > size - start or length > room - at:
+                return -1
+            at = copy_bytes(target, at, source, start, start + length)
+        ends[row] = at
     return at
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from format.columns import DECODED, FINDING, Column, Fill, RowSchema
 from format.findings import Finding
+from format.kernel.encode import join_fields
 from format.kernel.records import index_record_headers
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
@@ -63,8 +65,13 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 
 def arrow_schema(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.Schema:
     """The Arrow schema of a row schema, or of some of its columns in the order given; KeyError for an unknown one."""
+    return _arrow_schema(schema, schema.names if columns is None else tuple(columns))
+
+
+@lru_cache(256)
+def _arrow_schema(schema: RowSchema, columns: tuple[str, ...]) -> pa.Schema:
     fields = {column.name: _field(column) for column in schema.columns}
-    return pa.schema([fields[name] for name in (schema.names if columns is None else columns)])
+    return pa.schema([fields[name] for name in columns])
 
 
 def schema_with_times(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -90,42 +97,18 @@ def _field(column: Column) -> pa.Field:
 def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Column) -> pa.Array:
     """A binary array of ``buffer[start : start + length]`` for each row; a negative length is null.
 
-    The bytes are copied by Arrow, row by row in C++. Raises ValueError where the ranges overlap, or where they come
-    to 2 GiB or more (use fewer rows).
+    Raises ValueError where a range is outside the buffer, or where they come to 2 GiB or more (use fewer rows).
     """
     count = len(start)
     is_null = length < 0
-    if not count or is_null.all():
-        return pa.nulls(count, pa.binary())
-    clean = np.maximum(length, 0)
-    if int(clean.sum()) > _MOST_BINARY_BYTES:
+    total = int(np.maximum(length, 0).sum())
+    if total > _MOST_BINARY_BYTES:
         raise ValueError("more bytes than one binary array can hold")
-    # The position of a null or an empty value is not defined: use the end of the value before it.
-    filled = np.where(clean > 0, start, -1)
-    ends = np.where(clean > 0, start + clean, -1)
-    running = np.maximum.accumulate(ends)
-    order = None
-    if (filled[1:][clean[1:] > 0] < running[:-1][clean[1:] > 0]).any():  # not in the order of the buffer
-        order = np.lexsort((np.arange(count), np.where(clean > 0, start, -1)))
-        filled, ends, clean = filled[order], ends[order], clean[order]
-        running = np.maximum.accumulate(ends)
-        if (filled[1:][clean[1:] > 0] < running[:-1][clean[1:] > 0]).any():
-            raise ValueError("the ranges overlap")
-    # Every second value of an array over the buffer itself is a field, and those between are what is left out.
-    offsets = np.empty(2 * count + 1, np.int64)
-    running = np.maximum(running, 0)
-    offsets[0:-1:2] = np.where(clean > 0, filled, running)
-    offsets[1::2] = running
-    offsets[-1] = running[-1]
-    every = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
-    )
-    wanted = np.arange(0, 2 * count, 2, dtype=np.int64)
-    if order is not None:
-        back = np.empty(count, np.int64)
-        back[order] = wanted
-        wanted = back
-    return every.take(pa.array(wanted, mask=is_null)).cast(pa.binary())
+    joined, offsets = np.empty(total, np.uint8), np.zeros(count + 1, np.uint32)
+    if total and join_fields(joined.data, offsets[1:].data, memoryview(buffer), start.data, length.data) < 0:
+        raise ValueError("a range is outside the buffer")
+    valid = pa.py_buffer(np.packbits(~is_null, bitorder="little")) if is_null.any() else None
+    return pa.Array.from_buffers(pa.binary(), count, [valid, pa.py_buffer(offsets), pa.py_buffer(joined)])
 
 
 def headers_array(table: RecordTable) -> pa.Array:

@@ -35,7 +35,7 @@ PART_BYTES = 16 * 1024 * 1024
 
 
 class RowValues:
-    """What the rows of one table are made from: for each row its batch, and its record where rows are records."""
+    """What the rows of one table are made from: batches, and records of them where rows are records."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class RowValues:
         records: RecordTable | None = None,
         log_start_offset: int | None = None,
     ) -> None:
-        """``batches`` has one row for each row of output, whether rows are batches or records."""
+        """``batches`` are the rows; with ``records``, those that the records are of."""
         self.batches = batches
         self.location = location
         self.log_start_offset = log_start_offset
@@ -52,10 +52,14 @@ class RowValues:
 
     @classmethod
     def of_records(cls, table: RecordTable, location: Location, log_start_offset: int | None = None) -> RowValues:
-        return cls(BatchTable(table.batches.columns[table.batch]), location, table, log_start_offset)
+        return cls(table.batches, location, table, log_start_offset)
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return len(self.batches if self._records is None else self._records)
+
+    def of_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The value of each row, from one for each batch."""
+        return values if self._records is None else values[self._records.batch]
 
     @property
     def records(self) -> RecordTable:
@@ -65,12 +69,12 @@ class RowValues:
 
     @cached_property
     def is_before_v2(self) -> BoolColumn:
-        before: BoolColumn = self.batches.magic < 2
+        before: BoolColumn = self.of_rows(self.batches.magic < 2)
         return before
 
     @cached_property
     def is_v0(self) -> BoolColumn:
-        v0: BoolColumn = self.batches.magic == 0
+        v0: BoolColumn = self.of_rows(self.batches.magic == 0)
         return v0
 
     def of_decoded(self, number: str | int) -> list[Any]:
@@ -80,7 +84,7 @@ class RowValues:
         return listed
 
     def of_batch(self, column: str | int) -> Int64Column:
-        return self.batches.columns[:, BATCH_COLUMN[str(column)]]
+        return self.of_rows(self.batches.columns[:, BATCH_COLUMN[str(column)]])
 
     def of_record(self, column: str | int) -> Int64Column:
         return self.records.columns[:, RECORD_COLUMN[str(column)]]
@@ -107,15 +111,15 @@ NUMBERS: dict[str, Callable[[RowValues, str | int], Nullable]] = {
 }
 #: Booleans.
 TRUTHS: dict[str, Callable[[RowValues, str | int], Nullable]] = {
-    "bit": lambda rows, source: ((rows.batches.attributes & int(source)) != 0, rows.is_before_v2),
+    "bit": lambda rows, source: ((rows.of_batch("attributes") & int(source)) != 0, rows.is_before_v2),
     BELOW_LOG_START: lambda rows, source: _below(rows.records.offset, rows.log_start_offset),
     "crc-valid": lambda rows, source: (rows.batches.crc_valid > 0, rows.batches.crc_valid < 0),
 }
 #: Numbers of words, and the words.
 WORDS: dict[str, Callable[[RowValues], tuple[NDArray[Any], Sequence[str]]]] = {
-    "codec": lambda rows: (rows.batches.codec, layout.CODEC_BITS_NAMES),
+    "codec": lambda rows: (rows.of_rows(rows.batches.codec), layout.CODEC_BITS_NAMES),
     "timestamp-type": lambda rows: (
-        np.where(rows.is_v0, len(TIMESTAMP_TYPES) - 1, rows.batches.is_append_time),
+        np.where(rows.is_v0, len(TIMESTAMP_TYPES) - 1, rows.of_rows(rows.batches.is_append_time)),
         TIMESTAMP_TYPES,
     ),
 }

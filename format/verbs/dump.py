@@ -30,9 +30,10 @@ from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.followed_partition import logs_before
+from format.scan.header_records import HEADER_COLUMNS, answered_by_headers, records_of_headers
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, own_room
-from format.scan.read_log import selected_chunks
+from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.timestamps import iso_time
@@ -54,7 +55,9 @@ class DumpTerms(msgspec.Struct, frozen=True):
 
     ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` is how many of the
     last rows of each partition are shown, None for all rows. ``extra_columns`` are additional columns of records, out
-    of EXTRA_RECORD_COLUMNS. With ``decoding`` keys and values are decoded, in DECODED_COLUMNS.
+    of EXTRA_RECORD_COLUMNS. With ``decoding`` keys and values are decoded, in DECODED_COLUMNS. ``columns`` are those
+    that the caller takes, None for all: records of which it takes only what is in the headers of batches are not
+    decoded. Without ``checks_crcs`` only the headers of batches are read.
     """
 
     records: bool = False
@@ -64,11 +67,25 @@ class DumpTerms(msgspec.Struct, frozen=True):
     last: int | None = None
     extra_columns: frozenset[str] = frozenset()
     decoding: Decoding | None = None
+    columns: frozenset[str] | None = None
+    checks_crcs: bool = True
 
     @property
     def record_schema(self) -> RowSchema:
         """The columns of records."""
         return record_schema(self.extra_columns | (frozenset() if self.decoding is None else DECODED_NAMES))
+
+    @property
+    def depth(self) -> Depth:
+        if not self.checks_crcs:
+            return Depth.HEADERS
+        return Depth.RECORDS if self.records else Depth.CRC
+
+    def are_in_headers(self, found: LogChunk) -> bool:
+        """Whether the headers of the batches to read have all that is taken of their records."""
+        if self.columns is None or not self.columns <= HEADER_COLUMNS or found.least_offset:
+            return False
+        return bool(answered_by_headers(found.chunk.table, self.selection)[found.readable].all())
 
 
 class DumpScan(msgspec.Struct, frozen=True):
@@ -81,10 +98,10 @@ class DumpScan(msgspec.Struct, frozen=True):
     def needs(self) -> Needs:
         terms = self.terms
         return Needs(
-            Depth.RECORDS if terms.records else Depth.CRC,
+            terms.depth,
             terms.selection,
             terms.limits,
-            DUMP_CHUNK_BYTES,
+            DUMP_CHUNK_BYTES if terms.checks_crcs else None,
             _BATCH_COST if not terms.records else _RECORD_COST if terms.decoding is None else _DECODED_COST,
         )
 
@@ -103,6 +120,9 @@ class DumpScan(msgspec.Struct, frozen=True):
                 if item.selected.any():
                     table = item.chunk.table
                     yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
+            elif terms.are_in_headers(item):
+                for records in records_of_headers(item.chunk.table.rows(item.readable)):
+                    yield record_block(records, item.location, schema, log.log_start_offset)
             else:
                 for records in record_tables(
                     item.chunk, which=item.readable, limits=terms.limits, location=item.location

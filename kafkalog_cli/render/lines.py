@@ -123,13 +123,13 @@ class _LinesRenderer:
         self, output: OutputStream, make: Callable[[RowSchema], LineMaker], put: Callable[[str], None]
     ) -> None:
         self._output, self._make, self._put = output, make, put
-        self._makers: dict[str, LineMaker] = {}
+        self._makers: dict[RowSchema, LineMaker] = {}
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write the rows."""
-        maker = self._makers.get(schema.type)
+        maker = self._makers.get(schema)
         if maker is None:
-            maker = self._makers[schema.type] = self._make(schema)
+            maker = self._makers[schema] = self._make(schema)
         for lines in maker.blocks(rows):
             self._put(lines)
 

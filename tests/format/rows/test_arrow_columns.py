@@ -85,9 +85,16 @@ def test_rows_in_any_order_and_columns_by_name() -> None:
         arrow_columns.columns_batch(RECORD, RowValues.of_records(table, Location("f")), ["no such column"])
 
 
-def test_ranges_that_overlap_are_refused() -> None:
-    with pytest.raises(ValueError, match="overlap"):
-        arrow_columns.bytes_array(b"abcdef", np.array([0, 1]), np.array([3, 3]))
+def test_ranges_of_bytes_may_overlap_and_be_null_or_empty() -> None:
+    made = arrow_columns.bytes_array(b"abcdef", np.array([1, 0, 9, 6, 0]), np.array([3, 3, -1, 0, 6]))
+    made.validate(full=True)
+    assert made.to_pylist() == [b"bcd", b"abc", None, b"", b"abcdef"]
+
+
+@pytest.mark.parametrize(("start", "length"), [(4, 3), (-1, 2), (7, 1), (2**62, 2**62)])
+def test_ranges_outside_the_buffer_are_refused(start: int, length: int) -> None:
+    with pytest.raises(ValueError):
+        arrow_columns.bytes_array(b"abcdef", np.array([0, start]), np.array([1, length]))
 
 
 def test_parts_are_bounded_and_whole() -> None:

@@ -1,0 +1,211 @@
+"""The engine: DataFusion over the tables, which it asks for columns and rows by Arrow's interface of data sets.
+
+DataFusion passes the columns that a query needs and the conditions on them to the data set, which reads no others. It
+asks for no order, but there is one reader and one partition, so that rows come in log order where nothing sorts them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions, udf
+
+from format.errors import BadQuery
+from format.findings import Finding
+from format.limits import MIB
+from format.location import Location
+from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch, schema_with_times
+from format.rows.record_rows import RowBlock
+from format.verbs.sql.functions import json_values, texts
+from format.verbs.sql.narrowing import Narrowing
+from format.verbs.sql.statements import Statement, error_of
+from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
+
+__all__ = ["Answer", "Database", "Notes", "Sources"]
+
+#: The memory of the engine for sorting, grouping and joining; what needs more goes to temporary files.
+DEFAULT_MEMORY_BYTES = 192 * MIB
+_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+
+class Notes:
+    """Where the readers of tables report: to ``on_finding`` each finding once, to ``on_unchecked`` what was not
+    checked.
+
+    Both are called in a thread of the engine; of a finding with whether it is a row already. ``error`` is what ended
+    the reading, as the engine passes on only its words.
+    """
+
+    def __init__(self, on_finding: Callable[[Finding, bool], object], on_unchecked: Callable[[str], object]) -> None:
+        self._on_finding, self._on_unchecked = on_finding, on_unchecked
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what is known, for another reading."""
+        self.error: BaseException | None = None
+        self._known: set[tuple[str, Location]] = set()
+        self._unchecked: set[str] = set()
+
+    def found(self, finding: Finding, *, is_row: bool = False) -> None:
+        """Report a finding, unless it is known."""
+        if (finding.code, finding.location) not in self._known:
+            self._known.add((finding.code, finding.location))
+            self._on_finding(finding, is_row)
+
+    def not_checked(self, words: str) -> None:
+        """Report what was not checked, once."""
+        if words not in self._unchecked:
+            self._unchecked.add(words)
+            self._on_unchecked(words)
+
+
+class _Dataset(ds.Dataset):
+    """A table as the engine sees it: a data set with one fragment, which is the table itself."""
+
+    def __init__(self, table: Table, sources: Sources, notes: Notes) -> None:
+        self._table, self._sources, self._notes = table, sources, notes
+        self._schema = schema_with_times(table.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[_Dataset]:
+        yield self
+
+    def scanner(
+        self,
+        schema: pa.Schema | None = None,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        batch_size: int | None = None,
+    ) -> _Scanner:
+        names = self._schema.names if columns is None else list(columns)
+        return _Scanner(self._table, self._sources, self._notes, self._schema, names, filter)
+
+
+class _Scanner:
+    """One reading of a table, which begins when the first batch is asked for."""
+
+    def __init__(
+        self,
+        table: Table,
+        sources: Sources,
+        notes: Notes,
+        schema: pa.Schema,
+        names: list[str],
+        condition: pc.Expression | None,
+    ) -> None:
+        self._table, self._sources, self._notes = table, sources, notes
+        self._schema, self._names, self._condition = schema, names, condition
+        self.projected_schema = pa.schema([schema.field(name) for name in names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows that the condition selects."""
+        notes = self._notes
+        try:
+            yield from self._batches(notes)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            notes.error = error
+            raise
+
+    def _batches(self, notes: Notes) -> Iterator[pa.RecordBatch]:
+        narrowing = Narrowing(self._schema, self._condition)
+        needed = narrowing.columns | set(self._names)
+        scan = TableScan(
+            self._sources,
+            frozenset(needed),
+            narrowing,
+            notes.not_checked,
+            lambda found: notes.found(found, is_row=True),
+        )
+        # Something has to be made to count rows.
+        made = [name for name in self._schema.names if name in needed] or self._schema.names[:1]
+        schema = pa.schema([self._schema.field(name) for name in made])
+        for item in self._table.read(scan):
+            if isinstance(item, Finding):
+                notes.found(item)
+                continue
+            for batch in _arrow_batches(item, self._table, made):
+                rows = narrowing.select(batch_with_times(batch, schema))
+                if rows.num_rows:
+                    yield _some_columns(rows, self.projected_schema)
+
+
+def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.RecordBatch]:
+    if isinstance(item, RowBlock):
+        yield from block_batches(item, names)
+    elif isinstance(item, list):
+        yield rows_batch(table.schema, item).select(names)
+    elif isinstance(item, pa.RecordBatch):
+        yield item.select(names)
+
+
+def _some_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if len(schema):
+        return batch.select(schema.names)
+    empty = pa.StructArray.from_buffers(pa.struct([]), batch.num_rows, [None])
+    return pa.RecordBatch.from_struct_array(empty)  # has a number of rows, and no columns
+
+
+class Database:
+    """The tables over some sources, which SQL can ask for and cannot change."""
+
+    def __init__(self, sources: Sources, notes: Notes, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self.notes = notes
+        config = SessionConfig().with_target_partitions(1).set("datafusion.execution.time_zone", "UTC")
+        config.set("datafusion.sql_parser.dialect", "postgresql")  # in which offset is a name wherever it stands
+        self.context = SessionContext(config, RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes))
+        for name, table in TABLES.items():
+            self.context.register_dataset(name, _Dataset(table, sources, notes))
+        self._register("json_value", json_values, pa.string(), pa.string())
+        self._register("text", texts, pa.binary())
+
+    def _register(self, name: str, function: Callable[..., pa.Array], *kinds: pa.DataType) -> None:
+        def call(*arrays: pa.Array) -> pa.Array:
+            try:
+                return function(*arrays)
+            except BadQuery as error:
+                self.notes.error = error
+                raise
+
+        self.context.register_udf(udf(call, list(kinds), pa.string(), "immutable", name))
+
+    def query(self, statement: Statement) -> Answer:
+        """The answer to a statement, of which nothing is read yet. Raises BadQuery."""
+        try:
+            frame = self.context.sql_with_options(statement.text, _READ_ONLY)
+            schema = frame.schema()
+        except Exception as error:
+            raise error_of(error, statement) from None
+        repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+        if repeated:
+            raise BadQuery(f"two columns of the answer are called {repeated[0]}: give one another name with AS")
+        return Answer(self, statement, frame, schema)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a statement; each pass over its batches reads the sources anew."""
+
+    database: Database
+    statement: Statement
+    frame: DataFrame
+    schema: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows. Raises BadQuery, LimitExceeded, and what the readers of tables raise."""
+        notes = self.database.notes
+        try:
+            for batch in self.frame.execute_stream():
+                yield batch.to_pyarrow()
+        except Exception as error:
+            if notes.error is not None:
+                raise notes.error from None
+            raise error_of(error, self.statement) from None
