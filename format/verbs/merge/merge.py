@@ -18,7 +18,7 @@ from format.columns import MERGED_RANGE
 from format.errors import FileChanged, InputError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.findings import Certainty, Finding, Judgement, finding
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -490,5 +490,10 @@ def branch_sources(merging: Merge) -> WriteSources:
 def write_branches(
     sources: WriteSources, publication: Publication, terms: WriteTerms
 ) -> Iterator[Finding | WrittenSegment]:
-    """Write the branches that were left out into another open publication, and finish it."""
-    yield from rewrite(sources, publication, Merger(terms, publication, {}), verify_output, RewritingResult())
+    """Write the branches that were left out into another open publication, and finish it.
+
+    No broker starts on a branch: what is wrong with one is of severity info, and says nothing of the merged logs.
+    """
+    for item in rewrite(sources, publication, Merger(terms, publication, {}), verify_output, RewritingResult()):
+        is_judged = isinstance(item, Finding) and not item.is_incomplete
+        yield replace(item, severity=Severity.INFO) if is_judged else item

@@ -214,7 +214,7 @@ class Union:
                     self._hold_back(number)
                 for number, log in enumerate(self.logs) if self._held.batches else ():
                     if log.chunk is not None:
-                        self._held.confirm(number, log.chunk.table)
+                        self._held.compare(number, log.chunk.table)
                 reading = [log for log in self.logs if not log.is_at_end]
                 if not reading:
                     break
