@@ -21,6 +21,8 @@ from format.verbs.diff.replica_log import ReplicaLog, Window
 
 #: The most batches that are held back; more stand alone only in a file that was made so.
 _MOST_HELD = 10_000
+#: No codec packs records without keys and values denser: measured are 1.3 to a byte.
+_MOST_OFFSETS_A_BYTE = 2
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class _Before(msgspec.Struct, frozen=True):
     end_position: int = -1
     last_offset: int = -1
     leader_epoch: int = -1
+    is_proven: bool = True
 
 
 class Neighbours:
@@ -60,6 +63,7 @@ class Neighbours:
         self._before = _Before()
         self._standing: Standing | None = None
         self._run_count = 0
+        self._is_last_proven = True  # one of a chunk that all replicas share is
 
     def look(self) -> bool:
         """Note the chunk that was loaded, and return whether one was; nothing of it may be consumed yet."""
@@ -70,8 +74,8 @@ class Neighbours:
         if window is not None and len(window.chunk.table):
             table = window.chunk.table
             last = (table.end_position, table.last_offset, table.leader_epoch)
-            self._before = _Before(self._segment_base, *(int(each[-1]) for each in last))
-        self._window, self._standing = log.window(2**63 - 1), None
+            self._before = _Before(self._segment_base, *(int(each[-1]) for each in last), self._is_last_proven)
+        self._window, self._standing, self._is_last_proven = log.window(2**63 - 1), None, True
         self._segment_base = log.replica_segment_base
         if self._before.segment_base != self._segment_base:
             self._before = _Before(self._segment_base, 0, self._segment_base - 1)
@@ -115,9 +119,13 @@ class Neighbours:
         is_proven = np.zeros(count, bool)
         is_proven[is_in_run] = counts[which.reshape(-1)][: int(is_in_run.sum())] > 1
         has_proof = np.isin(number, number[is_proven])
-        is_false = is_in_run & is_taken & ~is_proven & has_proof
-        run = np.where(is_in_run & is_taken & ~has_proof, number + self._run_count, 0)
+        bytes_before = table.position - np.concatenate(([before.end_position], table.end_position[:-1]))
+        has_no_room = is_start & (lasts + 1 >= self._clean_until) & np.concatenate(([before.is_proven], is_proven[:-1]))
+        has_no_room &= table.base_offset - lasts - 1 > _MOST_OFFSETS_A_BYTE * bytes_before
+        is_false = is_in_run & is_taken & ~is_proven & (has_proof | has_no_room)
+        run = np.where(is_in_run & is_taken & ~has_proof & ~is_false, number + self._run_count, 0)
         self._run_count += count + 1
+        self._is_last_proven = bool(count) and bool(is_proven[-1])
         epoch = np.concatenate(([before.leader_epoch], table.leader_epoch))
         is_joint = adjoins & (table.base_offset == lasts + 1)
         is_joint &= is_taken & np.concatenate(([True], is_taken[:-1]))
@@ -170,13 +178,23 @@ class HeldBatches:
                 if held.piece.replica != number and not held.is_confirmed and len(rows):
                     _compare(held, window.chunk.table.rows(window.rows[rows]), windows[held.piece.replica])
 
-    def confirm(self, number: int, table: BatchTable) -> None:
-        """Compare with all intact batches of a chunk of a replica, also those that are not in order there."""
+    def compare(self, number: int, table: BatchTable) -> None:
+        """Compare with all batches of a chunk of a replica, also those that are not in order there, or damaged.
+
+        The header of a damaged batch has its CRC too. It is a witness that follows the batch before it.
+        """
+        if not len(table):
+            return
+        follows = np.zeros(len(table), bool)
+        follows[1:] = table.position[1:] == table.end_position[:-1]
+        follows[1:] &= (table.base_offset[1:] == table.last_offset[:-1] + 1) & (table.crc_valid[1:] != 1)
         for at in np.flatnonzero(np.isin(self._crcs, table.crc)).tolist():
             held = self.batches[at]
-            is_same = (table.crc == held.crc) & (table.crc_valid == 1) & (table.size_bytes == held.piece.size_bytes)
-            is_same &= table.base_offset == held.piece.first_offset
-            held.is_confirmed |= held.piece.replica != number and bool(is_same.any())
+            is_same = (table.crc == held.crc) & (table.size_bytes == held.piece.size_bytes)
+            is_there = is_same & (table.base_offset == held.piece.first_offset)
+            if held.piece.replica != number:
+                held.is_confirmed |= bool(is_there.any())
+                held.is_elsewhere |= bool((is_same & ~is_there & follows).any())
 
     def true_ones(self, base: int) -> list[Piece]:
         """Those of which nothing shows that their offsets are false, the best first."""

@@ -18,7 +18,7 @@ from format.columns import MERGED_RANGE
 from format.errors import FileChanged, InputError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.findings import Certainty, Finding, Judgement, finding
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -41,7 +41,7 @@ from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext, configs_of_topic
 from format.verbs.diff.replica_log import Replica, Replicas, matched
-from format.verbs.merge.branch import History, claims_of, confirm, history_of
+from format.verbs.merge.branch import Claims, History, claims_of, confirm, history_of
 from format.verbs.merge.union import Branch, SegmentPieces, Union
 from format.verbs.verify.written_output import verify_output
 from format.wording import counted, listed, offset_range
@@ -55,8 +55,8 @@ _MOST_NAMED = 3
 class MergedPartition(msgspec.Struct, frozen=True):
     """How the log of one partition is put together. Numbers of replicas are their places in ``replicas``.
 
-    ``lost`` are the offsets that no replica has. ``reached`` is an offset that the log has reached, with what shows it.
-    ``doubtful`` are offsets with tombstones that may be lost.
+    ``lost`` are the offsets that no replica has, ``lost_head`` those before the first segment of all. ``reached`` is an
+    offset that the log has reached, with what shows it. ``doubtful`` are offsets with tombstones that may be lost.
     """
 
     name: str
@@ -68,6 +68,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
     segments: list[SegmentPieces]
     branches: list[Branch]
     lost: list[Range]
+    lost_head: Range | None
     doubtful: list[Range]
     end_offset: int
     reached: tuple[int, str]
@@ -105,6 +106,12 @@ class MergedPartition(msgspec.Struct, frozen=True):
         """The offsets at the end that no replica has, though the log had reached them; None for none."""
         reached = self.reached[0]
         return (self.end_offset, reached - 1) if reached > self.end_offset else None
+
+    @property
+    def all_lost(self) -> list[Range]:
+        """The offsets that no replica has, in order."""
+        shown = (self.lost_head, self.lost_end)
+        return sorted([*self.lost, *(each for each in shown if each is not None)])
 
     @property
     def location(self) -> Location:
@@ -160,30 +167,24 @@ class MergedPartition(msgspec.Struct, frozen=True):
         for first, last in self.lost:
             message = f"no replica here has {offset_range(first, last)} intact"
             yield finding("no-intact-replica", place.at(offset=first), message, lost_offsets=(first, last)), True
+        shown: list[tuple[Range, str]] = []
+        if self.lost_head is not None:
+            began = f"the {layout.LEADER_EPOCH_CHECKPOINT} shows that the log began at offset {self.lost_head[0]}"
+            shown.append((self.lost_head, began))
         if self.lost_end is not None:
-            first, last = self.lost_end
-            message = f"{self.reached[1]} shows that the log reached offset {last + 1}, but no replica here has "
-            message += f"{offset_range(first, last)} intact"
+            shown.append((self.lost_end, f"{self.reached[1]} shows that the log reached offset {self.reached[0]}"))
+        for lost, words in shown:
+            message = f"{words}, but no replica here has {offset_range(*lost)} intact"
             judgement = Judgement(certainty=Certainty.LIKELY)
-            yield (
-                finding(
-                    "no-intact-replica",
-                    place.at(offset=first),
-                    message,
-                    lost_offsets=(first, last),
-                    judgement=judgement,
-                ),
-                True,
-            )
+            where = place.at(offset=lost[0])
+            yield finding("no-intact-replica", where, message, lost_offsets=lost, judgement=judgement), True
         for number, branch in enumerate(self.branches):
             if branch.segments:
                 where = self.replicas[number].partition.location().at(offset=branch.pieces[0].first_offset)
                 yield finding("branch-left-out", where, self._branch_words(number)), False
         for first, last in self.doubtful:
-            message = (
-                f"tombstones at {offset_range(first, last)} may be lost: other replicas have lost them too, or have "
-            )
-            message += "removed them with what they delete, and deleted keys may have their old values again"
+            message = f"tombstones at {offset_range(first, last)} may be lost: no replica has them intact, or others "
+            message += "have removed them with what they delete; deleted keys may have their old values again"
             judgement = Judgement(certainty=Certainty.POSSIBLE)
             yield finding("tombstone-unknown", place.at(offset=first), message, judgement=judgement), False
 
@@ -219,7 +220,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
                     count = sum(each.record_count for each in ranges)
                     what = counted(len(merged((each.first_offset, each.last_offset) for each in ranges)), "range")
                     parts.append(f"{what} {verb} from {self.label(number)} ({counted(count, 'record')})")
-        lost = [*self.lost, *([self.lost_end] if self.lost_end else [])]
+        lost = self.all_lost
         if lost:
             named = ", ".join(
                 f"{first:,}–{last:,}" if last > first else f"{first:,}" for first, last in lost[:_MOST_NAMED]
@@ -243,7 +244,7 @@ def overview(plans: Sequence[MergedPartition]) -> str:
         return "" if plans else "No partition is at the paths."
     parts = [f"{counted(len(plans), 'partition')} merged"]
     healed = sum(any(piece.replica != plan.base for each in plan.segments for piece in each.pieces) for plan in plans)
-    lossy = sum(bool(plan.lost or plan.lost_end) for plan in plans)
+    lossy = sum(bool(plan.all_lost) for plan in plans)
     branched = sum(any(each.segments for each in plan.branches) for plan in plans)
     parts.append(f"{healed:,} with batches of another replica than the base" if healed else "all as the base is")
     parts += [f"{lossy:,} with losses"] if lossy else ["no losses that these show"]
@@ -306,6 +307,10 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
         reached.append((offsets.newest_snapshot or 0, "a producer snapshot"))
         if offsets.is_clean_shutdown:
             reached.append((offsets.recovery_point or 0, f"the {layout.RECOVERY_POINT_CHECKPOINT}"))
+    shown_end = max(reached, key=lambda each: each[0])
+    doubtful = union.doubtful
+    if union.may_be_compacted and union.last_offset is not None and shown_end[0] > end_offset:
+        doubtful = merged([*doubtful, (end_offset, shown_end[0] - 1)])
     return MergedPartition(
         name=group.name,
         topic=group.topic,
@@ -316,11 +321,30 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
         segments=union.segments,
         branches=union.branches,
         lost=union.lost,
-        doubtful=union.doubtful,
+        lost_head=_lost_head(group.replicas, claims),
+        doubtful=doubtful,
         end_offset=end_offset,
-        reached=max(reached, key=lambda each: each[0]),
+        reached=shown_end,
         findings=[found for log in union.logs for found in log.findings if found.is_incomplete],
     )
+
+
+def _lost_head(replicas: Sequence[Replica], claims: Sequence[Claims]) -> Range | None:
+    """The offsets before the first segments that the leader-epoch-checkpoints of all replicas have; None for none.
+
+    A broker raises the first entry with the log start offset, before it deletes a segment. It keeps entries for what is
+    in remote storage, and notes the log start offsets of such partitions.
+    """
+    firsts, starts = [], []
+    for replica, claim in zip(replicas, claims, strict=True):
+        if replica.partition.segments:
+            first = replica.partition.segments[0].base_offset
+            noted = [claim.starts[each] for each in claim.noted] if replica.has_noted_start is False else []
+            firsts.append(first)
+            starts.append(min([first, *noted]))
+    if not starts or max(starts) >= min(firsts):
+        return None
+    return max(starts), min(firsts) - 1
 
 
 class Merge(msgspec.Struct):
@@ -490,5 +514,10 @@ def branch_sources(merging: Merge) -> WriteSources:
 def write_branches(
     sources: WriteSources, publication: Publication, terms: WriteTerms
 ) -> Iterator[Finding | WrittenSegment]:
-    """Write the branches that were left out into another open publication, and finish it."""
-    yield from rewrite(sources, publication, Merger(terms, publication, {}), verify_output, RewritingResult())
+    """Write the branches that were left out into another open publication, and finish it.
+
+    No broker starts on a branch: what is wrong with one is of severity info, and says nothing of the merged logs.
+    """
+    for item in rewrite(sources, publication, Merger(terms, publication, {}), verify_output, RewritingResult()):
+        is_judged = isinstance(item, Finding) and not item.is_incomplete
+        yield replace(item, severity=Severity.INFO) if is_judged else item

@@ -214,7 +214,7 @@ class Union:
                     self._hold_back(number)
                 for number, log in enumerate(self.logs) if self._held.batches else ():
                     if log.chunk is not None:
-                        self._held.confirm(number, log.chunk.table)
+                        self._held.compare(number, log.chunk.table)
                 reading = [log for log in self.logs if not log.is_at_end]
                 if not reading:
                     break
@@ -568,7 +568,9 @@ class Union:
         nowhere = intersection([self.unsound(number) for number in range(len(self.logs))])
         self.lost = intersection([gaps, nowhere]) if self.may_be_compacted else gaps
         if self.may_be_compacted and self.last_offset is not None:
-            self.doubtful = merged(each for number in range(len(self.logs)) for each in self._doubtful(number))
+            doubtful = [each for number in range(len(self.logs)) for each in self._doubtful(number)]
+            first = next((each.first_offset for segment in self.segments for each in segment.pieces), _MAX_OFFSET)
+            self.doubtful = merged([*doubtful, *clipped(self.lost, first, _MAX_OFFSET)])
 
     def _doubtful(self, number: int) -> list[Range]:
         """The damaged offsets of a replica whose tombstones no other has: it lost them, or removed them with the rest.

@@ -7,8 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import batches, write_segment
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
+from tests.record_encoder import NewRecord, encode_record
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
@@ -82,6 +86,25 @@ def test_offsets_that_no_replica_has_end_with_status_1(tmp_path: Path, run_kafka
     [run] = run_kafkalog_many([["salvage", "--merge", *nodes, "--output", tmp_path / "out", "--format", "jsonl"]])
     [found] = run.check(1).rows("finding")
     assert (found["code"], found["lost_offsets"]) == ("no-intact-replica", [6, 8])
+
+
+def test_what_is_wrong_with_a_branch_is_no_damage_of_the_merged_log(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """The branch ends with a batch at which a broker stops: its producer has an open transaction."""
+    shared = plain(4)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    log = ModelReplica(shared).write(nodes[0]) / f"{0:020d}.log"
+    with log.open("ab") as file:
+        for base, attributes in ((12, 0x10), (13, 0)):
+            header = BatchHeader(base, 0, 1, 10**12, 10**12, 0, attributes, producer_id=5, producer_epoch=0)
+            record = encode_record(NewRecord(0, 0, b"key", b"stale", ()))
+            file.write(encode_batch(msgspec.structs.replace(header, base_sequence=base - 12), record, codec=0))
+    ModelReplica([*shared, *plain(3, first=12, epoch=1)]).write(nodes[1])
+    words = ["salvage", "--merge", *nodes, "--output", tmp_path / "out", "--branches", tmp_path / "branches"]
+    [run] = run_kafkalog_many([[*words, "--format", "jsonl"]])
+    severities = {row["code"]: row["severity"] for row in run.check(0).rows("finding")}
+    assert severities["branch-left-out"] == "warning"
+    assert severities["batch-invalid"] == "info"
+    assert list((tmp_path / "branches").rglob("*.quarantine"))
 
 
 def test_options_of_merging_go_with_it_alone(tmp_path: Path, run_kafkalog_many: RunMany) -> None:

@@ -414,3 +414,56 @@ def test_a_tombstone_that_only_a_damaged_replica_had_is_said_to_be_unknown(tmp_p
     cleaned = ModelReplica([batches[1], *batches[3:]], was_cleaned=True)
     found = merged_models([cleaned, ModelReplica(batches, damaged={2})], tmp_path)
     assert found.codes == ["tombstone-unknown"]
+
+
+@pytest.mark.parametrize("lost", [2, 6])
+def test_a_tombstone_may_be_among_what_no_replica_of_a_compacted_topic_has(tmp_path: Path, lost: int) -> None:
+    """Inside the log, and at its end, which a checkpoint shows."""
+    batches = [ModelBatch(0, 0, 0, {0: (b"gone", b"old")}), *plain(6, first=1)]
+    batches[lost] = replace(
+        batches[lost], records={**batches[lost].records, batches[lost].base_offset: (b"gone", None)}
+    )
+    replicas = [ModelReplica(batches, 19, was_cleaned=True, damaged={lost}) for _ in range(2)]
+    found = merged_models(replicas, tmp_path)
+    assert found.lost == set(batches[lost].records)
+    assert found.codes[:2] == ["no-intact-replica", "tombstone-unknown"]
+
+
+# -- what is missing before the first segments -----------------------------------------------------------------
+
+
+def written_nodes(tmp_path: Path, epoch_starts: list[int], *, is_noted: bool | None = False) -> list[Path]:
+    """Two nodes whose logs begin at offset 6, with the first starts of their leader-epoch-checkpoints."""
+    batches = plain(6, first=6)
+    nodes = []
+    for number, start in enumerate(epoch_starts, 1):
+        nodes.append(tmp_path / f"node-{number}")
+        directory = ModelReplica(batches, segment_starts=(6,)).write(nodes[-1])
+        (directory / f"{0:020d}.log").unlink()
+        (directory / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {start}\n")
+        if is_noted is not None:
+            entries = "1\norders 0 0\n" if is_noted else "0\n"
+            (nodes[-1] / "log-start-offset-checkpoint").write_text(f"0\n{entries}")
+    return nodes
+
+
+def test_first_segments_that_are_missing_everywhere_are_named(tmp_path: Path) -> None:
+    found = merged(written_nodes(tmp_path, [0, 3]), tmp_path / "out")
+    assert found.lost == {3, 4, 5}  # retention had removed the others on the second node
+    assert [(each.code, each.certainty.value) for each in found.findings] == [("no-intact-replica", "likely")]
+    assert "no replica here has 3–5" in found.plan.sentence()
+
+
+@pytest.mark.parametrize(
+    ("starts", "is_noted"),
+    [
+        ([6, 0], False),  # retention has removed them on one node
+        ([0, 0], None),  # without the checkpoint they may be in remote storage
+        ([0, 0], True),
+        ([8, 8], False),  # the first messages have no epochs
+    ],
+)
+def test_first_segments_that_may_have_been_removed_are_no_loss(
+    tmp_path: Path, starts: list[int], is_noted: bool | None
+) -> None:
+    assert merged(written_nodes(tmp_path, starts, is_noted=is_noted), tmp_path / "out").codes == []

@@ -52,6 +52,22 @@ def wound(chance: random.Random, directory: Path) -> None:
     log.write_bytes(content)
 
 
+def flip_header(chance: random.Random, directory: Path, batches: list[ModelBatch], starts: tuple[int, ...]) -> None:
+    """Flip a bit that no CRC covers: of the base offset, the length, the leader epoch or the magic of a batch."""
+    position, places = dict.fromkeys(starts, 0), []
+    for each in batches:
+        start = max(one for one in starts if one <= each.base_offset)
+        places.append((start, position[start]))
+        position[start] += len(each.encoded())
+    start, at = chance.choice(places)
+    at += chance.choice([7, 7, 7, chance.randrange(17)])
+    log = directory / f"{start:020d}.log"
+    content = bytearray(log.read_bytes()) if log.exists() else bytearray()
+    if at < len(content):
+        content[at] ^= 1 << chance.randrange(7)
+        log.write_bytes(content)
+
+
 def intact_in(directory: Path, batches: list[ModelBatch], starts: tuple[int, ...]) -> dict[int, bytes]:
     """The batches whose bytes are still at their place, by base offset."""
     found, position = {}, dict.fromkeys(starts, 0)
@@ -85,6 +101,30 @@ def test_every_intact_batch_is_there_and_every_loss_is_said(tmp_path: Path, seed
         for _ in range(chance.randint(1, 4)):
             wound(chance, directory)
         intact |= intact_in(directory, [each for each in own if each in batches], starts)
+    found = merged(nodes, tmp_path / "out")
+    truth = {offset: record for each in batches for offset, record in each.records.items()}
+    assert found.records.items() <= truth.items()
+    for each in intact.values():
+        assert each in found.log_bytes
+    assert set(range(end)) == set(found.records) ^ found.lost
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_batch_is_at_a_false_offset_that_a_replica_contradicts(tmp_path: Path, seed: int) -> None:
+    """The last replica is damaged elsewhere than the others, and shows the right offsets."""
+    chance = random.Random(seed)
+    batches = history(chance, is_compacted=False)
+    end, starts = batches[-1].last_offset + 1, tuple(sorted({0, *(each.base_offset for each in batches[5::6])}))
+    nodes, intact = [], dict[int, bytes]()
+    for number in range(3):
+        nodes.append(tmp_path / f"node-{number + 1}")
+        directory = ModelReplica(batches, end, segment_starts=starts).write(nodes[-1])
+        for _ in range(chance.randint(2, 5) if number < 2 else 1):
+            if chance.random() < 0.6:
+                flip_header(chance, directory, batches, starts)
+            else:
+                wound(chance, directory)
+        intact |= intact_in(directory, batches, starts)
     found = merged(nodes, tmp_path / "out")
     truth = {offset: record for each in batches for offset, record in each.records.items()}
     assert found.records.items() <= truth.items()
