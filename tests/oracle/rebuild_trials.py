@@ -448,7 +448,7 @@ class Trial:
         for each in voters if is_moved else ():
             each.host, (each.controller_port,) = _OTHER_HOST, free_ports(1)
         words = [f"--voter={each.number}@{each.address}" for each in voters]
-        self._rebuild_from_rest(*words, is_copied=not cluster.shape.is_combined)
+        self._rebuild_from_rest(*words, is_copied=True)
         (setting,) = re.findall(r"(?m)^Set on all nodes: (.*)$", self.said)
         for each in () if cluster.shape.is_dynamic else others:
             each.role = "broker" if each.is_broker else ""
