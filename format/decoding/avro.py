@@ -63,10 +63,15 @@ class AvroSchema:
         self._nodes = memoryview(np.array(program.rows, np.int64))
         self._pieces = bytes(program.pieces)
         self._room = memoryview(bytearray(_ROOM_BYTES))
+        self._span, self._result = np.empty((1, 2), np.int64), memoryview(np.empty((1, 4), np.int64))
 
     def text_of(self, data: bytes, start: int = 0) -> str:
         """The value that the bytes from ``start`` on hold, as JSON text. Raises Undecodable."""
-        [found] = self.texts_of(data, np.array([[start, len(data)]], np.int64))
+        self._span[0] = start, len(data)
+        done = write_avro(self._nodes, self._pieces, data, memoryview(self._span), 0, self._room, self._result)
+        if done and not self._result[0, 2]:
+            return str(self._room[: self._result[0, 1]], "utf-8")
+        [found] = self.texts_of(data, self._span)
         if isinstance(found, Undecodable):
             raise found
         return found

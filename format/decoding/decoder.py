@@ -235,7 +235,7 @@ class _Part:
             return Decoded(None, "raw", reason=f"{named.file}: {error}")
         found: dict[str, int | str | None] = {}
         reason = ""
-        for schema_id, content, start in _framings(data):
+        for schema_id, content, start in _framings(data, schema.kind):
             try:
                 read = schema.text_of if start == _ID_END else schema.bare_text_of
                 found.setdefault(read(content, start), schema_id)
@@ -307,23 +307,32 @@ def _header_frame(data: bytes, content: bytes) -> _Frame | None:
     return _Frame(schema_id, content[end:] + data, 0, is_certain=True)
 
 
-def _framings(data: bytes) -> Iterator[tuple[int | str | None, bytes, int]]:
-    """The ways in which a value of a known schema can be framed: the id, the bytes, and where the value begins."""
+def _framings(data: bytes, kind: str) -> Iterator[tuple[int | str | None, bytes, int]]:
+    """The ways in which a value of a known schema can be framed: the id, the bytes, and where the value begins.
+
+    Those of Apicurio and Glue are known for Avro and JSON; with Protobuf they name the message in ways of their own.
+    """
     yield None, data, 0
-    if data[:1] == b"\0":
-        for end in (_ID_END, _APICURIO_ID_END):
-            if len(data) >= end:
-                yield int.from_bytes(data[1:end], "big"), data, end
-    elif len(data) >= _GLUE_END and data[0] == _GLUE_MAGIC and data[1] in (_GLUE_PLAIN, _GLUE_ZLIB):
-        schema_id = str(UUID(bytes=data[2:_GLUE_END]))
-        if data[1] == _GLUE_PLAIN:
-            yield schema_id, data, _GLUE_END
-        else:
-            unpacking = zlib.decompressobj()
-            with suppress(zlib.error):
-                content = unpacking.decompress(data[_GLUE_END:], _MOST_INFLATED_BYTES)
-                if unpacking.eof and not unpacking.unused_data:
-                    yield schema_id, content, 0
+    if len(data) >= _ID_END and data[0] == _BY_ID:
+        yield int.from_bytes(data[1:_ID_END], "big"), data, _ID_END
+    if kind == "protobuf":
+        return
+    if len(data) >= _APICURIO_ID_END and data[0] == _BY_ID:
+        yield int.from_bytes(data[1:_APICURIO_ID_END], "big"), data, _APICURIO_ID_END
+    if len(data) >= _GLUE_END and data[0] == _GLUE_MAGIC and data[1] in (_GLUE_PLAIN, _GLUE_ZLIB):
+        content = data[_GLUE_END:] if data[1] == _GLUE_PLAIN else _inflated(data[_GLUE_END:])
+        if content is not None:
+            yield str(UUID(bytes=data[2:_GLUE_END])), content, 0
+
+
+def _inflated(data: bytes) -> bytes | None:
+    """What zlib unpacks of bytes; None where they are not of zlib, or it is too much."""
+    unpacking = zlib.decompressobj()
+    try:
+        content = unpacking.decompress(data, _MOST_INFLATED_BYTES)
+    except zlib.error:
+        return None
+    return content if unpacking.eof and not unpacking.unused_data else None
 
 
 def _plainly(data: bytes) -> Decoded:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from format.decoding.plain import Undecodable, json_text, string_text, utf8
+from format.decoding.plain import Undecodable, is_printable, json_text, string_text, utf8
 
 _encode = msgspec.json.Encoder().encode
 _VERSION = 0
@@ -85,4 +85,6 @@ def _connect_text(data: bytes) -> str:
     try:
         return json_text(data)
     except Undecodable:
+        if not is_printable(utf8(data)):
+            raise
         return string_text(data)
