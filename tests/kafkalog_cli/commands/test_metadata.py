@@ -183,5 +183,5 @@ def test_damage_in_the_topic_of_the_registry(kafkalog: Kafkalog, registry: Path)
     content[len(content) // 2] ^= 1
     log.write_bytes(content)
     run = kafkalog("--format", "jsonl", "--schemas", registry).check(1)
-    assert [row["code"] for row in run.findings] == ["batch-crc-mismatch"]
+    assert [row["code"] for row in run.rows("finding")] == ["batch-crc-mismatch"]
     assert run.rows("schema_version")
