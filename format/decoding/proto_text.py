@@ -231,10 +231,15 @@ class _Parser:
         most = _MOST_MESSAGE_SET_FIELD if message.options.message_set_wire_format else _MOST_FIELD
         for first, last in ranges:
             message.extension_range.add(start=first, end=(most if last is None else last) + 1)
+        names = {each.name for each in (*message.field, *message.oneof_decl, *message.nested_type, *message.enum_type)}
         for field in message.field:
-            if field.proto3_optional:  # its own oneof, after all others
+            if field.proto3_optional:  # a oneof of its own, after all others
+                name = f"_{field.name}"
+                while name in names:
+                    name = f"X{name}"
+                names.add(name)
                 field.oneof_index = len(message.oneof_decl)
-                message.oneof_decl.add(name=f"_{field.name}")
+                message.oneof_decl.add(name=name)
 
     def _ranges(self) -> list[tuple[int, int | None]]:
         found: list[tuple[int, int | None]] = []

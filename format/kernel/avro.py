@@ -109,6 +109,11 @@ _LAST_DAY = 3_652_364
 class _Reader:
     """Reads one value and writes its text; the bytes, the program and the room are set before."""
 
+    nodes: Table
+    pieces: Bytes
+    source: Bytes
+    out: Room
+
     def __init__(self) -> None:
         self.at = self.end = 0  # in the bytes
         self.next = self.limit = 0  # in the room: where to write, and where to stop
@@ -127,7 +132,7 @@ class _Reader:
                 return 0
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                half = value >> 1
+                half: int = value >> 1
                 return -half - 1 if value & 1 else half
             shift += 7
         self.error = _CUT_OFF

@@ -17,8 +17,11 @@ from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
 from format.rows.internal_record_rows import decoder_of
 from format.rows.record_rows import bounded_parts
+from format.scan.protocol import Cost
 from format.wording import counted_plainly
 
+#: Measured, for small records of Avro.
+DECODING_COST = Cost(batch_s=0.9e-6, byte_s=60e-9, compressed_byte_s=70e-9)
 #: So many records are decoded at once, and fewer at first, of which more are seldom needed.
 _FIRST_ROWS = 4
 _MOST_ROWS = 4096

@@ -22,7 +22,7 @@ from format.log.read_records import record_tables
 from format.node.log_dir import Kind
 from format.node.partition import Partition
 from format.node.target import Target, target_at
-from format.rows.decoded_rows import decoded_tables
+from format.rows.decoded_rows import DECODING_COST, decoded_tables
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import Block, LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import RowBlock, batch_block, record_block
@@ -45,7 +45,6 @@ from format.verbs.txns.partition_transactions import logs_below
 DUMP_CHUNK_BYTES = MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
-_DECODED_COST = Cost(batch_s=0.9e-6, byte_s=60e-9, compressed_byte_s=70e-9)
 _Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
 _MOST_NAMED = 4
 
@@ -102,7 +101,7 @@ class DumpScan(msgspec.Struct, frozen=True):
             terms.selection,
             terms.limits,
             DUMP_CHUNK_BYTES if terms.checks_crcs else None,
-            _BATCH_COST if not terms.records else _RECORD_COST if terms.decoding is None else _DECODED_COST,
+            _BATCH_COST if not terms.records else _RECORD_COST if terms.decoding is None else DECODING_COST,
         )
 
     def parts(self, opened: OpenedRange) -> Iterator[Block]:
@@ -112,7 +111,7 @@ class DumpScan(msgspec.Struct, frozen=True):
 
     def _blocks(self, opened: OpenedRange) -> Iterator[RowBlock | Finding]:
         terms, log = self.terms, opened.log
-        schema, selection = terms.record_schema, terms.selection
+        schema, selection = record_schema(terms.extra_columns), terms.selection
         for item in selected_chunks(opened, self.needs):
             if isinstance(item, Finding):
                 yield item
@@ -131,11 +130,8 @@ class DumpScan(msgspec.Struct, frozen=True):
                     if not selection.is_everything:
                         is_selected = selection.records(records) & (records.offset >= item.least_offset)
                         records = records.rows(np.flatnonzero(is_selected))
-                    for part in decoded_tables(records, item.location, terms.decoding):
-                        if isinstance(part, Finding):
-                            yield part
-                        elif len(part):
-                            yield record_block(part, item.location, schema, log.log_start_offset)
+                    if len(records):
+                        yield record_block(records, item.location, schema, log.log_start_offset)
 
     def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
         """The same blocks."""
@@ -165,8 +161,22 @@ def dumped_rows(
 
 
 def _decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
-    """The blocks, with the decoding of internal topics and control records that the terms ask for."""
+    """The blocks, with the decoding that the terms ask for: of values, and of internal topics and control records."""
+    if terms.records and terms.decoding is not None:
+        blocks = _with_values(blocks, terms)
     return decode_internal(blocks) if terms.records and terms.decodes_internal else blocks
+
+
+def _with_values(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+    for block in blocks:
+        if isinstance(block, Finding) or block.location is None:
+            yield block
+            continue
+        for part in decoded_tables(block.record_table, block.location, terms.decoding):
+            if isinstance(part, Finding):
+                yield part
+            elif len(part):
+                yield record_block(part, block.location, terms.record_schema, block.log_start_offset)
 
 
 # -- the last rows -------------------------------------------------------------------------------------------
@@ -181,7 +191,7 @@ def _last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBloc
 
 def _last_rows_of(terms: DumpTerms, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
     """The last rows of the logs of one partition, which are read from the last one on until there are enough."""
-    scan = DumpScan(replace(terms, decodes_internal=False))
+    scan = DumpScan(replace(terms, decodes_internal=False, decoding=None))
     parts: list[list[RowBlock | Finding]] = []
     for log in reversed(logs):
         if isinstance(log, Finding):

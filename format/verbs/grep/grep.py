@@ -28,7 +28,7 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
-from format.rows.decoded_rows import decoded_tables
+from format.rows.decoded_rows import DECODING_COST, decoded_tables
 from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
 from format.scan.drivers import scan_logs, with_last_finding
@@ -166,7 +166,8 @@ class GrepScan(msgspec.Struct, frozen=True):
 
     @property
     def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, self.criteria.selection, self.limits, GREP_CHUNK_BYTES, GREP_COST)
+        cost = GREP_COST if self.decoding is None else DECODING_COST
+        return Needs(Depth.RECORDS, self.criteria.selection, self.limits, GREP_CHUNK_BYTES, cost)
 
     def parts(self, opened: OpenedRange) -> Iterator[FoundRecords | Finding]:
         """The records found in a range, and findings."""

@@ -164,4 +164,5 @@ class _Held:
 
 
 def _size(row: Row) -> int:
-    return sum(len(row[at]) for at in (_KEY, _VALUE) if row[at] is not None)
+    decoded = sum(len(each) for each in row[len(RECORD.names) :] if isinstance(each, str))
+    return decoded + sum(len(row[at]) for at in (_KEY, _VALUE) if row[at] is not None)

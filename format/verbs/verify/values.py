@@ -16,17 +16,22 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target
-from format.rows.decoded_rows import Undecodable, decoded_table, topic_decoder, undecodable_finding
+from format.rows.decoded_rows import (
+    DECODING_COST,
+    Undecodable,
+    decoded_table,
+    topic_decoder,
+    undecodable_finding,
+)
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING
 from format.timestamps import iso_time
 from format.wording import counted, counted_plainly, listed
 
-_COST = Cost(batch_s=0.9e-6, byte_s=60e-9, compressed_byte_s=70e-9)
 _CHUNK_BYTES = MIB
 _MOST_NAMED = 5
 _MOST_PRODUCERS = 3
@@ -106,7 +111,7 @@ class ValueScan(msgspec.Struct, frozen=True):
 
     @property
     def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, EVERYTHING, self.limits, _CHUNK_BYTES, _COST)
+        return Needs(Depth.RECORDS, EVERYTHING, self.limits, _CHUNK_BYTES, DECODING_COST)
 
     def parts(self, opened: OpenedRange) -> Iterator[UndecodableValues | ValueCounts]:
         """The counts of each table of records; what verify finds is not found again."""

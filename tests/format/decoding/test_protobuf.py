@@ -184,7 +184,7 @@ def test_a_message_without_a_place() -> None:
 
 def test_proto3_presence_and_editions() -> None:
     text = """syntax = "proto3"; message Value { optional int32 a = 1; int32 b = 2; oneof c { string d = 3; }
-        optional string e = 4; }"""
+        optional string e = 4; int32 _a = 5; }"""
     assert decoded(text, b"\0\x08\x00\x10\x00\x22\x00") == {"a": 0, "e": ""}
     edition = """edition = "2023"; option features.field_presence = IMPLICIT; message Value {
         int32 a = 1; int32 b = 2 [features.field_presence = EXPLICIT]; repeated int32 c = 3; }"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -127,3 +128,38 @@ def test_a_table_without_records_gives_nothing(tmp_path: Path) -> None:
     empty: RecordTable = block.record_table.rows(slice(0, 0))
     assert list(decoded_tables(empty, Location("x.log", "orders", 0, 0), Decoding())) == []
     assert list(record_block(empty, Location("x.log"), block.schema).rows) == []
+
+
+@pytest.mark.parametrize("kind", ["auto", "avro"])
+def test_all_of_one_schema_at_once_are_what_each_is_by_itself(tmp_path: Path, kind: str) -> None:
+    """Also where another schema, another frame, or nothing lies between."""
+    chance = Random(3)
+    some = [*(each for each in VALUES if each), b"", b"\0", b"\0\0\0\0\x07", order(2**40, "x" * 300, is_paid=False)]
+    values = [
+        bytes(chance.choices(range(256), k=chance.randrange(12))) if chance.random() < 0.2 else chance.choice(some)
+        for _ in range(3000)
+    ]
+    partition = write_node(tmp_path, [*values, None])
+    decoding = Decoding(value_as=kind, key_as=kind, schemas=find_schemas([Target(partition)]))
+    rows, findings = decoded(partition, decoding)
+    decoder = decoding.topic("orders")
+    reasons = set()
+    for row, value in zip(rows, [*values, None], strict=True):
+        alone = decoder.value(value)
+        got = row["value_decoded"], row["value_schema_id"], row["value_format"]
+        assert got == ((None, None, None) if alone is None else (alone.text, alone.schema_id, alone.format)), value
+        if alone is not None and alone.reason is not None:
+            reasons.add((alone.schema_id, alone.reason))
+    assert reasons
+    assert all(any(reason in each.message for each in findings) for _, reason in reasons)
+
+
+def test_a_header_with_a_schema_comes_first(tmp_path: Path) -> None:
+    """The value begins as one with the schema 7 in front; the header says that it is of the schema 8."""
+    partition = write_node(tmp_path, [])
+    value = order(0, "\0\0\7\2\6Ana", is_paid=True)[5:]
+    header = (b"__value_schema_id", b"\0\0\0\0\x08")
+    write_segment(partition, 0, [batch(0, [value, order(1, "Bo")], headers=(header,)), batch(2, [order(1, "Bo")])])
+    rows, _ = decoded(partition, Decoding(schemas=find_schemas([Target(partition)])))
+    assert [row["value_schema_id"] for row in rows] == [8, 8, 7]
+    assert json.loads(rows[0]["value_decoded"])["customer"] == "\0\0\7\2\6Ana"

@@ -50,6 +50,22 @@ def test_rows_without_and_with_decoding(partition: Path, run_kafkalog_many: RunM
     assert 'value_decoded={"id":4711,"customer":"Ana"} value_schema_id=7 value_format=avro' in logfmt.check(3).stdout
 
 
+def test_the_last_rows_and_the_first(partition: Path, run_kafkalog_many: RunMany) -> None:
+    last, first = run_kafkalog_many(
+        [
+            ("dump", "--records", "--last", "3", partition, *JSON, *AUTO),
+            ("dump", "--records", "--limit", "2", partition, *JSON, *AUTO),
+        ]
+    )
+    assert [(row["offset"], row["value_schema_id"]) for row in last.check(3).rows("record")] == [
+        (3, 7),
+        (4, None),
+        (5, 99),
+    ]
+    assert [row["value_decoded"]["id"] for row in first.check(0).rows("record")] == [4711, 4712]
+    assert first.rows("finding") == []  # of the offsets 3 and 5, which are not shown
+
+
 def test_grep_matches_what_values_say(partition: Path, run_kafkalog_many: RunMany) -> None:
     words = ('"is_paid":true', partition, *JSON)
     raw, auto, inverted, in_key, regex, counted, context, several = run_kafkalog_many(
