@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from format.log.walker import batch_chunks
 from format.verbs.txns import partition_transactions
-from spark_jobs import planning, view_reader
+from spark_jobs import log_views, planning, view_reader
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
 from spark_jobs.view_options import BadOption, parse_options
 from tests.building import batch, batches, write_segment
@@ -127,8 +129,9 @@ def test_a_log_without_checkpoints_is_read_whole(tmp_path: Path) -> None:
     assert _offsets(directory, endingOffsets="3") == {"payments-0": [0, 1, 2]}
 
 
-def test_a_damaged_batch_does_not_end_the_reading(tmp_path: Path) -> None:
-    """A last offset past the high watermark, in a batch with a wrong CRC: the batches after it are read."""
+def test_a_damaged_batch_does_not_end_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last offset past the high watermark, in a batch with a wrong CRC: the chunks after it are read."""
+    monkeypatch.setattr(log_views, "batch_chunks", partial(batch_chunks, chunk_bytes=100))
     contents = batches(4)
     wrong = bytearray(contents[1])
     wrong[23:27] = (2**30).to_bytes(4, "big")  # the last offset delta
