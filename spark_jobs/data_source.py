@@ -14,15 +14,15 @@ import pyarrow as pa
 try:
     from pyspark.sql.datasource import DataSource
 except ModuleNotFoundError:
-    from spark_jobs.session import spark_version
+    from spark_jobs.session import WITHOUT_SPARK_4, spark_version
 
     why = "needs Spark 4.0 or later, which has data sources in Python"
-    raise ImportError(f"the data source kafkalog {why}; this is {spark_version()}") from None
+    raise ImportError(f"the data source kafkalog {why}; this is {spark_version()}: {WITHOUT_SPARK_4}") from None
 
 from format.errors import KafkaLogError
 from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
 from spark_jobs.stream_reader import KafkaLogStreamReader, RefusedStream
-from spark_jobs.view_options import OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
+from spark_jobs.view_options import LATEST, OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
 from spark_jobs.view_reader import KafkaLogReader
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ class KafkaLogDataSource(DataSource):
     def reader(self, schema: StructType) -> KafkaLogReader:
         """A reader for the view; a schema that the user gave must be the view's."""
         options = parse_options(self.options)
-        if options.starts_at_latest:
+        if LATEST in options.starting.values():
             raise BadOption("startingOffsets is latest: that is for readStream")
+        if options.view != "records" and (options.reads_below_log_start or options.reads_to_log_end):
+            raise BadOption(f"the view {options.view} has all that is there: leave out includeBelowLogStart and upTo")
         return KafkaLogReader(options, _checked(schema, options), schema.names)
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusedStream:  # noqa: N802 (Spark's name)

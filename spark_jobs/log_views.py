@@ -26,9 +26,11 @@ from format.rows.arrow_columns import (
 )
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.header_records import answered_by_headers, records_of_headers
+from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, damage_finding
-from spark_jobs.planning import Item, log_part_of
-from spark_jobs.schemas import BROKER_ID, DETAILS
+from format.scan.selection import CommittedView, Selection
+from spark_jobs.planning import Item, LogPart, log_part_of
+from spark_jobs.schemas import BROKER_ID, DETAILS, times
 from spark_jobs.tasks import bounds_of, opened
 from spark_jobs.view_options import ReadOptions
 
@@ -43,7 +45,27 @@ def timestamp_types(table: BatchTable) -> np.ndarray[tuple[int], np.dtype[np.int
 
 ReportDamage = Callable[[Finding], None]
 
-_LARGEST_MS = (2**63 - 1) // 1000
+
+class ServedLog(LogUnit, frozen=True):
+    """A log, and the offsets to read from it: from ``from_offset`` to before ``to_offset``; None for no bound."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+
+    def narrowed(self, selection: Selection) -> Selection:
+        """What is selected of these offsets."""
+        return selection.within(self.from_offset, self.to_offset)
+
+    def begins_here(self, table: BatchTable) -> BoolColumn:
+        """Which batches begin at one of these offsets, so that logs read one after the other have each batch once."""
+        keep: BoolColumn = np.ones(len(table), np.bool_)
+        if self.from_offset is not None:
+            keep = keep & (table.base_offset >= self.from_offset)
+        if self.to_offset is not None:
+            keep = keep & (table.base_offset < self.to_offset)
+        return keep
+
+
 #: The columns of DETAILS that come from the record, not from its place.
 _DETAILS = frozenset(DETAILS.names) - {"path", "raw_headers", BROKER_ID.name}
 
@@ -52,17 +74,15 @@ _DETAILS = frozenset(DETAILS.names) - {"path", "raw_headers", BROKER_ID.name}
 
 
 def _chunks(
-    item: Item, options: ReadOptions, report_damage: ReportDamage, *, reads_bodies: bool = True
-) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
-    """The chunks of a part of a log, each with: which of its batches begin in the part, its location, its findings.
+    part: LogPart, selection: Selection, report_damage: ReportDamage, *, reads_bodies: bool = True
+) -> Iterator[tuple[BatchChunk, BoolColumn, list[Finding]]]:
+    """The chunks of a part of a log, each with: which of its batches begin in the part, and its findings.
 
     The findings have been passed to ``report_damage``. Reading goes on behind the end of the part where there is
-    damage, since the bytes there decide how far the damage reaches. The offsets and times of the options are looked up
-    in the indexes, so that nothing before or behind them is read.
+    damage, since the bytes there decide how far the damage reaches. The selected offsets and times are looked up in the
+    indexes, so that nothing before or behind them is read.
     """
-    part = log_part_of(item)
     log = part.of.log
-    selection = options.selection(log.location)
     source, _ = opened(part.of)
     with source:
         start, end = bounds_of(part.of, source, part.part, DEFAULT_LIMITS)
@@ -84,15 +104,22 @@ def _chunks(
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:
                 report_damage(each)
-            yield chunk, is_inside, log.location, found
+            yield chunk, is_inside, found
             if not is_inside.all() or selection.is_past(chunk.table):
                 return
 
 
 def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> Iterator[pa.RecordBatch]:
     """Rows of columns.BATCH with their path. A batch with a wrong CRC has crc_valid false; DROPMALFORMED omits it."""
-    for chunk, is_inside, location, _ in _chunks(item, options, report_damage, reads_bodies=options.reads_bodies):
-        keep = is_inside & options.selection(location).batches(chunk.table)
+    part = log_part_of(item)
+    location = part.of.log.location
+    selection = options.selection(location)
+    if isinstance(part.of.log, ServedLog):
+        selection = part.of.log.narrowed(selection)
+    for chunk, is_inside, _ in _chunks(part, selection, report_damage, reads_bodies=options.reads_bodies):
+        keep = is_inside & selection.batches(chunk.table)
+        if isinstance(part.of.log, ServedLog):
+            keep = keep & part.of.log.begins_here(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
         rows = columns_batch(BATCH, RowValues(chunk.table.rows(keep), location))
@@ -100,14 +127,30 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
 
 
 def records(
-    item: Item, options: ReadOptions, schema: pa.Schema, report_damage: ReportDamage
+    item: Item,
+    options: ReadOptions,
+    schema: pa.Schema,
+    report_damage: ReportDamage,
+    committed: CommittedView | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the records view. Damaged batches have none, except those of the column of corrupt records."""
+    """Rows of the records view. Damaged batches have none, except those of the column of corrupt records.
+
+    With ``committed``, the rows are what a read_committed consumer gets of the partition.
+    """
     needs_headers_only = HEADER_COLUMNS.issuperset(schema.names)
     corrupt_column = options.corrupt_column if options.corrupt_column in schema.names else None
-    for chunk, is_inside, location, found in _chunks(item, options, report_damage):
-        selection = options.selection(location)
+    part = log_part_of(item)
+    log = part.of.log
+    location = log.location
+    selection = options.selection(location)
+    if isinstance(log, ServedLog):
+        selection = log.narrowed(selection)
+    if committed is not None:
+        selection = selection.within(None, committed.last_stable_offset)
+    for chunk, is_inside, found in _chunks(part, selection, report_damage):
         which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
+        if committed is not None:
+            which = which & committed.batches(chunk.table)
         if not options.control:
             which = which & ~chunk.table.is_control
         if needs_headers_only:
@@ -120,8 +163,8 @@ def records(
                 found.append(finding_of(problem.error, location))
                 report_damage(found[-1])
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
-            for part in bounded_parts(kept):
-                yield _kafka_batch(part, location, schema)
+            for bounded in bounded_parts(kept):
+                yield _kafka_batch(bounded, location, schema)
         if corrupt_column is not None and options.mode == "PERMISSIVE" and found:
             yield _damage_rows(found, corrupt_column, schema)
 
@@ -158,11 +201,8 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
 def _timestamps(table: RecordTable) -> dict[str, pa.Array]:
     """The columns timestamp and timestampType."""
     of_batch = BatchTable(table.batches.columns[table.batch])
-    milliseconds = table.timestamp
-    is_null = (of_batch.magic == 0) | (milliseconds > _LARGEST_MS) | (milliseconds < -_LARGEST_MS)
-    microseconds = ints(np.where(is_null, 0, milliseconds) * 1000, is_null)
     return {
-        "timestamp": microseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
+        "timestamp": times(ints(table.timestamp, of_batch.magic == 0)),
         "timestampType": pa.array(timestamp_types(of_batch), pa.int32()),
     }
 

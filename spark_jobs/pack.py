@@ -1,7 +1,8 @@
 """The environment that a cluster's executors need, packed into one file: ``kafkalog scan --pack env.tar.gz``.
 
-It holds this package with its compiled kernel, numpy, pyarrow, pandas and the codecs, but not Spark. Executors must
-have the Python that it was made with at the same place (``/usr/bin/python3.11``, say), as all of one image do.
+It holds this package with its compiled kernel, numpy, pyarrow, pandas, the codecs and what reads addresses, but not
+Spark. Executors must have the Python that it was made with at the same place (``/usr/bin/python3.11``, say), as all of
+one image do.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from format.io.source import os_reason
 from format.location import Location
 from format.version import VERSION
 
-#: What the executors import besides the package's own dependencies.
-EXECUTOR_PACKAGES = ("pyarrow>=15", "pandas>=2.2,<3")
+#: What the executors import besides the package's own dependencies: its extras arrow, spark-provided and remote.
+EXECUTOR_PACKAGES = ("pyarrow>=15", "pandas>=2.2,<3", "fsspec>=2024.2", "boto3>=1.34,<2")
 _VENV_PACK = "venv-pack"
 
 

@@ -36,6 +36,7 @@ from format.node.target import Target
 from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
+from format.scan.selection import CommittedView
 
 ValueT = TypeVar("ValueT")
 
@@ -119,9 +120,13 @@ class PackedStream(Generic[ValueT]):
 
 
 class Process(msgspec.Struct):
-    """What outlives the tasks of a process of Spark, the driver or a worker; Spark gives them no other place."""
+    """What outlives the tasks of a process of Spark, the driver or a worker; Spark gives them no other place.
+
+    ``committed`` is what read_committed consumers see of the partition that was read last, by query and directory.
+    """
 
     session: Session
+    committed: tuple[tuple[str, str], CommittedView] | None = None
 
 
 PROCESS = Process(Session())
@@ -329,9 +334,14 @@ def plan_view(
     *,
     parallelism: int = 2,
     range_bytes: int | None = None,
+    least_tasks: int = 1,
 ) -> Plan:
-    """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut."""
-    return next(_plans(_Sized(units, place_of), logs_of, parallelism, range_bytes, True, None), Plan(parallelism))
+    """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut.
+
+    There are about ``least_tasks`` at least, if the logs have so many index entries.
+    """
+    plans = _plans(_Sized(units, place_of), logs_of, parallelism, range_bytes, True, None, least_tasks)
+    return next(plans, Plan(parallelism))
 
 
 class _Sized:
@@ -358,14 +368,18 @@ def _plans(
     range_bytes: int | None,
     is_elsewhere: bool,
     items_of_a_job: int | None,
+    least_tasks: int = 1,
 ) -> Iterator[Plan]:
     range_bytes = range_bytes or _bytes_of_range(sized.total_bytes, None if is_elsewhere else parallelism)
     task_bytes = max(sized.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
     task_bytes = min(task_bytes, max(range_bytes, SMALLEST_TASK_BYTES))
+    if least_tasks > 1:
+        most_bytes = max(sized.total_bytes // least_tasks, 1)
+        range_bytes, task_bytes = min(range_bytes, most_bytes), min(task_bytes, most_bytes)
     rest = iter(sized.units)
 
     def items_of(unit: Unit, stamps: dict[str, FileStamp], made: Plan) -> Iterator[Item]:
-        logs = logs_of(unit.unit) if unit.size_bytes > 2 * range_bytes else ()
+        logs = logs_of(unit.unit) if unit.size_bytes >= 2 * range_bytes else ()
         if not logs:
             yield unit
             return

@@ -1,10 +1,17 @@
-"""Schemas for Spark, from the row schemas of ``format.columns``. A timestamp is a BIGINT of epoch milliseconds."""
+"""Schemas for Spark, from the row schemas of ``format.columns``.
+
+The views of the data source have Spark's own types. The tables of report sets have those of ``arrow_columns``, which
+the report reads: a timestamp is a BIGINT of epoch milliseconds, and a list is text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from format.columns import (
     BATCH,
@@ -24,7 +31,7 @@ from format.rows.table_set import WRITTEN_RUN
 #: The broker of a row, as reports of several brokers can be in one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
 
-#: The type in Spark of each type of columns.
+#: The type in the tables of a report set of each type of columns.
 SQL_TYPES = {
     "int": "BIGINT",
     "bool": "BOOLEAN",
@@ -114,6 +121,37 @@ REPORT_TABLES: dict[str, RowSchema] = {
 }
 
 
+def _codecs(text: str) -> list[dict[str, Any]]:
+    """``none:5,zstd:1`` as structs."""
+    pairs = (each.rpartition(":") for each in text.split(","))
+    return [{"codec": codec, "batch_count": int(count)} for codec, _, count in pairs]
+
+
+def _range(text: str) -> dict[str, int]:
+    first, last = json.loads(text)
+    return {"first": first, "last": last}
+
+
+_TIME = pa.timestamp("us", "UTC")
+_CODEC = pa.struct([pa.field("codec", pa.string()), pa.field("batch_count", pa.int64())])
+_RANGE = pa.struct([pa.field("first", pa.int64()), pa.field("last", pa.int64())])
+_CAUSE = pa.struct(
+    [
+        *(pa.field(name, pa.string()) for name in ("code", "path")),
+        *(pa.field(name, pa.int64()) for name in ("position", "offset")),
+    ]
+)
+#: The types that the views have in place of SQL_TYPES, by the name of a column or its type in ``format.columns``: that
+#: of Spark, that of Arrow, and the value of a text.
+_VIEW_TYPES: dict[str, tuple[str, pa.DataType, Callable[[str], Any] | None]] = {
+    "partition": ("INT", pa.int32(), None),
+    "timestamp": ("TIMESTAMP", _TIME, None),
+    "magics": ("ARRAY<INT>", pa.list_(pa.int32()), lambda text: list(map(int, text.split(",")))),
+    "codecs": ("ARRAY<STRUCT<codec: STRING, batch_count: BIGINT>>", pa.list_(_CODEC), _codecs),
+    "notes": ("ARRAY<STRING>", pa.list_(pa.string()), lambda text: text.split("; ")),
+    "lost_offsets": ("STRUCT<first: BIGINT, last: BIGINT>", _RANGE, _range),
+    "caused_by": ("STRUCT<code: STRING, path: STRING, position: BIGINT, offset: BIGINT>", _CAUSE, json.loads),
+}
 #: The type of each column in Spark, by name, and its Arrow field.
 ViewColumns = dict[str, tuple[str, pa.Field]]
 
@@ -132,7 +170,14 @@ def columns_of_view(view: str, corrupt_column: str | None = None) -> ViewColumns
 
 def _plain_columns(schema: RowSchema) -> ViewColumns:
     fields = plain_arrow_schema(schema)
-    return {column.name: (SQL_TYPES[column.type], fields.field(column.name)) for column in schema.columns}
+    found: ViewColumns = {}
+    for column in schema.columns:
+        of_view = _VIEW_TYPES.get(column.name) or _VIEW_TYPES.get(column.type)
+        field = fields.field(column.name)
+        found[column.name] = (
+            (SQL_TYPES[column.type], field) if of_view is None else (of_view[0], field.with_type(of_view[1]))
+        )
+    return found
 
 
 def usual_records_columns(*, value: bool, headers: bool, details: bool) -> list[str]:
@@ -146,6 +191,35 @@ def view_schema(columns: ViewColumns, names: Iterable[str]) -> tuple[str, pa.Sch
     chosen = {name: columns[name] for name in names}
     text = ", ".join(f"`{name.replace('`', '``')}` {sql}" for name, (sql, _) in chosen.items())
     return text, pa.schema([field for _, field in chosen.values()])
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a view's schema, with its types. Spark checks only the first batch of a task."""
+    arrays = []
+    for field in schema:
+        array = batch.column(field.name)
+        if array.type != field.type:
+            value_of = _VIEW_TYPES[field.name][2] if field.name in _VIEW_TYPES else None
+            if pa.types.is_timestamp(field.type):
+                array = times(array)
+            elif value_of is not None:
+                texts = array.to_pylist()
+                array = pa.array([None if text is None else value_of(text) for text in texts], field.type)
+            else:
+                array = array.cast(field.type)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+_LARGEST_MS = (2**63 - 1) // 1000
+
+
+def times(milliseconds: pa.Array) -> pa.Array:
+    """Epoch milliseconds as Spark's timestamps; null where they are beyond these."""
+    is_beyond = pc.or_(pc.greater(milliseconds, _LARGEST_MS), pc.less(milliseconds, -_LARGEST_MS))
+    if pc.any(is_beyond).as_py():
+        milliseconds = pc.if_else(is_beyond, pa.scalar(None, pa.int64()), milliseconds)
+    return milliseconds.cast(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(_TIME)
 
 
 def plain_arrow_schema(schema: RowSchema) -> pa.Schema:

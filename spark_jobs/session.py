@@ -47,6 +47,10 @@ class Where(msgspec.Struct, frozen=True):
     archive: str | None = None
 
 
+#: What an older Spark reads instead.
+WITHOUT_SPARK_4 = "let Spark read the Parquet files that 'kafkalog extract --output DIR PATH' writes"
+
+
 def spark_version() -> str:
     """The version, such as ``4.0.1``.
 
@@ -195,7 +199,7 @@ def _require_version() -> None:
     if tuple(map(int, version.split(".")[:2])) < _LEAST_SPARK:
         raise SparkMissing(
             f"Spark jobs need Spark 4.0 or later, which has data sources in Python; this is {version}: "
-            "pip install 'kafkalog[spark]'"
+            f"pip install 'kafkalog[spark]', or {WITHOUT_SPARK_4}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -17,28 +18,27 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from format import layout
 from format.errors import FileChanged, KafkaLogError, UnreadableFile
 from format.files import partition_metadata
-from format.io.session import is_there
+from format.io.session import is_remote, is_there
 from format.io.source import FileSource
 from format.location import Location
-from format.node.log_dir import Checkpoints, Kind
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.log_dir import Checkpoints, Kind, TopicPartition
+from format.node.partition import Partition, key_of_directory, parse_partition_dir, read_partition
 from format.node.target import Target
-from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.replicas import log_end_of
+from spark_jobs.log_views import ServedLog
 from spark_jobs.planning import (
     SMALLEST_RANGE_BYTES,
     Brokers,
-    Item,
     PackedStream,
     node_id_of,
     packed,
     path_of,
     plan_view,
 )
-from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
-from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share
+from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths
+from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share, served
 
 #: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
 StreamOffset = dict[str, dict[str, dict[str, Any]]]
@@ -84,56 +84,68 @@ def in_order(offset: StreamOffset) -> StreamOffset:
 
 #: How often and how long to wait for a segment that the cleaner is just replacing.
 _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
+#: A directory whose time is so old when it is listed has another time when it changes again.
+_SETTLED_NS = 2 * 10**9
+#: The views that a stream can read: what is appended to a log is rows of its own in them.
+_STREAMED = ("records", "batches")
 
 
 class DataLost(KafkaLogError):
     """Records that are gone before the stream has read them."""
 
 
-class _Replica(msgspec.Struct, frozen=True):
-    """A partition at the paths of the stream, the offset up to which it may be read, and that where its log ends."""
+class _Listing(msgspec.Struct, frozen=True):
+    """What each trigger needs of the listing of a partition directory.
 
-    broker_id: int | None
-    partition: Partition
+    ``mtime_ns`` is the time of the directory, which changes when a file is created or removed in it; 0 where that
+    cannot be seen.
+    """
+
+    mtime_ns: int
     topic_id: str
+    first_base_offset: int
+    last_base_offset: int
+    last_log: Path | None
+
+
+class _Replica(msgspec.Struct, frozen=True):
+    """A partition at the paths of the stream: its first offset, the end of what may be read, and the log end."""
+
+    path: Path
+    key: TopicPartition
+    broker_id: int | None
+    topic_id: str
+    first_offset: int
     end_offset: int
     log_end_offset: int | None = None
 
     @property
     def place(self) -> Place:
         """The place of its offset."""
-        broker = self.partition.path.parent if self.broker_id is None else self.broker_id
-        return Place(str(broker), str(self.partition.topic), str(self.partition.number), self.topic_id)
+        broker = self.path.parent if self.broker_id is None else self.broker_id
+        return Place(str(broker), self.key[0], str(self.key[1]), self.topic_id)
 
     @property
     def name(self) -> str:
-        return f"{self.partition.topic}-{self.partition.number}"
-
-    @property
-    def first_offset(self) -> int:
-        """The first offset of the log."""
-        return self.partition.segments[0].base_offset
-
-
-class GrownLog(LogUnit, frozen=True):
-    """A log of a stream, and the offsets to read from it: from ``from_offset``, up to and without ``to_offset``."""
-
-    from_offset: int = 0
-    to_offset: int = 0
+        return f"{self.key[0]}-{self.key[1]}"
 
 
 class KafkaLogStreamReader(DataSourceStreamReader):
     """The reader of a stream: the driver finds what was appended, and ``read`` runs in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
-        if options.view != "records":
-            raise BadOption(f"readStream reads the view records, not the view {options.view}")
+        if options.view not in _STREAMED:
+            raise BadOption(f"readStream reads the views {' and '.join(_STREAMED)}, not the view {options.view}")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
+        if options.is_committed:
+            what = "the last stable offset is known only after all headers of a log are read, at each trigger anew"
+            raise BadOption(f"a stream reads with isolationLevel=read_uncommitted: {what}")
         if options.max_offsets is not None and find_spec("pyspark.sql.streaming.datasource") is None:
             raise BadOption("maxOffsetsPerTrigger needs Spark 4.2 or later")
         self._options = replace(options, ignore_missing=not options.fails_on_loss)
-        self._reader = KafkaLogReader(self._options, schema, names)
+        self._reader = KafkaLogReader(replace(self._options, starting={}), schema, names)
+        self._listings: dict[str, _Listing] = {}
         # The last log of a directory, its size, and its end offset.
         self._ends: dict[str, tuple[str, int, int | None]] = {}
         self._last: StreamOffset = {}
@@ -142,8 +154,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         """The offset at which a new query begins: of the first records in the logs, unless an option sets it."""
         begun: StreamOffset = {}
         for replica in self._replicas():
-            given = self._options.selection(replica.partition.location()).from_offset
-            if self._options.starts_at_latest:
+            given = self._options.selection(Location(str(replica.path), *replica.key)).from_offset
+            if given == LATEST:
                 given = replica.end_offset
             replica.place.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
         self._last = in_order(begun)
@@ -171,20 +183,21 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             self._cut,
             parallelism=os.cpu_count() or 2,
             range_bytes=self._options.range_bytes,
+            least_tasks=self._options.least_tasks,
         )
         query = packed(Query(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
         return PackedPartitions(planned.tasks, lambda task: Share(task, query))
 
     def _grown_between(
         self, start: StreamOffset, end: StreamOffset, log_dirs: dict[str, int | None]
-    ) -> Iterator[GrownLog]:
+    ) -> Iterator[ServedLog]:
         """The logs with records between two offsets. The brokers of their log directories are put in a dict."""
         for replica in self._replicas(with_ends=False):
             begin, to = replica.place.next_offset(start), replica.place.next_offset(end)
             if to is None or begin == to:
                 continue
             first = replica.first_offset
-            log_dirs[str(replica.partition.path.parent)] = replica.broker_id
+            log_dirs[str(replica.path.parent)] = replica.broker_id
             if begin is not None and to < begin:
                 self._require_log_up_to(begin, replica.name, to)
                 continue
@@ -197,19 +210,12 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         if isinstance(partition, Share):
-            items = ((each, self._narrowed(each)) for each in partition.items)
             try:
-                yield from self._reader.rows_of(items, partition.query)
+                yield from self._reader.rows_of(partition.items, partition.query)
             except UnreadableFile as error:
                 if error.location is not None and not is_there(path_of(error.location.path)):
                     self._lose(f"{error.location.path} was deleted before it was read")
                 raise
-
-    def _narrowed(self, item: Item) -> ReadOptions:
-        """The options of the stream, narrowed to the offsets to read from a log."""
-        log: Any = item.unit
-        key = str(log.location.topic), int(log.location.partition or 0)
-        return replace(self._options, starting={key: log.from_offset}, ending={key: log.to_offset})
 
     # -- on the driver -------------------------------------------------------------------------------------------
 
@@ -249,16 +255,21 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if self._options.fails_on_loss:
             raise DataLost(f"{words}; with failOnDataLoss=false the stream goes on without these records")
 
-    def _grown_logs(self, replica: _Replica, begin: int, to: int) -> Iterator[GrownLog]:
+    def _grown_logs(self, replica: _Replica, begin: int, to: int) -> Iterator[ServedLog]:
         selection = Selection(begin, to)
-        for log in every_log_of(replica.partition):
-            if not selection.excludes_segment(log.location.base_offset or 0, log.next_base_offset):
-                segment, next_base_offset = log.segment, log.next_base_offset
-                yield GrownLog(log.path, log.location, segment, next_base_offset, from_offset=begin, to_offset=to)
+        try:
+            partition = _listed(replica.path)
+        except FileChanged:
+            self._lose(f"{replica.name} was deleted before it was read")
+            return
+        for log in every_log_of(partition):
+            base_offset = log.location.base_offset or 0
+            if not selection.excludes_segment(base_offset, log.next_base_offset):
+                yield served(log, base_offset, begin, to)
 
-    def _cut(self, log: GrownLog) -> tuple[GrownLog, ...]:
+    def _cut(self, log: ServedLog) -> tuple[ServedLog, ...]:
         """The log, to be read in parts, unless little of it is at or after the first offset."""
-        if log.from_offset > (log.location.base_offset or 0):
+        if log.from_offset is not None:
             with FileSource(log.path) as source:
                 position = log.whole_range(source, Selection(log.from_offset)).start
                 if source.size_bytes - position <= 2 * (self._options.range_bytes or SMALLEST_RANGE_BYTES):
@@ -290,36 +301,63 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     def _replica(
         self, path: Path, broker_id: int | None, checkpoints: Checkpoints, with_ends: bool
     ) -> Iterator[_Replica]:
+        key = key_of_directory(path)
         try:
-            partition = _listed(path)
+            listing = self._listing(path)
         except FileChanged:  # deleted since the log directory was listed
             return
-        if any(segment.log is not None for segment in partition.segments):
-            log_end = self._log_end_of(partition) if with_ends else None
-            end = 0 if log_end is None else self._end_of(partition, log_end, checkpoints)
-            yield _Replica(broker_id, partition, _topic_id(partition), end, log_end)
+        if listing is not None and key is not None:
+            log_end = self._log_end_of(path, listing) if with_ends else None
+            end = 0 if log_end is None else self._end_of(key, log_end, checkpoints)
+            first = listing.first_base_offset
+            if not self._options.reads_below_log_start:
+                first = max(first, checkpoints.offset(layout.LOG_START_OFFSET_CHECKPOINT, key) or 0)
+            yield _Replica(path, key, broker_id, listing.topic_id, first, end, log_end)
 
-    def _end_of(self, partition: Partition, end: int, checkpoints: Checkpoints) -> int:
+    def _listing(self, path: Path) -> _Listing | None:
+        """The listing of a partition, made anew if its directory has changed; None for one without a log.
+
+        A directory that changed just before it was listed may change again without another time.
+        """
+        now_ns = time.time_ns()
+        mtime_ns = 0
+        if not is_remote(path):
+            with contextlib.suppress(OSError):  # listing it reports that it is gone
+                mtime_ns = os.stat(path).st_mtime_ns
+        known = self._listings.get(str(path))
+        if known is not None and known.mtime_ns == mtime_ns != 0:
+            return known
+        partition = _listed(path)
+        if all(segment.log is None for segment in partition.segments):
+            return None
+        first, last = partition.segments[0], partition.segments[-1]
+        settled_ns = mtime_ns if now_ns - mtime_ns > _SETTLED_NS else 0
+        made = _Listing(settled_ns, _topic_id(partition), first.base_offset, last.base_offset, last.log)
+        self._listings[str(path)] = made
+        return made
+
+    def _end_of(self, key: TopicPartition, end: int, checkpoints: Checkpoints) -> int:
         """The offset at which reading ends: the high watermark if there is a checkpoint of it, else the log end."""
         watermarks = checkpoints.by_name.get(layout.REPLICATION_OFFSET_CHECKPOINT)
-        if watermarks is None or self._options.reads_to_log_end or partition.key is None:
+        if watermarks is None or self._options.reads_to_log_end:
             return end
-        return min(end, watermarks.get(partition.key, 0))
+        return min(end, watermarks.get(key, 0))
 
-    def _log_end_of(self, partition: Partition) -> int | None:
+    def _log_end_of(self, path: Path, listing: _Listing) -> int | None:
         """The log end offset; None where it cannot be read.
 
         It is read again only if the size of the last log has changed.
         """
-        log = partition.segments[-1].log
-        if log is None:
-            return partition.segments[-1].base_offset
-        with FileSource(log) as source:
-            size_bytes = source.size_bytes
-        directory = str(partition.path)
-        known = self._ends.get(directory)
-        if known is None or known[:2] != (log.name, size_bytes):
-            known = self._ends[directory] = log.name, size_bytes, log_end_of(partition)
+        if listing.last_log is None:
+            return listing.last_base_offset
+        try:
+            size_bytes = listing.last_log.stat().st_size
+        except OSError:
+            return None
+        name = listing.last_log.name
+        known = self._ends.get(str(path))
+        if known is None or known[:2] != (name, size_bytes):
+            known = self._ends[str(path)] = name, size_bytes, log_end_of(_listed(path))
         return known[2]
 
 

@@ -6,10 +6,10 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,6 +35,23 @@ _OF_CATALOG = frozenset(
         *("serialization.format", "transient_lastddltime"),
     }
 )
+#: The options that select topics, of which one may be given.
+_OF_TOPICS = ("subscribe", "subscribePattern", "assign", "topics")
+#: Options of Spark's Kafka source that mean nothing here, and what to use. All others of kafka.* are of a client.
+_OF_KAFKA = {
+    "kafka.bootstrap.servers": "give the path of the logs to load()",
+    "startingoffsetsbytimestamp": "use startingTimestamp",
+    "endingoffsetsbytimestamp": "use endingTimestamp",
+    "startingoffsetsbytimestampstrategy": "use startingTimestamp",
+    "minoffsetspertrigger": "use the interval of the trigger",
+    "maxtriggerdelay": "use the interval of the trigger",
+    "maxrecordsperpartition": "use rangeBytes or minPartitions",
+    "groupidprefix": "leave it out, as no offsets are committed",
+    "kafka.group.id": "leave it out, as no offsets are committed",
+}
+_OF_CLIENT = "leave it out, as no broker is asked"
+#: The offset at which a stream starts, for the log end.
+LATEST = -1
 #: What Spark puts before an option among the properties of a table.
 _OF_TABLE = "option."
 
@@ -46,8 +63,8 @@ class BadOption(InputError):
 class ReadOptions(msgspec.Struct, frozen=True):
     """The options of one read.
 
-    ``starting`` and ``ending`` are offsets by topic and partition; the key ("", -1) stands for all other partitions.
-    Timestamps are epoch milliseconds.
+    ``starting`` and ``ending`` are offsets by topic and partition; the key ("", -1) stands for all other partitions. A
+    stream may start at LATEST. Timestamps are epoch milliseconds.
     """
 
     paths: tuple[str, ...]
@@ -59,6 +76,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ignore_missing: bool = False
     mode: str = "PERMISSIVE"
     topics: frozenset[str] | None = None
+    topic_pattern: str | None = None
+    assigned: frozenset[tuple[str, int]] | None = None
     partitions: frozenset[int] | None = None
     starting: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
     ending: Mapping[tuple[str, int], int] = msgspec.field(default_factory=dict)
@@ -70,8 +89,10 @@ class ReadOptions(msgspec.Struct, frozen=True):
     control: bool = False
     corrupt_column: str | None = None
     range_bytes: int | None = None
+    least_tasks: int = 1
     reads_bodies: bool = True
-    starts_at_latest: bool = False
+    is_committed: bool = False
+    reads_below_log_start: bool = False
     reads_to_log_end: bool = False
     fails_on_loss: bool = True
     max_offsets: int | None = None
@@ -80,6 +101,10 @@ class ReadOptions(msgspec.Struct, frozen=True):
     def wants_partition(self, location: Location) -> bool:
         """Whether the partition at a location is selected."""
         if self.topics is not None and location.topic not in self.topics:
+            return False
+        if self.topic_pattern is not None and re.fullmatch(self.topic_pattern, location.topic or "") is None:
+            return False
+        if self.assigned is not None and (location.topic, location.partition) not in self.assigned:
             return False
         return self.partitions is None or location.partition in self.partitions
 
@@ -103,16 +128,25 @@ class ReadOptions(msgspec.Struct, frozen=True):
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """The options from Spark's names and values. Raises BadOption, whose message names the valid values."""
     given = _given(options)
-    starts_at_latest = given.get("startingOffsets", "").strip().lower() == "latest"
-    if starts_at_latest:
-        del given["startingOffsets"]
+    topics = [name for name in _OF_TOPICS if name in given]
+    if len(topics) > 1:
+        raise BadOption(f"the options {' and '.join(topics)} both select topics: give one of {', '.join(_OF_TOPICS)}")
     fields = {field: read(name, given[name]) for name, (field, read) in OPTIONS.items() if field and name in given}
-    read_options = ReadOptions(_paths(given), **fields, starts_at_latest=starts_at_latest)
+    read_options = ReadOptions(_paths(given), **fields)
     others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
     if others and read_options.columns:
         raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
     if read_options.at_ms is not None and read_options.view != "transactions":
         raise BadOption(f"the option at is for the view transactions, not for {read_options.view}")
+    if read_options.is_committed and read_options.view != "records":
+        raise BadOption(f"the option isolationLevel is for the view records, not for {read_options.view}")
+    for name, is_set in (
+        ("includeControl", read_options.control),
+        ("includeBelowLogStart", read_options.reads_below_log_start),
+        ("upTo", read_options.reads_to_log_end),
+    ):
+        if read_options.is_committed and is_set:
+            raise BadOption(f"consumers with read_committed get no such records: leave out {name} or isolationLevel")
     return read_options
 
 
@@ -130,6 +164,9 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
         plain = name.removeprefix(_OF_TABLE) if is_table else name
         if plain in spelled:
             found[spelled[plain]] = value
+        elif plain in _OF_KAFKA or plain.startswith("kafka."):
+            instead = _OF_KAFKA.get(plain, _OF_CLIENT)
+            raise BadOption(f"the option {plain} is of Spark's Kafka source, not of this one: {instead}")
         elif plain == "location":
             found[plain] = value
         elif plain not in _OF_CATALOG and (not is_table or name.startswith(_OF_TABLE)):
@@ -226,32 +263,61 @@ def _numbers(name: str, value: str) -> frozenset[int]:
     return frozenset(map(int, words))
 
 
-def _offsets(everything: str, code: int) -> Callable[[str, str], dict[tuple[str, int], int]]:
-    """A parser of offsets by topic and partition. ``everything`` and ``code`` stand for no bound."""
+_EARLIEST = -2
+_WORDS = {"earliest": _EARLIEST, "latest": LATEST}
 
-    def read(name: str, text: str) -> dict[tuple[str, int], int]:
-        value = text.strip()
-        if value.lower() == everything:
-            return {}
-        try:
-            if value.startswith("{"):
-                by_topic = json.loads(value)
-                found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
-            else:
-                found = {("", -1): int(value)}
-        except (ValueError, AttributeError, TypeError):
-            may_be = f'{everything}, a number, or {{"t": {{"0": 1}}}}'
-            raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
-        for offset in found.values():
-            if offset < 0 and offset != code:
-                words = f"the only negative one is {code}, {everything}"
-                raise BadOption(f"the option {name} has the offset {offset}; {words}")
-        return {key: offset for key, offset in found.items() if offset != code}
 
-    return read
+def _starting_offsets(name: str, value: str) -> dict[tuple[str, int], int]:
+    """The offsets at which reading starts. The earliest is no bound."""
+    found = _offsets(name, value, {_EARLIEST, LATEST})
+    return {key: offset for key, offset in found.items() if offset != _EARLIEST}
+
+
+def _ending_offsets(name: str, value: str) -> dict[tuple[str, int], int]:
+    """The offsets before which reading ends. The latest is no bound."""
+    found = _offsets(name, value, {LATEST})
+    return {key: offset for key, offset in found.items() if offset != LATEST}
+
+
+def _offsets(name: str, text: str, negative: Set[int]) -> dict[tuple[str, int], int]:
+    """Offsets by topic and partition. The negative ones that may be given are those of words."""
+    value = text.strip()
+    words = {word: code for word, code in _WORDS.items() if code in negative}
+    try:
+        if value.startswith("{"):
+            by_topic = json.loads(value)
+            found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+        else:
+            found = {("", -1): words[value.lower()] if value.lower() in words else int(value)}
+    except (ValueError, AttributeError, TypeError):
+        may_be = f'{", ".join(words)}, a number, or {{"t": {{"0": 1}}}}'
+        raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
+    for offset in found.values():
+        if offset < 0 and offset not in negative:
+            codes = " and ".join(f"{code}, {word}" for word, code in words.items())
+            raise BadOption(f"the option {name} has the offset {offset}; of negative ones there is {codes}")
+    return found
+
+
+def _pattern(name: str, value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise BadOption(f"the option {name} is {value}, which is no regular expression: {error}") from None
+    return value
+
+
+def _assigned(name: str, value: str) -> frozenset[tuple[str, int]]:
+    """Partitions by topic, as JSON."""
+    try:
+        found = msgspec.json.decode(value, type=dict[str, list[Annotated[int, msgspec.Meta(ge=0)]]])
+    except msgspec.MsgspecError:
+        raise BadOption(f'the option {name} is {value}; it must be partitions by topic, as {{"t": [0, 1]}}') from None
+    return frozenset((topic, number) for topic, numbers in found.items() for number in numbers)
 
 
 _is_true = _is("true", "true", "false")
+_is_committed = _is("read_committed", "read_uncommitted", "read_committed")
 #: Every option, with the field of ReadOptions that it sets, and its parser. Case does not count. See docs/spark.md.
 OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "view": ("view", _word(*VIEW_NAMES)),
@@ -264,10 +330,13 @@ OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "ignoreCorruptFiles": ("ignore_corrupt", _is_true),
     "ignoreMissingFiles": ("ignore_missing", _is_true),
     "mode": ("mode", _word("PERMISSIVE", "FAILFAST", "DROPMALFORMED")),
+    "subscribe": ("topics", _set),
+    "subscribePattern": ("topic_pattern", _pattern),
+    "assign": ("assigned", _assigned),
     "topics": ("topics", _set),
     "partitions": ("partitions", _numbers),
-    "startingOffsets": ("starting", _offsets("earliest", -2)),
-    "endingOffsets": ("ending", _offsets("latest", -1)),
+    "startingOffsets": ("starting", _starting_offsets),
+    "endingOffsets": ("ending", _ending_offsets),
     "startingTimestamp": ("starting_timestamp", _number),
     "endingTimestamp": ("ending_timestamp", _number),
     "includeValue": ("value", _is_true),
@@ -277,6 +346,10 @@ OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "columnNameOfCorruptRecord": ("corrupt_column", _text),
     "at": ("at_ms", _number),
     "rangeBytes": ("range_bytes", _size),
+    "minPartitions": ("least_tasks", _count),
+    "isolationLevel": ("is_committed", _is_committed),
+    "kafka.isolation.level": ("is_committed", _is_committed),
+    "includeBelowLogStart": ("reads_below_log_start", _is_true),
     "upTo": ("reads_to_log_end", _is("logEnd", "highWatermark", "logEnd")),
     "failOnDataLoss": ("fails_on_loss", _is_true),
     "maxOffsetsPerTrigger": ("max_offsets", _count),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -25,6 +26,7 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.node.log_dir import Kind
+from format.node.offsets import offsets_of
 from format.node.partition import location_of_directory, location_of_file, read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch, rows_batch
@@ -33,10 +35,11 @@ from format.rows.record_rows import Row
 from format.scan.drivers import SerialDriver
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, selected_logs
-from format.scan.selection import EVERYTHING
+from format.scan.selection import EVERYTHING, CommittedView
 from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
+from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
 from format.verbs.verify.verify import (
@@ -51,7 +54,9 @@ from format.verbs.verify.verify import (
 )
 from format.wording import did_you_mean
 from spark_jobs import log_views
+from spark_jobs.log_views import ServedLog
 from spark_jobs.planning import (
+    PROCESS,
     SMALLEST_RANGE_BYTES,
     Brokers,
     Item,
@@ -64,7 +69,7 @@ from spark_jobs.planning import (
     plan_view,
     unpacked,
 )
-from spark_jobs.schemas import BROKER_ID, OFFSETS
+from spark_jobs.schemas import BROKER_ID, OFFSETS, fitted
 from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
 
 _ROWS_IN_A_BATCH = 10_000
@@ -92,6 +97,7 @@ class Query(msgspec.Struct, frozen=True):
     brokers: Brokers = msgspec.field(default_factory=Brokers)
     coordinators: tuple[str, ...] = ()
     compacted_topics: frozenset[str] = frozenset()
+    id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
     surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
 
@@ -194,6 +200,7 @@ class _Units:
         """Raises BadOption for a file that the view does not read, and for a topic that is not at the paths."""
         options = self._options
         topics: set[str] = set()
+        assigned = set(options.assigned or ())
         for unit in (unit for path in self._paths for unit in units_at(path)):
             if isinstance(unit, LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
@@ -201,6 +208,7 @@ class _Units:
             location = _location_of(unit)
             if location.topic is not None:
                 topics.add(location.topic)
+                assigned.discard((location.topic, location.partition or 0))
             if location.topic == TRANSACTION_STATE_TOPIC:
                 self.coordinators.append(str(unit.path))
             if options.wants_partition(location):
@@ -208,6 +216,8 @@ class _Units:
         for missing in sorted((options.topics or frozenset()) - topics):
             meant = did_you_mean(missing, sorted(topics))
             raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
+        for topic, number in sorted(assigned):
+            raise BadOption(f"there is no partition {topic}-{number} at the paths")
 
     def segments(self) -> Iterator[PlaceUnit]:
         """The units, with the segments of a large partition one by one, so that several tasks read it.
@@ -232,12 +242,47 @@ class _Units:
 
     def logs(self) -> Iterator[LogUnit]:
         """The logs of the units that may have something of what the options select."""
-        for log in (log for unit in self for log in logs_of(unit)):
+        made_of = self._served_logs if self._options.view == "records" else logs_of
+        for log in (log for unit in self for log in made_of(unit)):
             base_offset = log.location.base_offset
             selection = self._options.selection(log.location)
+            if isinstance(log, ServedLog):
+                selection = log.narrowed(selection)
             is_outside = base_offset is not None and selection.excludes_segment(base_offset, log.next_base_offset)
             if self._options.wants(log.location) and not is_outside:
                 yield log
+
+    def _served_logs(self, unit: PlaceUnit) -> Iterator[LogUnit]:
+        """The logs of a unit, with the offsets that a broker serves of them by its checkpoints.
+
+        There are none of a directory that is deleted or stray, or of a future replica, unless its path is given.
+        """
+        with contextlib.suppress(KafkaLogError):
+            if isinstance(unit, PartitionDirectory):
+                partition, checkpoints = read_partition(unit.path), unit.checkpoints
+                if partition.mark is not None and unit.path not in map(path_of, self._options.paths):
+                    return
+            else:
+                around = Target(unit.path).surroundings
+                partition, checkpoints = around.partition(unit.path), around.checkpoints(unit.path.parent)
+            offsets = offsets_of(partition, checkpoints)
+            first = None if self._options.reads_below_log_start else offsets.log_start_offset
+            end = None if self._options.reads_to_log_end else offsets.committed_end
+            for log in logs_of(unit):
+                yield log if log.segment is None else served(log, log.segment.base_offset, first, end)
+
+
+def served(log: LogUnit, base_offset: int, first: int | None, end: int | None) -> ServedLog:
+    """The log of a segment with the bounds, of two offsets, that lie in it."""
+    next_base_offset = log.next_base_offset
+    return ServedLog(
+        log.path,
+        log.location,
+        log.segment,
+        next_base_offset,
+        from_offset=first if first is not None and first > base_offset else None,
+        to_offset=end if end is not None and (next_base_offset is None or end < next_base_offset) else None,
+    )
 
 
 class KafkaLogReader(DataSourceReader):
@@ -270,6 +315,7 @@ class KafkaLogReader(DataSourceReader):
                 lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
                 parallelism=os.cpu_count() or 2,
                 range_bytes=options.range_bytes,
+                least_tasks=options.least_tasks,
             )
         query = Query()
         if BROKER_ID.name in self._schema.names:
@@ -294,18 +340,18 @@ class KafkaLogReader(DataSourceReader):
         if not isinstance(partition, Share):
             return
         query = partition.query
-        yield from self.rows_of(((item, self._options) for item in partition.items), query)
+        yield from self.rows_of(partition.items, query)
         for found in partition.found:
             broker_id = query.brokers.of_path(found.location.path)
             yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
 
-    def rows_of(self, items: Iterable[tuple[Item, ReadOptions]], query: Query) -> Iterator[pa.RecordBatch]:
-        """The rows of the items of one task, each under its own options."""
+    def rows_of(self, items: Iterable[Item], query: Query) -> Iterator[pa.RecordBatch]:
+        """The rows of the items of one task."""
         begin_task(query.surroundings)
         self._dropped.clear()
         self._query = query
-        for item, options in items:
-            for batch in self._batches(item, options):
+        for item in items:
+            for batch in self._batches(item):
                 if batch.num_rows:
                     yield self._fitted(self._with_broker(batch, str(item.unit.path)))
         if self._dropped:
@@ -313,12 +359,8 @@ class KafkaLogReader(DataSourceReader):
             sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
 
     def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of the reader's schema: Spark checks only the first batch."""
-        batch = batch.replace_schema_metadata(None)
-        if batch.schema.names != self._schema.names:
-            batch = batch.select(self._schema.names)
-        if batch.schema != self._schema:
-            batch = batch.cast(self._schema)
+        """The columns of the reader's schema, with the user's names."""
+        batch = fitted(batch, self._schema)
         return batch if self._names == self._schema.names else batch.rename_columns(self._names)
 
     def _with_broker(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
@@ -330,11 +372,13 @@ class KafkaLogReader(DataSourceReader):
             return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
         return batch.append_column(BROKER_ID.name, ids)
 
-    def _batches(self, item: Item, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    def _batches(self, item: Item) -> Iterator[pa.RecordBatch]:
         unit: Any = item.unit
+        options = self._options
         try:
             if options.view == "records":
-                yield from log_views.records(item, options, self._schema, self._damage)
+                committed = self._committed_view(unit.path.parent) if options.is_committed else None
+                yield from log_views.records(item, options, self._schema, self._damage, committed)
             elif options.view == "batches":
                 yield from log_views.batches(item, options, self._damage)
             elif options.view == "index_entries":
@@ -354,6 +398,16 @@ class KafkaLogReader(DataSourceReader):
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
                 option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
                 raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None
+
+    def _committed_view(self, directory: Path) -> CommittedView:
+        """What read_committed consumers see of a partition.
+
+        A process reads the headers of a partition once for all tasks of a query that it runs one after the other.
+        """
+        key = self._query.id, str(directory)
+        if PROCESS.committed is None or PROCESS.committed[0] != key:
+            PROCESS.committed = key, committed_view(directory)
+        return PROCESS.committed[1]
 
     def _coordinator_records(self) -> TransactionalIds:
         """The records of all transaction coordinators. Each task reads them once."""

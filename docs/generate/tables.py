@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec.structs import fields
 
@@ -65,7 +66,7 @@ def spark_records_table() -> str:
     rows = [
         (f"`{name}`", f"`{sql}`", meaning) for name, sql, _, meaning in (*schemas.KAFKA_COLUMNS, schemas.KAFKA_HEADERS)
     ]
-    details = _named(schemas.DETAILS.columns)
+    details = _named(schemas.DETAILS.columns, schemas.columns_of_view("records"))
     return f"{table(('column', 'type', 'meaning'), rows)}\n\nWith `includeDetails=true` also {details}."
 
 
@@ -77,15 +78,17 @@ def spark_tables() -> str:
     for name, schema in named.items():
         columns = schema.columns
         row = next((each for each in SCHEMAS if columns[: len(each.columns)] == each.columns), None)
-        rest = _named(columns if row is None else columns[len(row.columns) :])
+        types = schemas.columns_of_view(name) if name in schemas.VIEWS else {}
+        rest = _named(columns if row is None else columns[len(row.columns) :], types)
         of_row = "" if row is None else f"those of the row `{row.type}`"
         rows.append((f"`{name}`", ", ".join(filter(None, (of_row, rest)))))
     return table(("table", "columns"), rows)
 
 
-def _named(columns: Iterable[Column]) -> str:
-    types = ((each.name, schemas.SQL_TYPES[each.type]) for each in columns)
-    return ", ".join(f"`{name}`" if sql == "BIGINT" else f"`{name} {sql}`" for name, sql in types)
+def _named(columns: Iterable[Column], types: Mapping[str, tuple[str, Any]]) -> str:
+    """The columns with their types: those of a view, or else those of a table."""
+    found = ((each.name, types[each.name][0] if types else schemas.SQL_TYPES[each.type]) for each in columns)
+    return ", ".join(f"`{name}`" if sql == "BIGINT" else f"`{name} {sql}`" for name, sql in found)
 
 
 # -- findings --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
@@ -39,6 +40,12 @@ class Selection(msgspec.Struct, frozen=True):
             return True
         return self.from_offset is not None and next_base_offset is not None and next_base_offset <= self.from_offset
 
+    def within(self, from_offset: int | None, to_offset: int | None) -> Selection:
+        """The part of the selection from one offset to before another; None for no bound."""
+        starts = [each for each in (self.from_offset, from_offset) if each is not None]
+        ends = [each for each in (self.to_offset, to_offset) if each is not None]
+        return replace(self, from_offset=max(starts, default=None), to_offset=min(ends, default=None))
+
     def batches(self, table: BatchTable) -> NDArray[np.bool_]:
         """Which batches may contain a selected record (bool)."""
         keep = np.ones(len(table), bool)
@@ -68,8 +75,10 @@ class Selection(msgspec.Struct, frozen=True):
         return keep
 
     def is_past(self, table: BatchTable) -> bool:
-        """Whether all batches after this table are past the range of offsets."""
-        return self.to_offset is not None and len(table) > 0 and int(table.last_offset[-1]) + 1 >= self.to_offset
+        """Whether all batches after this table are past the range of offsets. A damaged batch does not show it."""
+        if self.to_offset is None or not len(table):
+            return False
+        return int(table.last_offset[-1]) + 1 >= self.to_offset and bool(table.crc_valid[-1] != 0)
 
 
 EVERYTHING = Selection()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from format.columns import RowSchema
 from format.io.session import Session
 from spark_jobs.planning import PROCESS
 from spark_jobs.session import Where
@@ -19,6 +21,10 @@ ItemT = TypeVar("ItemT")
 Printed = tuple[int, str, str]
 
 
+#: The options with which the view records has what ``dump`` shows.
+EVERY_RECORD = {"upTo": "logEnd", "includeBelowLogStart": "true"}
+
+
 #: Makes the path for a text.
 PathOf = Callable[[str | Path], Path]
 
@@ -29,6 +35,20 @@ def scanned(verb: Callable[[PathOf], Iterable[ItemT]], range_bytes: int | None =
     with SparkCluster(Where("test", range_bytes=range_bytes)) as cluster:
         session.cluster = cluster
         return list(verb(session.path))
+
+
+def shown(row: Iterable[Any], schema: RowSchema) -> tuple[Any, ...]:
+    """A row of a view as the command line has it: times in milliseconds, lists as text, structs as JSON."""
+
+    def value_of(name: str, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return round(value.timestamp() * 1000)
+        if value is not None and name in ("magics", "codecs", "notes"):
+            joined = "; " if name == "notes" else ","
+            return joined.join(":".join(map(str, each)) if name == "codecs" else str(each) for each in value)
+        return value
+
+    return tuple(value_of(column.name, value) for column, value in zip(schema.columns, row, strict=False))
 
 
 def broker_at(place: Path, broker_id: int, *, is_damaged: bool) -> Path:

@@ -25,7 +25,8 @@ import sys
 from pyspark.sql import SparkSession
 session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 assert not hasattr(session, "_jvm")
-frame = session.read.format("kafkalog").load(sys.argv[2])
+every = {"upTo": "logEnd", "includeBelowLogStart": "true"}
+frame = session.read.format("kafkalog").options(**every).load(sys.argv[2])
 print(frame.where("offset < 3").count(), frame.count(), frame.columns[:3])
 session.sql(f"CREATE TEMPORARY VIEW b USING kafkalog OPTIONS (path '{sys.argv[2]}', view 'batches', level 'headers')")
 print(session.sql("SELECT sum(record_count) FROM b WHERE NOT is_control").first()[0])

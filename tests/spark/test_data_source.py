@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION
+from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION, RowSchema
 from format.findings import Severity
 from format.log.batch_chunk import BatchRange
 from format.log.walker import batch_chunks
@@ -29,11 +29,13 @@ from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, o
 from format.verbs.verify.verify import verify
 from spark_jobs import log_views
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
+from spark_jobs.schemas import INDEX_ENTRY
 from spark_jobs.view_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.dumping import dump
-from tests.spark.scanning import Printed
+from tests.spark.scanning import EVERY_RECORD, Printed
+from tests.spark.scanning import shown as as_shown
 
 
 def _shown_records(path: Path) -> list[tuple[Any, ...]]:
@@ -78,7 +80,7 @@ def test_the_columns_are_those_of_sparks_own_kafka_source(kafkalog: Any, data_di
 def test_records_are_those_of_dump(kafkalog: Any, corpus: Corpus, range_bytes: int | None) -> None:
     log_dir = corpus.log_dirs[0]
     options = {} if range_bytes is None else {"rangeBytes": range_bytes}
-    got = _spark_records(kafkalog(log_dir, **options))
+    got = _spark_records(kafkalog(log_dir, **EVERY_RECORD, **options))
     assert _sorted(got) == _sorted(_shown_records(log_dir))
 
 
@@ -110,7 +112,7 @@ def test_a_damaged_directory_gives_all_that_dump_gives(
     kafkalog: Any, damaged_copy: Path, mode: str, range_bytes: int | None
 ) -> None:
     options = {} if range_bytes is None else {"rangeBytes": range_bytes}
-    got = _spark_records(kafkalog(damaged_copy, mode=mode, **options))
+    got = _spark_records(kafkalog(damaged_copy, mode=mode, **EVERY_RECORD, **options))
     assert _sorted(got) == _sorted(_shown_records(damaged_copy))
 
 
@@ -124,7 +126,7 @@ def test_failfast_says_where_in_one_line(kafkalog: Any, damaged_copy: Path) -> N
 
 
 def test_damage_can_be_rows(kafkalog: Any, damaged_copy: Path) -> None:
-    frame = kafkalog(damaged_copy, columnNameOfCorruptRecord="_corrupt_record")
+    frame = kafkalog(damaged_copy, columnNameOfCorruptRecord="_corrupt_record", **EVERY_RECORD)
     said = [row._corrupt_record for row in frame.where("_corrupt_record is not null").collect()]
     assert any(each.startswith("batch-crc-mismatch") for each in said)
     assert frame.where("_corrupt_record is null").count() == len(_shown_records(damaged_copy))
@@ -148,7 +150,7 @@ def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, 
         for row in block.rows
     ]
     rows = kafkalog(damaged_copy, "batches").collect()
-    got = [tuple(row)[: len(BATCH.columns)] for row in rows]
+    got = [as_shown(row, BATCH) for row in rows]
     assert sorted(map(repr, got)) == sorted(map(repr, shown))
     assert {row.broker_id for row in rows} == {1}
     assert all(Path(row.path).parent.name == f"{row.topic}-{row.partition}" for row in rows)
@@ -156,7 +158,7 @@ def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, 
     listed = [each.row() for each in ls(damaged_copy, ListTerms(segments=True)) if isinstance(each, SegmentListing)]
     frame = kafkalog(damaged_copy, "segments")
     assert frame.columns == [*SEGMENT.names, "broker_id"]
-    assert sorted(repr(tuple(row)[:-1]) for row in frame.collect()) == sorted(map(repr, listed))
+    assert sorted(repr(as_shown(row, SEGMENT)) for row in frame.collect()) == sorted(map(repr, listed))
 
     frame = kafkalog(damaged_copy, "findings")
     assert frame.columns == [*FINDING.names, "broker_id"]
@@ -198,7 +200,9 @@ def test_index_entries(kafkalog: Any, data_dir: Path) -> None:
                         named = dict(zip(names, row, strict=True))
                         expected.append((str(path), named["offset"], named.get("position"), named.get("timestamp")))
     got = kafkalog(log_dir, "index_entries").select("path", "offset", "position", "timestamp").collect()
-    assert sorted(map(repr, map(tuple, got))) == sorted(map(repr, expected))
+    columns = [column for column in INDEX_ENTRY.columns if column.name in ("path", "offset", "position", "timestamp")]
+    rows = [as_shown(row, RowSchema("", tuple(columns))) for row in got]
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 
 def test_options_narrow(kafkalog: Any, tmp_path: Path) -> None:
@@ -321,7 +325,7 @@ def test_views_of_offsets_and_transactions(kafkalog: Any, data_dir: Path) -> Non
     expected = [row for is_aborted in (True, False) for row in ended_rows(result, terms, is_aborted=is_aborted)]
     frame = kafkalog(log_dir, "transactions")
     assert frame.columns == [*TRANSACTION.names, "broker_id"]
-    got = [tuple(row)[:-1] for row in frame.where("state <> 'open'").collect()]
+    got = [as_shown(row, TRANSACTION) for row in frame.where("state <> 'open'").collect()]
     assert sorted(map(repr, got)) == sorted(map(repr, expected))
     assert any(row[TRANSACTION.names.index("transactional_id")] for row in got)
 
@@ -330,13 +334,13 @@ def test_transactions_as_of_a_time(kafkalog: Any, data_dir: Path) -> None:
     """Those of ``txns --at``: what ended later is not shown as ended."""
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
     every = kafkalog(log_dir, "transactions").collect()
-    at = max(row.last_timestamp for row in every) - 1
+    at = max(round(row.last_timestamp.timestamp() * 1000) for row in every) - 1
     rows = kafkalog(log_dir, "transactions", at=at).collect()
     result, terms = Transactions((Target(log_dir),)), TransactionTerms(now_ms=0, at_ms=at)
     assert list(result.read(terms)) == []
     expected = [open_row(each, terms) for each in open_transactions(result, terms)]
     expected += [row for is_aborted in (True, False) for row in ended_rows(result, terms, is_aborted=is_aborted)]
-    assert sorted(repr(tuple(row)[:-1]) for row in rows) == sorted(map(repr, expected))
+    assert sorted(repr(as_shown(row, TRANSACTION)) for row in rows) == sorted(map(repr, expected))
     assert len(rows) > 0
     assert rows != every
 
@@ -431,9 +435,9 @@ def test_options_that_cannot_be_say_so() -> None:
         ({"path": "x", "startingOffsets": "{"}, "the option startingOffsets is {; it may be earliest"),
         ({"path": "x", "partitions": "a"}, "numbers"),
         ({"path": "x", "partitions": "0,-1"}, "numbers from 0 on"),
-        ({"path": "x", "startingOffsets": "-1"}, "the only negative one is -2, earliest"),
-        ({"path": "x", "startingOffsets": '{"t": {"0": -1}}'}, "the only negative one is -2"),
-        ({"path": "x", "endingOffsets": '{"t": {"0": -2}}'}, "the only negative one is -1, latest"),
+        ({"path": "x", "startingOffsets": "-3"}, "of negative ones there is -2, earliest and -1, latest"),
+        ({"path": "x", "endingOffsets": '{"t": {"0": -2}}'}, "of negative ones there is -1, latest"),
+        ({"path": "x", "endingOffsets": "earliest"}, "it may be latest, a number, or"),
         ({"path": "x", "maxOffsetsPerTrigger": "0"}, "at least 1"),
         ({"paths": "/a,/b"}, "must be a JSON list of paths"),
         ({"paths": '"/a"'}, "must be a JSON list of paths"),
@@ -451,7 +455,8 @@ def test_options_that_cannot_be_say_so() -> None:
 def test_spark_without_data_sources_in_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql.datasource", None)
     with pytest.raises(
-        ImportError, match=r"needs Spark 4\.0 or later, which has data sources in Python; this is [0-9]"
+        ImportError,
+        match=r"needs Spark 4\.0 or later, which has data sources in Python; this is [0-9].*kafkalog extract",
     ):
         importlib.reload(sys.modules["spark_jobs.data_source"])
 

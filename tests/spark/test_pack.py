@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 from format.version import VERSION
 from spark_jobs import pack
+from tests.corpora import REPOSITORY
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -31,6 +33,12 @@ def test_a_checkout_and_a_release_of_an_index(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(pack, "__file__", str(tmp_path / "site-packages" / "spark_jobs" / "pack.py"))
     monkeypatch.setattr(pack, "distribution", lambda name: SimpleNamespace(read_text=lambda file: None))
     assert pack.source_of_this() == f"kafkalog=={VERSION}"
+
+
+def test_the_archive_has_the_packages_of_the_extras_that_executors_need() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {each for name in ("arrow", "spark-provided", "remote") for each in project["optional-dependencies"][name]}
+    assert {each for each in needed if not each.startswith("kafkalog[")} == set(pack.EXECUTOR_PACKAGES)
 
 
 def test_a_package_that_pip_does_not_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

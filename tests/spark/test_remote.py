@@ -32,7 +32,7 @@ from spark_jobs.view_reader import plan_logs
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.dumping import dump
-from tests.spark.scanning import Printed, scanned, store_of_four
+from tests.spark.scanning import EVERY_RECORD, Printed, scanned, store_of_four
 
 Upload = Callable[[Path, str], str]
 
@@ -142,9 +142,10 @@ def test_scan_extract_and_the_data_source(
     assert json.loads(out.splitlines()[-1])["counts"]["records"] == expected
     written = spark.read.option("pathGlobFilter", "*.parquet").parquet(f"{tmp_path}/out")
     assert written.count() == expected
-    frame = spark.read.format("kafkalog").option("includeControl", True).load(address)
+    every = {"includeControl": "true", **EVERY_RECORD}
+    frame = spark.read.format("kafkalog").options(**every).load(address)
     assert frame.count() == expected
-    deep = spark.read.format("kafkalog").option("recursiveFileLookup", True).option("includeControl", True)
+    deep = spark.read.format("kafkalog").option("recursiveFileLookup", True).options(**every)
     assert deep.load("s3://logs/node-1").count() == expected
 
 

@@ -1,4 +1,4 @@
-"""docs/spark.md: every command, every query and every Python block runs, in the order of the page."""
+"""docs/spark.md and docs/spark-sql.md: every command, query and Python block runs, in the order of the page."""
 
 from __future__ import annotations
 
@@ -82,6 +82,20 @@ def test_every_block_of_the_page_runs(
     assert ran.count("") >= 7
     assert spark_and_store.read.parquet(places["/mnt/records"]).count() > 100  # what the stream wrote
     assert (tmp_path / "findings.jsonl").exists() is False  # redirections are the shell's
+
+
+def test_every_statement_of_the_page_of_sql_has_an_answer(spark: Any, data_dir: Path) -> None:
+    log_dir = str(data_dir / "kafka-4.3-single" / "node-1")
+    page = (REPOSITORY / "docs" / "spark-sql.md").read_text(encoding="utf-8")
+    without_rows = []
+    for block in _BLOCK.finditer(page):
+        assert block["kind"] == "sql"
+        for statement in filter(None, map(str.strip, block["text"].replace("/var/kafka", log_dir).split(";"))):
+            rows = spark.sql(statement).collect()
+            if not rows and statement.startswith("SELECT"):
+                without_rows.append(statement)
+    of_what_is_wrong = ("not_replicated", "latest_before", "times > 1", "missing")
+    assert [each for each in without_rows if not any(words in each for words in of_what_is_wrong)] == []
 
 
 def _run(line: str, printed: Callable[..., Printed], monkeypatch: pytest.MonkeyPatch) -> None:

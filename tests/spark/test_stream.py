@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from pyspark.sql.types import LongType, StringType, StructType
 
 from format import layout
+from spark_jobs import stream_reader
 from spark_jobs.data_source import KafkaLogDataSource, _schemas
 from spark_jobs.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset
 from spark_jobs.view_options import BadOption, parse_options
@@ -116,6 +118,64 @@ def test_a_partition_is_read_up_to_its_high_watermark(tmp_path: Path) -> None:
     assert _offsets(to_end, {}, to_end.latestOffset({}, None)) == _all("t", 0, 0, end) + _all("u", 0, 0, 3)
 
 
+def test_a_stream_begins_at_the_log_start_offset(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 4)
+    (tmp_path / layout.LOG_START_OFFSET_CHECKPOINT).write_text("0\n1\nt 0 5\n")
+    reader, every = _reader(tmp_path), _reader(tmp_path, includeBelowLogStart="true")
+    begin = reader.initialOffset()
+    assert _offsets(reader, begin, reader.latestOffset(begin, None)) == _all("t", 0, 5, end)
+    from_first = every.initialOffset()
+    assert _offsets(every, from_first, every.latestOffset(from_first, None)) == _all("t", 0, 0, end)
+    with pytest.raises(DataLost, match="t-0: offsets 0 to 4 were deleted before they were read"):
+        reader.partitions(from_first, reader.latestOffset(from_first, None))
+
+
+def test_each_batch_is_streamed_once(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 30)
+    reader = _reader(tmp_path, view="batches", rangeBytes="400")
+    offset = reader.initialOffset()
+    found: list[int] = []
+    for to in (7, 40, end, end + 6):
+        if to > end:
+            _append(tmp_path / "t-0", end, end, 2)
+        for share in reader.partitions(offset, _with_end(offset, to)):
+            found += [each for rows in reader.read(share) for each in rows["base_offset"].to_pylist()]
+        offset = _with_end(offset, to)
+    assert found == list(range(0, end + 6, RECORDS_IN_A_BATCH))
+
+
+def _with_end(offset: StreamOffset, to: int) -> StreamOffset:
+    return {broker: {"t": {**topics["t"], "0": to}} for broker, topics in offset.items()}
+
+
+def test_directories_that_did_not_change_are_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 4)
+    _append(tmp_path / "u-0", 0, 0, 1)
+    listed: list[str] = []
+    read = stream_reader.read_partition
+    monkeypatch.setattr(stream_reader, "read_partition", lambda path: listed.append(path.name) or read(path))
+
+    def trigger() -> tuple[StreamOffset, list[str]]:
+        listed.clear()
+        return reader.latestOffset(reader.initialOffset(), None), sorted(set(listed))
+
+    reader = _reader(tmp_path)
+    first = trigger()[0]
+    assert trigger()[1] == ["t-0", "u-0"]  # what changed just now may change again unseen
+    for name in ("t-0", "u-0"):
+        os.utime(tmp_path / name, (1_000_000_000, 1_000_000_000))
+    trigger()
+    assert trigger() == (first, [])
+    _append(tmp_path / "t-0", 0, end, 1)  # no new file
+    moved, again = trigger()
+    assert again == ["t-0"]
+    assert _offsets(reader, first, moved) == _all("t", 0, end, end + 3)
+    _append(tmp_path / "u-0", 3, 3, 2)
+    later, again = trigger()
+    assert again == ["u-0"]
+    assert _offsets(reader, moved, later) == _all("u", 0, 3, 9)
+
+
 def test_what_retention_deleted_is_an_error_or_left_out(tmp_path: Path) -> None:
     end = _append(tmp_path / "t-0", 0, 0, 3)
     reader = _reader(tmp_path)
@@ -190,6 +250,8 @@ def test_where_a_stream_begins(tmp_path: Path) -> None:
         _append(tmp_path / f"t-{number}", 0, 0, 20 * (number + 1))
     latest = _reader(tmp_path, startingOffsets="latest")
     assert latest.initialOffset() == latest.latestOffset({}, None)
+    one = _reader(tmp_path, startingOffsets='{"t": {"0": -1, "1": -2}}')
+    assert _offsets(one, one.initialOffset(), one.latestOffset({}, None)) == _all("t", 1, 0, 120)
     some = _reader(tmp_path, startingOffsets='{"t": {"0": 50}}', partitions="0")
     assert _offsets(some, some.initialOffset(), some.latestOffset({}, None)) == _all("t", 0, 50, 60)
 
@@ -215,7 +277,7 @@ def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
 def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(1))
     for option, value, words in (
-        ("view", "batches", "readStream reads the view records, not"),
+        ("view", "segments", "readStream reads the views records and batches, not"),
         ("endingOffsets", 5, "endingOffsets"),
     ):
         frame = spark.readStream.format("kafkalog").option(option, value).load(str(tmp_path))
@@ -226,8 +288,10 @@ def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any,
 
 
 def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="readStream reads the view records, not"):
-        _reader(tmp_path, view="batches")
+    with pytest.raises(BadOption, match="readStream reads the views records and batches, not"):
+        _reader(tmp_path, view="segments")
+    with pytest.raises(BadOption, match="a stream reads with isolationLevel=read_uncommitted"):
+        _reader(tmp_path, isolationLevel="read_committed")
     with pytest.raises(BadOption, match="endingOffsets"):
         _reader(tmp_path, endingOffsets="5")
     log = write_segment(tmp_path / "t-0", 0, batches(1))
