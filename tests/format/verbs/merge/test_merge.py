@@ -333,6 +333,24 @@ def test_messages_without_epochs_that_contradict_the_base_are_a_branch(tmp_path:
     assert found.log_bytes == b"".join([*whole[:9], *whole[10:]])
 
 
+def test_what_was_taken_of_a_replica_before_it_contradicts_the_base_is_taken_back(tmp_path: Path) -> None:
+    """The base has lost message 5; the other one parts from it somewhere after message 4, which shows at message 6."""
+    whole, others = messages(1)[:4], messages(1, b"-other")[:4]
+    for number in range(4, 8):
+        value = b"v%d" % number
+        whole.append(encode_message(1, number, b"k", value, timestamp=10**12))
+        others.append(encode_message(1, number, b"k", value + b"-other", timestamp=10**12))
+    damaged = bytearray(whole[5])
+    damaged[-1] ^= 1
+    write_segment(tmp_path / "1/orders-0", 0, [*whole[:5], bytes(damaged), *whole[6:]])
+    write_segment(tmp_path / "2/orders-0", 0, [*whole[:5], others[5]])
+    write_segment(tmp_path / "2/orders-0", 6, others[6:])
+    found = merged([tmp_path / "1/orders-0", tmp_path / "2/orders-0"], tmp_path / "out", branches=tmp_path / "branches")
+    assert found.log_bytes == b"".join([*whole[:5], *whole[6:]])
+    assert found.lost == {5}
+    assert sorted(records_in(tmp_path / "branches/replica-2/orders-0")) == [5, 6, 7]
+
+
 @pytest.mark.parametrize(
     "source",
     [
