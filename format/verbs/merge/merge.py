@@ -416,6 +416,7 @@ class Merger(Rewriter):
     """Copies the pieces of which logs are made. ``plans`` are by the names of the partitions in the output."""
 
     keeps_misplaced = True
+    has_judged_offsets = True
     reads_around_errors = False
 
     def __init__(self, terms: WriteTerms, publication: Publication, plans: dict[str, MergedPartition]) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.log.encode_batches import encode_message
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message
 from tests.building import wrapper, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 from tests.format.verbs.merge.merging import merged, merged_models, records_in
+from tests.record_encoder import NewRecord, encode_record
 
 
 def content(batches: list[ModelBatch]) -> dict[int, tuple[bytes | None, bytes | None]]:
@@ -295,6 +296,25 @@ def test_a_false_leader_epoch_at_a_false_offset_shows_no_end_of_the_log(tmp_path
     found = merged(nodes, tmp_path / "out")
     assert found.codes == []
     assert found.log_bytes == encoded(batches)
+
+
+def test_the_last_batch_after_a_loss_keeps_its_offset_whatever_the_sequence_of_its_producer_is(tmp_path: Path) -> None:
+    """The lost batch was of another producer: without it, the sequence goes on from the batch before."""
+    log = b""
+    ends = []
+    for base, producer, sequence in ((0, 5, 0), (1, 6, 0), (2, 5, 1)):
+        header = BatchHeader(base, 0, 1, 10**12, 10**12, 0, 0, producer, 0, sequence)
+        log += encode_batch(header, encode_record(NewRecord(0, 0, None, b"value", ())), codec=0)
+        ends.append(len(log))
+    for number in (1, 2):
+        directory = tmp_path / f"node-{number}" / "orders-0"
+        directory.mkdir(parents=True)
+        wounded = bytearray(log)
+        wounded[ends[1] - 1 - number] ^= 1
+        (directory / f"{0:020d}.log").write_bytes(wounded)
+    found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
+    assert found.codes == ["no-intact-replica"]
+    assert found.log_bytes == log[: ends[0]] + log[ends[1] :]
 
 
 # -- old formats, transactions -------------------------------------------------------------------------------
