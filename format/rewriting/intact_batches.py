@@ -71,11 +71,14 @@ def placed(
     offsets: OffsetRange,
     indexed: IndexedOffsets | None,
     has_keyless: Callable[[int], bool] = lambda row: False,
+    *,
+    judges_end: bool = True,
 ) -> Placement:
     """Choose the batches whose offsets fit among the candidates, which are intact and have possible offsets.
 
     ``last_offset`` are the last offsets of the batches. Batches that are intact and no candidates may have a false base
-    offset too. ``has_keyless`` says whether the batch of a row has a record without a key.
+    offset too. ``has_keyless`` says whether the batch of a row has a record without a key. With ``judges_end`` the
+    last batch may be false because of the one before it.
     """
     number = len(table)
     base = table.base_offset
@@ -88,7 +91,8 @@ def placed(
     is_kept, rival = np.zeros(number, bool), np.zeros(number, np.int8)
     is_kept[rows], rival[rows] = chosen.is_kept, chosen.rival
     found = Placement(is_kept, rival, np.full(number, -1, np.int64), {})
-    _judge_last(table, last_offset, offsets, indexed, found, has_keyless)
+    if judges_end:
+        _judge_last(table, last_offset, offsets, indexed, found, has_keyless)
     _set_right_offsets(table, last_offset, offsets, found)
     return found
 
@@ -319,6 +323,8 @@ def scan_segment(
     limits: Limits,
     producers: ProducerBatches | None = None,
     indexed: IndexedOffsets | None = None,
+    *,
+    judges_end: bool = True,
 ) -> SegmentScan:
     """Scan all batches of a segment, and keep those with a right CRC whose offsets fit.
 
@@ -343,7 +349,7 @@ def scan_segment(
     is_possible = offsets.holds(base, delta) & np.concatenate(agree)
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
     has_keyless = partial(_has_keyless, source, table, limits)
-    placement = placed(table, last, is_intact & is_possible, offsets, indexed, has_keyless)
+    placement = placed(table, last, is_intact & is_possible, offsets, indexed, has_keyless, judges_end=judges_end)
     is_kept = placement.is_kept.copy()
     stopping = {} if producers is None else producers.stopping(is_kept)
     is_kept[list(stopping)] = False

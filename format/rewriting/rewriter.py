@@ -293,6 +293,8 @@ class Rewriter:
     copies_damage = False
     #: Whether batches with a right CRC whose offsets do not fit their place go into a file of their own.
     keeps_misplaced = False
+    #: Whether the offsets of all batches were judged before: a gap before the last one makes it no false one.
+    has_judged_offsets = False
     #: Whether a log in which offsets are missing is scanned as a whole, so that this can be reported.
     wants_every_offset = False
     #: Whether blocks that the disk cannot read are passed over.

@@ -600,7 +600,8 @@ class SegmentRewriting(msgspec.Struct):
         except UnreadableFile as error:
             raise NotSound from error
         until = log.next_base_offset
-        if position != file.size_bytes or (has_gap if until is None else not self._follows(until, result)):
+        has_gap &= until is None and not rewriter.has_judged_offsets
+        if position != file.size_bytes or has_gap or (until is not None and not self._follows(until, result)):
             raise NotSound
 
     def _follows(self, first_offset: int, result: SegmentResult) -> bool:
@@ -629,7 +630,8 @@ class SegmentRewriting(msgspec.Struct):
             producers = None
             if rewriter.keeps_misplaced:
                 producers = ProducerBatches(self.transactions.open_transactions, limits)
-            scan = scan_segment(source, offsets, limits, producers, indexed)
+            judges_end = not rewriter.has_judged_offsets
+            scan = scan_segment(source, offsets, limits, producers, indexed, judges_end=judges_end)
             repairable: list[Repair] = []
             if rewriter.keeps_misplaced and isinstance(source, PatchedSource):
                 repairable = proven_repairs(source, scan, log.location, limits)

@@ -119,6 +119,8 @@ def _merge(
     targets = targets_at(salvaged.sources.paths)
     merging = read_merge(targets, read_context(targets, ContextTerms(limits=guards.limits)), guards.limits)
     run.findings(merging.findings)
+    if merging.has_metadata:
+        run.not_checked("the metadata log, which is not merged: see quorum and rebuild-quorum")
     run.hold()
     advance = run.progress(merging.size_bytes).advance
     merging.plan(guards.limits, work.process_count, advance)
@@ -134,15 +136,16 @@ def _merge(
     )
     result = RewritingResult()
     job = merging.job(index_interval_bytes=indexing.interval_bytes)
+    branches = branch_sources(merging)
     with resumption.publication(salvaged.output, salvaged.sources.paths, job) as publication:
         show_resumed(run, publication, resumption.resume)
+        if salvaged.branches is not None and branches.partitions:
+            # Before the log: a run that ends between the two is repeated without --branches.
+            with resumption.publication(salvaged.branches, salvaged.sources.paths, {**job, "branches": True}) as other:
+                show_written(run, write_branches(branches, other, terms), counts_written=False)
+            say_published(run, other.target)
         show_written(run, merge(merging, publication, terms, result))
         run.count("losses", len(result.losses))
-    branches = branch_sources(merging)
-    if salvaged.branches is not None and branches.partitions:
-        with resumption.publication(salvaged.branches, salvaged.sources.paths, {**job, "branches": True}) as other:
-            show_written(run, write_branches(branches, other, terms), counts_written=False)
-        say_published(run, other.target)
     if result.losses:
         run.condition(Condition.DAMAGE)
     say_published(run, publication.target)

@@ -14,6 +14,7 @@ import os
 import random
 import shlex
 import shutil
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -25,16 +26,23 @@ _SEGMENT_BYTES = 512 * MIB
 
 
 def write_replica(directory: Path, size_bytes: int, batch_bytes: int) -> None:
-    """A log of one record a batch, with segments as a broker has them; no CRC covers the base offset."""
+    """A log of one record a batch, with segments and offset indexes as a broker has them.
+
+    No CRC covers the base offset.
+    """
     directory.mkdir(parents=True)
     whole = bytearray(batch(0, [os.urandom(batch_bytes - 100)]))
     offset = 0
     for start in range(0, size_bytes, _SEGMENT_BYTES):
-        with (directory / f"{offset:020d}.log").open("wb") as log:
-            for _ in range(min(_SEGMENT_BYTES, size_bytes - start) // len(whole)):
+        base, entries = offset, bytearray()
+        with (directory / f"{base:020d}.log").open("wb") as log:
+            for number in range(min(_SEGMENT_BYTES, size_bytes - start) // len(whole)):
                 whole[0:8] = offset.to_bytes(8, "big")
                 log.write(whole)
+                if number:
+                    entries += struct.pack(">ii", offset - base, number * len(whole))
                 offset += 1
+        (directory / f"{base:020d}.index").write_bytes(entries)
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
 
 

@@ -32,7 +32,7 @@ from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes
 from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
 from format.rewriting.run import rewrite
-from format.rewriting.sources import WriteSources, job_of
+from format.rewriting.sources import WriteSources, is_cluster_metadata, job_of
 from format.rows.finding_rows import finding_as_json
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
@@ -348,11 +348,15 @@ def _lost_head(replicas: Sequence[Replica], claims: Sequence[Claims]) -> Range |
 
 
 class Merge(msgspec.Struct):
-    """The partitions to merge, the plan of each, and findings about the paths."""
+    """The partitions to merge, the plan of each, and findings about the paths.
+
+    ``has_metadata``: the metadata log is there too. It is left out: each controller has a vote in its own log.
+    """
 
     groups: list[Replicas]
     compacted: frozenset[str]
     findings: list[Finding]
+    has_metadata: bool = False
     plans: list[MergedPartition] = msgspec.field(default_factory=list)
 
     @property
@@ -384,11 +388,16 @@ class Merge(msgspec.Struct):
 def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limits = DEFAULT_LIMITS) -> Merge:
     """The partitions below some paths, each with its replicas, those with one replica too.
 
-    Raises InputError for paths without a partition, single partitions that are not one, and several topics of
-    one name.
+    Raises InputError for paths without a partition, for the metadata log by itself, single partitions that are not one,
+    and several topics of one name.
     """
     matching = matched(targets, limits, "salvage --merge takes")
     groups = sorted((*matching.groups, *matching.single), key=lambda each: (each.topic or "", each.number or 0))
+    kept = [each for each in groups if not is_cluster_metadata(each.replicas[0].partition)]
+    if groups and not kept:
+        message = "the metadata log is not merged: quorum shows what its copies have, and rebuild-quorum takes the best"
+        raise InputError(message, Location(str(groups[0].replicas[0].path)))
+    has_metadata, groups = len(kept) < len(groups), kept
     compacted = set()
     for before, group in zip((None, *groups), groups, strict=False):
         if before is not None and before.name == group.name:
@@ -400,13 +409,14 @@ def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limit
             configs = configs_of_topic(group.topic, with_id.node_id, context.image, context.properties, {})
             if configs.is_compacted:
                 compacted.add(group.topic)
-    return Merge(groups, frozenset(compacted), list(matching.findings))
+    return Merge(groups, frozenset(compacted), list(matching.findings), has_metadata)
 
 
 class Merger(Rewriter):
     """Copies the pieces of which logs are made. ``plans`` are by the names of the partitions in the output."""
 
     keeps_misplaced = True
+    has_judged_offsets = True
     reads_around_errors = False
 
     def __init__(self, terms: WriteTerms, publication: Publication, plans: dict[str, MergedPartition]) -> None:

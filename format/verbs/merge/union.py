@@ -54,13 +54,16 @@ class Branch(msgspec.Struct):
 
     def add(self, file: tuple[Path, FileState], number: int, base_offset: int, table: BatchTable) -> None:
         """Add batches of one segment."""
-        if not self.segments or self.segments[-1].base_offset != base_offset:
-            self.segments.append(SegmentPieces(base_offset))
-        pieces = self.segments[-1].pieces
         edges = np.flatnonzero(table.position[1:] != table.end_position[:-1]) + 1
         for rows in np.split(np.arange(len(table)), edges):
-            append_piece(pieces, piece_of(file, number, table, int(rows[0]), int(rows[-1])))
+            self.put(base_offset, piece_of(file, number, table, int(rows[0]), int(rows[-1])))
         self.epochs.update(np.unique(table.leader_epoch).tolist())
+
+    def put(self, base_offset: int, piece: Piece) -> None:
+        """Add a piece of one segment."""
+        if not self.segments or self.segments[-1].base_offset != base_offset:
+            self.segments.append(SegmentPieces(base_offset))
+        append_piece(self.segments[-1].pieces, piece)
 
 
 def piece_of(file: tuple[Path, FileState], number: int, table: BatchTable, first: int, last: int) -> Piece:
@@ -420,15 +423,21 @@ class Union:
         return (table.last_offset <= self._agreed[number]) | (table.base_offset >= until)
 
     def _withdraw(self, number: int) -> None:
-        """Take back what came from a replica after the last batch in which it agreed with the base."""
+        """Take back what came from a replica after the last batch in which it agreed with the base: it is a branch."""
+        taken: list[Piece] = []
         while self.segments:
             pieces = self.segments[-1].pieces
             late = [each for each in pieces if each.replica == number and each.first_offset > self._agreed[number]]
-            self._gaps += [(each.first_offset, each.last_offset) for each in late]
+            taken[:0] = late
             self.segments[-1].pieces = [each for each in pieces if each not in late]
             if len(late) < len(pieces):
                 break
             self.segments.pop()
+        bases = {each.log: each.base_offset for each in self.logs[number].replica.partition.segments}
+        for each in taken:
+            self._gaps.append((each.first_offset, each.last_offset))
+            self.branches[number].put(bases[each.path], each)
+            self._off[number].append((each.first_offset, each.last_offset))
 
     def _take_from(self, number: int, window: Window, rows: NDArray[np.intp], chosen: _Chosen) -> None:
         """Take the batches at offsets where none is taken, and versions of batches that have more records."""

@@ -107,6 +107,86 @@ def test_what_is_wrong_with_a_branch_is_no_damage_of_the_merged_log(tmp_path: Pa
     assert list((tmp_path / "branches").rglob("*.quarantine"))
 
 
+def test_log_directories_of_one_node_are_merged_with_those_of_others(
+    tmp_path: Path, run_kafkalog_many: RunMany
+) -> None:
+    """Each partition is in another log directory of each node; the last node has a partition twice."""
+    places = {"1a": [("orders-0", 2)], "1b": [("orders-1", 3)], "2a": [("orders-1", 5)], "2b": [("orders-0", 6)],
+              "3a": [("orders-0", 2)], "3b": [("orders-0", 6)]}  # fmt: skip
+    for place, partitions in places.items():
+        for name, damaged in partitions:
+            ModelReplica(plain(8), damaged={damaged}).write(tmp_path / place, name)
+        meta = f"version=1\ncluster.id=abcdefghijklmnopqrstuv\nnode.id={place[0]}\n"
+        (tmp_path / place / "meta.properties").write_text(meta)
+    runs = run_kafkalog_many(
+        [
+            ["salvage", "--merge", *(tmp_path / each for each in some), "--output", tmp_path / f"out-{number}"]
+            for number, some in enumerate((["1a", "1b", "2a", "2b"], ["3a", "3b"]))
+        ]
+    )
+    for number, run in enumerate(runs):
+        run.check(0)
+        for log in (tmp_path / f"out-{number}").rglob("*.log"):
+            assert log.read_bytes() == b"".join(each.encoded() for each in plain(8))
+    assert {each.name for each in (tmp_path / "out-0").glob("orders-*")} == {"orders-0", "orders-1"}
+
+
+def test_the_metadata_log_is_not_merged(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    nodes = nodes_with_wounds(tmp_path, {1: set(), 2: {2}})
+    for node in nodes:
+        ModelReplica(plain(2)).write(node / "controller", "__cluster_metadata-0")
+        (node / "controller/__cluster_metadata-0").rename(node / "__cluster_metadata-0")
+    words = ["salvage", "--merge", *nodes, "--output", tmp_path / "out", "--format", "jsonl"]
+    logs = [node / "__cluster_metadata-0" for node in nodes]
+    both, alone = run_kafkalog_many([words, ["salvage", "--merge", *logs, "--output", tmp_path / "metadata"]])
+    assert "rebuild-quorum" in both.check(0).summary["not_checked"][0]
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["manifest.json", "orders-0"]
+    assert "rebuild-quorum" in alone.check(2).stderr
+
+
+def test_a_merge_that_was_killed_goes_on(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Killed when the first of two partitions is written; the branch was there before."""
+    for number, damaged in ((1, {2}), (2, {5})):
+        node = tmp_path / f"node-{number}"
+        ModelReplica(plain(10), damaged=damaged).write(node)
+        stale = plain(4, first=30, epoch=0, tag="stale") if number == 1 else plain(2, first=30, epoch=1)
+        ModelReplica([*plain(10), *stale], damaged=damaged).write(node, "orders-1")
+    words = ["salvage", "--merge", tmp_path / "node-1", tmp_path / "node-2", "--output"]
+    killed = f"""
+import os, signal, sys
+from format.rewriting.publication import Publication
+finish_step = Publication.finish_step
+def finish(self, name, result=None):
+    finish_step(self, name, result)
+    if name == "orders-0 side files":
+        os.kill(os.getpid(), signal.SIGKILL)
+Publication.finish_step = finish
+sys.argv = ["kafkalog", *{[*map(str, [*words, tmp_path / "out", "--branches", tmp_path / "branches"])]!r}]
+from kafkalog_cli.__main__ import main
+main()
+"""
+    assert subprocess.run([sys.executable, "-c", killed], capture_output=True).returncode == -9
+    assert not (tmp_path / "out").exists()
+    resumed, whole, refused = run_kafkalog_many(
+        [
+            [*words, tmp_path / "out", "--resume"],
+            [*words, tmp_path / "whole"],
+            [*words, tmp_path / "other", "--branches", tmp_path / "branches", "--resume"],
+        ]
+    )
+    resumed.check(0)
+    whole.check(0)
+    refused.check(5)
+    assert not (tmp_path / "other").exists()
+    contents = [
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*-?/*")}
+        for root in (tmp_path / "out", tmp_path / "whole")
+    ]
+    assert contents[0] == contents[1]
+    assert list((tmp_path / "branches").rglob("*.log"))
+    assert not list(tmp_path.glob(".*.partial-*"))
+
+
 def test_options_of_merging_go_with_it_alone(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     nodes = nodes_with_wounds(tmp_path, {1: set(), 2: set()})
     output = ["--output", tmp_path / "out"]

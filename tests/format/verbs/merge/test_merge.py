@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.log.encode_batches import encode_message
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message
 from tests.building import wrapper, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 from tests.format.verbs.merge.merging import merged, merged_models, records_in
+from tests.record_encoder import NewRecord, encode_record
 
 
 def content(batches: list[ModelBatch]) -> dict[int, tuple[bytes | None, bytes | None]]:
@@ -297,6 +298,25 @@ def test_a_false_leader_epoch_at_a_false_offset_shows_no_end_of_the_log(tmp_path
     assert found.log_bytes == encoded(batches)
 
 
+def test_the_last_batch_after_a_loss_keeps_its_offset_whatever_the_sequence_of_its_producer_is(tmp_path: Path) -> None:
+    """The lost batch was of another producer: without it, the sequence goes on from the batch before."""
+    log = b""
+    ends = []
+    for base, producer, sequence in ((0, 5, 0), (1, 6, 0), (2, 5, 1)):
+        header = BatchHeader(base, 0, 1, 10**12, 10**12, 0, 0, producer, 0, sequence)
+        log += encode_batch(header, encode_record(NewRecord(0, 0, None, b"value", ())), codec=0)
+        ends.append(len(log))
+    for number in (1, 2):
+        directory = tmp_path / f"node-{number}" / "orders-0"
+        directory.mkdir(parents=True)
+        wounded = bytearray(log)
+        wounded[ends[1] - 1 - number] ^= 1
+        (directory / f"{0:020d}.log").write_bytes(wounded)
+    found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
+    assert found.codes == ["no-intact-replica"]
+    assert found.log_bytes == log[: ends[0]] + log[ends[1] :]
+
+
 # -- old formats, transactions -------------------------------------------------------------------------------
 
 
@@ -331,6 +351,24 @@ def test_messages_without_epochs_that_contradict_the_base_are_a_branch(tmp_path:
     found = merged([tmp_path / "1/orders-0", tmp_path / "2/orders-0"], tmp_path / "out")
     assert found.codes == ["no-intact-replica", "branch-left-out"]
     assert found.log_bytes == b"".join([*whole[:9], *whole[10:]])
+
+
+def test_what_was_taken_of_a_replica_before_it_contradicts_the_base_is_taken_back(tmp_path: Path) -> None:
+    """The base has lost message 5; the other one parts from it somewhere after message 4, which shows at message 6."""
+    whole, others = messages(1)[:4], messages(1, b"-other")[:4]
+    for number in range(4, 8):
+        value = b"v%d" % number
+        whole.append(encode_message(1, number, b"k", value, timestamp=10**12))
+        others.append(encode_message(1, number, b"k", value + b"-other", timestamp=10**12))
+    damaged = bytearray(whole[5])
+    damaged[-1] ^= 1
+    write_segment(tmp_path / "1/orders-0", 0, [*whole[:5], bytes(damaged), *whole[6:]])
+    write_segment(tmp_path / "2/orders-0", 0, [*whole[:5], others[5]])
+    write_segment(tmp_path / "2/orders-0", 6, others[6:])
+    found = merged([tmp_path / "1/orders-0", tmp_path / "2/orders-0"], tmp_path / "out", branches=tmp_path / "branches")
+    assert found.log_bytes == b"".join([*whole[:5], *whole[6:]])
+    assert found.lost == {5}
+    assert sorted(records_in(tmp_path / "branches/replica-2/orders-0")) == [5, 6, 7]
 
 
 @pytest.mark.parametrize(
