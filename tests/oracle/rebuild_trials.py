@@ -294,7 +294,7 @@ class Cluster:
             *words,
         ]
 
-    def do(self, *words: str, timeout: float = 180) -> list[str]:
+    def do(self, *words: str, timeout: float = 400) -> list[str]:
         """Let a client do something, to its end; the lines of its standard output."""
         done = subprocess.run(self._client(*words), capture_output=True, timeout=timeout, check=False)
         assert done.returncode == 0, (done.stdout[-500:], done.stderr.decode()[-3000:])
