@@ -221,7 +221,7 @@ class Cluster:
         """Run a tool of the release; its output."""
         command = [*self._java(self.shape.version), name, *words]
         done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-1200:]
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-3000:]
         return done.stdout.decode()
 
     def _java(self, version: str) -> list[str]:
@@ -294,7 +294,7 @@ class Cluster:
             *words,
         ]
 
-    def do(self, *words: str, timeout: float = 180) -> list[str]:
+    def do(self, *words: str, timeout: float = 400) -> list[str]:
         """Let a client do something, to its end; the lines of its standard output."""
         done = subprocess.run(self._client(*words), capture_output=True, timeout=timeout, check=False)
         assert done.returncode == 0, (done.stdout[-500:], done.stderr.decode()[-3000:])
@@ -480,7 +480,8 @@ class Trial:
             try:
                 cluster.tool(name, *words)
             except AssertionError as error:  # on a busy machine the new one may be said to lag behind
-                self.notes.append(f"repeated: {str(error)[-300:]}")
+                said = re.findall(r"\S*(?:Exception|Error): [^\n]{,200}", str(error).replace("\\n", "\n"))
+                self.notes.append(f"add-controller was repeated: {said}")
                 time.sleep(15)
                 cluster.tool(name, *words)
         voters = re.findall(r"CurrentVoters:\s+(.*)", cluster.tool(name, *server, "describe", "--status"))
