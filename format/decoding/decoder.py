@@ -198,7 +198,8 @@ class _Part:
                 return Decoded(ecosystem_decoder(self._ecosystem, self._part)(data), self._ecosystem)
         frame = self._frame(data, headers)
         known = None if frame is None else self._meaning(frame.schema_id)
-        reason = schema_id = None
+        reason: str | None = None
+        schema_id: int | str | None = None
         if frame is not None and known is not None:
             found = self._by_schema(frame, known)
             if known.is_of_topic or frame.is_certain or (found.text and _is_proven(found, frame)):

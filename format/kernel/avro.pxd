@@ -72,4 +72,4 @@ cpdef Py_ssize_t write_avro(const long long[:, ::1] nodes, const unsigned char[:
                             const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
                             unsigned char[::1] out, long long[:, ::1] results) except -1
 
-cpdef bytes number_text(double value)
+cdef bytes _number_text(double value)

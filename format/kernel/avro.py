@@ -197,7 +197,7 @@ class _Reader:
             if self.end - self.at < size:
                 self.error = _CUT_OFF
                 return 0
-            self.put_text(number_text(read_f32(self.source, self.at) if size == 4 else read_f64(self.source, self.at)))
+            self.put_text(_number_text(read_f32(self.source, self.at) if size == 4 else read_f64(self.source, self.at)))
             self.at += size
         elif kind in (_N_DATE, _N_TIME, _N_TIMESTAMP):
             number = self.read_long()
@@ -338,11 +338,11 @@ class _Reader:
         data = self.source[self.at : self.at + length]
         self.at += length
         if kind == _N_DECIMAL:
-            self.put_text(decimal_text(data, self.nodes[row, 2]))
+            self.put_text(_decimal_text(data, self.nodes[row, 2]))
         elif kind == _N_UUID:
-            self.put_text(uuid_text(data))
+            self.put_text(_uuid_text(data))
         elif self.has_room(length + length // 2 + 8):
-            self.put_text(base64_text(data))
+            self.put_text(_base64_text(data))
         return 0
 
     def put_text(self, text: bytes) -> int:
@@ -454,7 +454,7 @@ def write_avro(nodes: Table, pieces: Bytes, buffer: Bytes, spans: Table, first: 
     return row
 
 
-def number_text(value: float) -> bytes:
+def _number_text(value: float) -> bytes:
     """A float as JSON: what JSON has no number for is "NaN", "Infinity" or "-Infinity"."""
     if value - value == 0:
         return repr(value).encode()
@@ -463,7 +463,7 @@ def number_text(value: float) -> bytes:
     return b'"Infinity"' if value > 0 else b'"-Infinity"'
 
 
-def decimal_text(data: Bytes, scale: int) -> bytes:
+def _decimal_text(data: Bytes, scale: int) -> bytes:
     """A decimal as a JSON string with all its digits."""
     number = int.from_bytes(data, "big", signed=True)
     digits = str(abs(number))
@@ -473,11 +473,11 @@ def decimal_text(data: Bytes, scale: int) -> bytes:
     return f'"{"-" if number < 0 else ""}{digits}"'.encode()
 
 
-def uuid_text(data: Bytes) -> bytes:
+def _uuid_text(data: Bytes) -> bytes:
     """A UUID of 16 bytes as a JSON string."""
     return f'"{UUID(bytes=bytes(data))}"'.encode()
 
 
-def base64_text(data: Bytes) -> bytes:
+def _base64_text(data: Bytes) -> bytes:
     """Bytes in base64 as a JSON string."""
     return b'"' + b2a_base64(data, newline=False) + b'"'

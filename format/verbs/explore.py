@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import islice
@@ -441,7 +441,7 @@ def view_of(place: Place, decoding: Decoding | None = None) -> ByteView:
 
     With ``decoding`` a record's key and value are decoded.
     """
-    views = {
+    views: dict[PlaceKind, Callable[[Place], ByteView]] = {
         PlaceKind.BATCH: _batch_view,
         PlaceKind.RECORD: partial(_record_view, decoding=decoding),
         PlaceKind.ENTRY: _entry_view,

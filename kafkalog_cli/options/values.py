@@ -51,7 +51,7 @@ class Values(msgspec.Struct, frozen=True):
             "--value-as",
             help=f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
             "by what the bytes prove.",
-            show_default="auto on a terminal where schemas are found, else raw",
+            show_default="raw; auto with verify --values, and on a terminal where schemas are found",
             **(one_of(*KINDS) | {"metavar": "KIND"}),
         ),
     ] = None

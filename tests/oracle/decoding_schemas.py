@@ -143,7 +143,8 @@ PROTOBUF = (
         repeated google.protobuf.Timestamp times = 13;""")),
     Family("proto-two", "protobuf", _proto('syntax = "proto2";\npackage acme.old;\n', """
         optional string id = 1 [default = "none: \\"x\\" }"]; required int32 needed = 2;
-        repeated int32 packed = 3 [packed = true]; optional group Part = 4 { optional string name = 1; } optional Color color = 5 [default = RED];
+        repeated int32 packed = 3 [packed = true]; optional group Part = 4 { optional string name = 1; }
+        optional Color color = 5 [default = RED];
         enum Color { option allow_alias = true; RED = 0; CRIMSON = 0; BLUE = -5; }
         reserved 50 to 60, 70; reserved "old";
         extensions 1000 to max;""", label="optional ",

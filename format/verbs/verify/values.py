@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from format.decoding.decoder import Decoding
 from format.findings import Finding
@@ -148,9 +147,8 @@ def _counts(table: RecordTable, undecodable_count: int) -> ValueCounts:
     decoded = table.decoded
     if decoded is None:
         return ValueCounts()
-    texts, formats = decoded[:, (0, 3)], decoded[:, (2, 5)]
-    decoded_count = int(np.not_equal(texts, None).sum())
-    return ValueCounts(decoded_count, int(np.not_equal(formats, None).sum()) - decoded_count - undecodable_count)
+    texts, formats = (sum(value is not None for value in decoded[:, at].flat) for at in ((0, 3), (2, 5)))
+    return ValueCounts(texts, formats - texts - undecodable_count)
 
 
 def _each(table: RecordTable, undecodable: Sequence[Undecodable], location: Location) -> Iterator[UndecodableValues]:

@@ -55,6 +55,7 @@ SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", 
 #: Modules that use a function which nothing imported above uses.
 for user in (
     "checks.records",
+    "decoding.avro",
     "internal_topics.record_check",
     "rewriting.read_back",
     "state.groups",

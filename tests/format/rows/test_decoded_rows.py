@@ -154,6 +154,17 @@ def test_all_of_one_schema_at_once_are_what_each_is_by_itself(tmp_path: Path, ki
     assert all(any(reason in each.message for each in findings) for _, reason in reasons)
 
 
+def test_an_id_of_another_topic_proves_nothing(tmp_path: Path) -> None:
+    """A number may begin as a value of the schema 7 does, and be one by that schema."""
+    partition = write_node(tmp_path, [order(5, ""), order(5, "")], topic="numbers")
+    decoding = Decoding(schemas=find_schemas([Target(partition)]))
+    rows, findings = decoded(partition, decoding)
+    assert [(row["value_decoded"], row["value_schema_id"], row["value_format"]) for row in rows] == [
+        (None, None, "raw")
+    ] * 2
+    assert not findings
+
+
 def test_a_header_with_a_schema_comes_first(tmp_path: Path) -> None:
     """The value begins as one with the schema 7 in front; the header says that it is of the schema 8."""
     partition = write_node(tmp_path, [])
