@@ -21,7 +21,7 @@ from format.io.source import read_whole
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir, log_dir_around
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition import Partition, location_of_directory, parse_partition_dir, read_partition
 from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.state.log_headers import log_parts
@@ -104,10 +104,6 @@ class Schemas:
     def with_id(self, schema_id: int | str) -> Sequence[SchemaVersion]:
         """The versions with an id or a GUID."""
         return self._by_id.get(schema_id, ())
-
-    def of_subject(self, name: str) -> bool:
-        """Whether a subject, without a context, is there."""
-        return any(each.subject == name for each in self.versions)
 
     def parsed(self, version: SchemaVersion) -> Parsed:
         """The schema of a version. Raises InvalidSchema."""
@@ -210,6 +206,7 @@ def _or_raised(found: Parsed | InvalidSchema) -> Parsed:
 def find_schemas(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
     """The schemas of the registries whose topic is at some paths or beside them, as of a time (ms); empty for none."""
     found: dict[Path, tuple[Partition, LogDir | None]] = {}
+    findings: list[Finding] = []
     for target in targets:
         around = None
         if target.kind is not Kind.LOG_DIR:
@@ -218,8 +215,11 @@ def find_schemas(targets: Iterable[Target], until_ms: int | None = None, limits:
             for path in log_dir.partitions:
                 parsed = parse_partition_dir(path.name)
                 if parsed is not None and parsed[0] == TOPIC and parsed[2] is None:
-                    found[path] = read_partition(path), log_dir
-    return _of_partitions(found.values(), until_ms, limits)
+                    try:
+                        found[path] = read_partition(path), log_dir
+                    except KafkaLogError as error:
+                        findings.append(finding_of(error, location_of_directory(path)))
+    return _of_partitions(found.values(), until_ms, limits, findings)
 
 
 def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
@@ -253,7 +253,10 @@ def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: L
 
 
 def _of_partitions(
-    partitions: Iterable[tuple[Partition, LogDir | None]], until_ms: int | None, limits: Limits
+    partitions: Iterable[tuple[Partition, LogDir | None]],
+    until_ms: int | None,
+    limits: Limits,
+    findings: Sequence[Finding] = (),
 ) -> Schemas:
     """The schemas of partitions. Replicas, and partitions of one cluster, are one registry."""
     replicas: dict[str, dict[tuple[str | None, int | None], list[Partition]]] = {}
@@ -262,7 +265,7 @@ def _of_partitions(
         name = cluster or str(partition.path.parent)
         replicas.setdefault(name, {}).setdefault((partition.topic, partition.number), []).append(partition)
     versions: list[SchemaVersion] = []
-    findings: list[Finding] = []
+    findings = list(findings)
     compatibility: dict[tuple[str, str | None], str] = {}
     for name, own in replicas.items():
         registry = Registry(name)

@@ -10,7 +10,9 @@ from uuid import UUID
 import pytest
 
 from format.decoding.schemas import Schemas, find_schemas, schemas_at
-from format.errors import InputError
+from format.errors import InputError, UnreadableFile
+from format.location import Location
+from format.node.partition import Partition
 from format.node.target import targets_at
 from tests.building import BASE_TIMESTAMP
 from tests.format.decoding.registry_log import (
@@ -189,6 +191,18 @@ def test_registries_of_two_clusters_stay_apart(tmp_path: Path) -> None:
         ("x", '"int"'),
         ("y", '"long"'),
     ]
+
+
+def test_a_partition_that_cannot_be_listed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = write_node(tmp_path / "node", registry_batches([schema("a-value", 1, 1, '"int"')]))
+
+    def refuse(path: Path) -> Partition:
+        raise UnreadableFile("cannot access", Location(str(path)))
+
+    monkeypatch.setattr("format.decoding.schemas.read_partition", refuse)
+    found = find_schemas(targets_at([node]))
+    assert [each.code for each in found.findings] == ["file-unreadable"]
+    assert not found
 
 
 def test_where_schemas_are_looked_for(tmp_path: Path) -> None:
