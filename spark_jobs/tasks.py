@@ -110,12 +110,11 @@ def results_frame(
     session: SparkSession, made: Plan, work: Callable[[Item], Iterator[Result]], bound: Bound | None = None
 ) -> DataFrame:
     """A frame of the results of all items of a plan: one Spark task for each of its tasks."""
-    return _items_frame(
-        session,
-        made,
-        lambda items: _bounded((rows for item in items for rows in as_batches(work(item))), bound),
-        RESULT_DDL,
-    )
+
+    def rows_of(items: list[Item]) -> Iterator[pa.RecordBatch]:
+        return _bounded((result for item in items for result in work(item)), bound)
+
+    return _items_frame(session, made, rows_of, RESULT_DDL)
 
 
 def _items_frame(
@@ -155,15 +154,18 @@ def merged_frame(
         begin_task(known.value)
         yield from _bounded(merged(batches), bound)
 
-    def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[Result]:
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
-            yield from as_batches(merge(number, of_unit) if number in split else of_unit)  # noqa: B031
+            yield from merge(number, of_unit) if number in split else of_unit  # noqa: B031
 
     return results.repartition(merger_count, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)
 
 
-def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
-    """Results as rows, in batches of some mebibytes, or of one row where its payload is larger."""
+def as_batches(results: Iterable[Result], batch_bytes: int = _BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+    """Results as rows, in batches of about so many bytes, or of one row where its payload is larger.
+
+    A batch costs the worker and the JVM some 3 ms of processor time, so it has the results of many units.
+    """
     held: list[Result] = []
     payloads: list[bytes] = []
     held_bytes = 0
@@ -171,18 +173,18 @@ def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
         held.append(each)
         payloads.append(pickle.dumps(each.value, protocol=5))
         held_bytes += len(payloads[-1])
-        if held_bytes >= _BATCH_BYTES:
+        if held_bytes >= batch_bytes:
             yield _batch(held, payloads)
             held, payloads, held_bytes = [], [], 0
     if held:
         yield _batch(held, payloads)
 
 
-def _bounded(batches: Iterator[pa.RecordBatch], bound: Bound | None) -> Iterator[pa.RecordBatch]:
-    """The batches up to the bound, and then what it says of the rest."""
+def _bounded(results: Iterable[Result], bound: Bound | None) -> Iterator[pa.RecordBatch]:
+    """Batches of the results up to the bound, and then what it says of the rest."""
     given_bytes = 0
     is_late = False
-    for batch in batches:
+    for batch in as_batches(results, _BATCH_BYTES if bound is None else min(_BATCH_BYTES, bound.most_bytes // 4)):
         given_bytes += batch.nbytes
         if bound is not None and not is_late and given_bytes > bound.most_bytes:
             is_late = True

@@ -257,19 +257,25 @@ class _Units:
 
         There are none of a directory that is deleted or stray, or of a future replica, unless its path is given.
         """
-        with contextlib.suppress(KafkaLogError):
-            if isinstance(unit, PartitionDirectory):
-                partition, checkpoints = read_partition(unit.path), unit.checkpoints
-                if partition.mark is not None and unit.path not in map(path_of, self._options.paths):
-                    return
-            else:
-                around = Target(unit.path).surroundings
-                partition, checkpoints = around.partition(unit.path), around.checkpoints(unit.path.parent)
-            offsets = offsets_of(partition, checkpoints)
-            first = None if self._options.reads_below_log_start else offsets.log_start_offset
-            end = None if self._options.reads_to_log_end else offsets.committed_end
-            for log in logs_of(unit):
-                yield log if log.segment is None else served(log, log.segment.base_offset, first, end)
+        logs: Iterable[LogUnit]
+        offsets = None
+        if isinstance(unit, PartitionDirectory):
+            try:
+                partition = read_partition(unit.path)
+            except KafkaLogError:
+                return  # the view of findings reports it
+            if partition.mark is not None and unit.path not in map(path_of, self._options.paths):
+                return
+            logs, offsets = every_log_of(partition), offsets_of(partition, unit.checkpoints)
+        else:
+            logs = logs_of(unit)
+            around = Target(unit.path).surroundings
+            with contextlib.suppress(KafkaLogError):  # without checkpoints the log has no bounds
+                offsets = offsets_of(around.partition(unit.path), around.checkpoints(unit.path.parent))
+        first = None if offsets is None or self._options.reads_below_log_start else offsets.log_start_offset
+        end = None if offsets is None or self._options.reads_to_log_end else offsets.committed_end
+        for log in logs:
+            yield log if log.segment is None else served(log, log.segment.base_offset, first, end)
 
 
 def served(log: LogUnit, base_offset: int, first: int | None, end: int | None) -> ServedLog:

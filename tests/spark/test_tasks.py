@@ -19,7 +19,7 @@ from format.node.target import Target
 from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.session import spark_log_path
-from spark_jobs.tasks import RESULT_DDL, Result, as_batches, results_in
+from spark_jobs.tasks import LATE, LEFT_OUT, RESULT_DDL, Bound, Result, _bounded, as_batches, results_in
 from spark_jobs.view_options import parse_options
 from spark_jobs.view_reader import KafkaLogReader, plan_logs
 from tests.building import batches, write_segment
@@ -41,6 +41,19 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
     batches = list(as_batches(results))
     assert [each.num_rows for each in batches] == [2, 2, 1]
     assert list(results_in(batches)) == results
+
+
+@pytest.mark.parametrize("is_rest_kept", [True, False])
+def test_a_task_returns_few_batches_and_at_once_no_more_than_its_bound(is_rest_kept: bool) -> None:
+    results = [Result(unit, 2, 0, 0, 0, bytes(1000)) for unit in range(1000)]
+    assert len(list(_bounded(results, None))) == 1
+    most_bytes = 200_000
+    given = list(results_in(_bounded(results, Bound(most_bytes, is_rest_kept))))
+    at_once = [each for each in given if each.unit != LEFT_OUT and each.phase != LATE]
+    assert most_bytes // 2 < sum(len(each.value) for each in at_once) <= most_bytes
+    assert [each.unit for each in given].count(LEFT_OUT) == 1
+    units = [each.unit for each in given if each.unit != LEFT_OUT]
+    assert units == list(range(1000 if is_rest_kept else len(at_once)))
 
 
 _PROGRAM = """
