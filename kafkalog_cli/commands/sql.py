@@ -166,7 +166,9 @@ def _show(run: Run, found: Found, answer: Answer) -> None:
     if run.format_name == "jsonl" and "type" in schema.names:
         raise BadQuery("a column called type has no place in JSON lines: give it another name with AS")
     run.write(schema, ())
-    for batch in answer.batches():
+    for number, batch in enumerate(answer.batches()):
+        if number == 0:
+            run.flush()  # the time before the first row does not count as waiting for the others
         run.write(schema, rows_of_batch(batch))
         _take_findings(run, found)
     _take_findings(run, found)

@@ -27,6 +27,7 @@ FAST: dict[str, int | str] = {
     "dump": 1,
     "find": 1,
     "grep": 4,
+    "sql": 0,
     "explore": 1,
     "doctor": 0,
     "txns": 0,
@@ -106,6 +107,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(DATA_DIR / "kafka-0.8-to-2.8/data/legacy-0", place / "legacy-0")
     for each in (single / "orders-0").glob("0*"):
         shutil.copy(each, place)
+    (place / "questions.sql").write_text("SELECT count(*) FROM records; SELECT * FROM groups", encoding="utf-8")
     (place / "secret").write_bytes(bytes(range(32)))
     with writing_state(str(place / "scrub.db")) as state:
         plan = plan_pass([Target(place / "kafka")], state, ScrubTerms())
