@@ -28,6 +28,7 @@ FAST: dict[str, int | str] = {
     "dump": 1,
     "find": 1,
     "grep": 4,
+    "sql": 0,
     "explore": 1,
     "doctor": 0,
     "txns": 0,
@@ -109,6 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in (single / "orders-0").glob("0*"):
         shutil.copy(each, place)
     write_node(place / "registry", registry_batches([schema("orders-value", 1, 1, '"long"')]))
+    (place / "questions.sql").write_text("SELECT count(*) FROM records; SELECT * FROM groups", encoding="utf-8")
     (place / "secret").write_bytes(bytes(range(32)))
     with writing_state(str(place / "scrub.db")) as state:
         plan = plan_pass([Target(place / "kafka")], state, ScrubTerms())

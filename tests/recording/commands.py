@@ -77,6 +77,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield ("producers", path, "--duplicates", "--at", LATER, *JSONL)
     yield from (("groups", path, *each) for each in (*BOTH, TABLE, CSV, ("--history", *JSONL)))
     yield from (("quorum", path, *each) for each in BOTH)
+    yield from (("sql", f"SELECT * FROM {each}", path, *JSONL) for each in ("partitions", "groups", "transactions"))
     yield from (("grep", *pattern, path, "--count", *LOGFMT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -110,7 +111,7 @@ class TableScan(msgspec.Struct, frozen=True):
 
 
 #: What a table gives: rows as a block, a list or Arrow, and findings.
-Item = RowBlock | list[Row] | pa.RecordBatch | Finding
+Item: TypeAlias = "RowBlock | list[Row] | pa.RecordBatch | Finding"
 
 
 class Table(msgspec.Struct, frozen=True):

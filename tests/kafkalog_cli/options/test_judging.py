@@ -36,6 +36,7 @@ RUNS = {
     "dump": (),
     "find": ("--max-timestamp",),
     "grep": ("--all",),
+    "sql": ("--tables",),
     "verify": (),
     "scrub": ("--once", "--state", "{}.db"),
     "recompress": ("--codec", "gzip", "--output", "{}"),
