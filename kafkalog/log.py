@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -253,7 +254,7 @@ class Answer(Rows):
     Findings are in ``findings``, too, where the frame is read and not these rows.
     """
 
-    def __init__(self, logs: Sequence[Log], question: str, memory_bytes: int | None) -> None:
+    def __init__(self, logs: Sequence[Log], question: str, memory_bytes: int | None, decoding: Decoding | None) -> None:
         try:
             from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
             from format.verbs.sql.statements import statements_of
@@ -264,7 +265,9 @@ class Answer(Rows):
             raise InputError(f"give one statement: there are {len(statements)}")
         self._logs, self._statement = logs, statements[0]
         self._begin(raises=False)
-        sources = Sources(tuple(each._target() for each in logs), time.time_ns() // 1_000_000)
+        targets = tuple(each._target() for each in logs)
+        how = cache(lambda: decoding or Decoding(schemas=find_schemas(targets)))
+        sources = Sources(targets, time.time_ns() // 1_000_000, how)
         self._notes = Notes(lambda found, is_row: self._note(found), lambda words: self.not_checked.append(words))
         self._answer = Database(sources, self._notes, memory_bytes or DEFAULT_MEMORY_BYTES).query(self._statement)
         self.schema = self._answer.schema
@@ -543,15 +546,21 @@ class Log:
 
         return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
 
-    def sql(self, question: str, *others: Log | str | os.PathLike[str], memory_bytes: int | None = None) -> Answer:
+    def sql(
+        self,
+        question: str,
+        *others: Log | str | os.PathLike[str],
+        memory_bytes: int | None = None,
+        decoding: Decoding | None = None,
+    ) -> Answer:
         """The answer to a question in SQL over the tables of ``kafkalog sql``, here and at other paths.
 
         Only what the question needs is read, and only when the rows are. Of ``memory_bytes`` (192 MiB) the engine takes
-        more only in temporary files. Raises InputError for what is no question.
+        more only in temporary files. ``decoding`` is for the columns ``value_decoded`` and ``key_decoded``: without it
+        they have what the bytes and the schemas here prove. Raises InputError for what is no question.
         """
-        return Answer(
-            [self, *(each if isinstance(each, Log) else Log(each) for each in others)], question, memory_bytes
-        )
+        logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
+        return Answer(logs, question, memory_bytes, decoding)
 
     def doctor(self, *others: Log | str | os.PathLike[str]) -> Rows:
         """What is wrong here, the most urgent first, as ``kafkalog doctor`` says it; several paths are one cluster.

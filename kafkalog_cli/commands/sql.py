@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from format.node.target import targets_at
 from kafkalog_cli.options.output import Format, Judging, Quiet
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.output import OutputStream, open_output
 from kafkalog_cli.render.formats import READABLE
@@ -119,12 +121,14 @@ class AnswerOutput(msgspec.Struct, frozen=True):
         return ("all",) if self.format_name in (None, *READABLE) else None
 
 
-def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guards, pacing: Pacing) -> None:
+def sql(
+    question: Question, output: AnswerOutput, judging: Judging, values: Values, guards: Guards, pacing: Pacing
+) -> None:
     """Answer questions in SQL over records, batches, segments, indexes, findings, transactions, groups and metadata.
 
     Conditions on topic, partition, offset and timestamp read only what can match, and only the columns that are asked
-    for are decoded. Nothing can be changed: there is only SELECT. Damage that is met is a finding. It needs
-    DataFusion: pip install 'kafkalog[sql]'.
+    for are decoded. value_decoded and key_decoded are JSON. Nothing can be changed: there is only SELECT. Damage that
+    is met is a finding. It needs DataFusion: pip install 'kafkalog[sql]'.
     """
     if question.tables:
         _show_tables(output, judging)
@@ -147,7 +151,10 @@ def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guar
             raise BadQuery(f"{kind} has one table, and there are {len(statements)} statements")
         targets = tuple(targets_at(map(pacing.session.path, question.paths)))
         advance = run.progress_of_logs(targets)
-        sources = Sources(targets, time.time_ns() // 1_000_000, guards.limits, advance)
+        decoding = cache(lambda: values.by_options(targets, guards.limits))
+        if values.is_asked:
+            decoding()  # what is wrong with the options is said before anything is read
+        sources = Sources(targets, time.time_ns() // 1_000_000, decoding, guards.limits, advance)
         found: Found = deque()
         notes = Notes(lambda *item: found.append(item), run.not_checked)
         database = Database(sources, notes, question.memory or DEFAULT_MEMORY_BYTES)

@@ -51,7 +51,7 @@ class Values(msgspec.Struct, frozen=True):
             "--value-as",
             help=f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
             "by what the bytes prove.",
-            show_default="raw; auto with verify --values, and on a terminal where schemas are found",
+            show_default="raw; auto in sql, with verify --values, and on a terminal where schemas are found",
             **(one_of(*KINDS) | {"metavar": "KIND"}),
         ),
     ] = None
@@ -115,13 +115,18 @@ class Values(msgspec.Struct, frozen=True):
 
     def decoding_at(self, targets: Sequence[Target], limits: Limits, *, is_for_people: bool) -> Decoding | None:
         """What is decoded of the logs at some targets; None for nothing."""
-        from format.decoding.decoder import Decoding
-        from format.decoding.schemas import find_schemas, schemas_at
-
         if not self.is_asked:
             is_left_out = _RAW in (self.value_as, self.key_as) or any(is_remote(each.path) for each in targets)
             if not is_for_people or is_left_out:
                 return None
+        found = self.by_options(targets, limits)
+        return found if self.is_asked or found.schemas else None
+
+    def by_options(self, targets: Sequence[Target], limits: Limits) -> Decoding:
+        """What the options say, with ``auto`` for a kind that is not given, and the schemas at hand."""
+        from format.decoding.decoder import Decoding
+        from format.decoding.schemas import find_schemas, schemas_at
+
         if "protobuf" in (self.value_as, self.key_as):
             _require_protobuf()
         try:
@@ -129,8 +134,6 @@ class Values(msgspec.Struct, frozen=True):
             schemas = find_schemas(targets, limits=limits) if given is None else schemas_at(given, limits=limits)
         except InputError as error:
             raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
-        if not self.is_asked and not schemas:
-            return None
         if given is not None and not schemas:  # not a registry's topic: what was found in it is no damage
             message = f"no schema can be read there: {schemas.findings[0].message}"
             raise typer.BadParameter(printable(message), param_hint="--schemas")

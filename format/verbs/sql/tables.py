@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from format.columns import (
     BATCH,
     CONFIG,
+    DECODED_NAMES,
     EXTRA_RECORD_COLUMNS,
     FINDING,
     GROUP,
@@ -28,6 +29,7 @@ from format.columns import (
     RowSchema,
     record_schema,
 )
+from format.decoding.decoder import Decoding
 from format.errors import InputError, KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
@@ -48,7 +50,8 @@ from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range
 _ROWS_AT_ONCE = 20_000
 _PATH = EXTRA_RECORD_COLUMNS[0]
 BATCHES = RowSchema(BATCH.type, (*BATCH.columns, _PATH))
-RECORDS = record_schema(frozenset(column.name for column in EXTRA_RECORD_COLUMNS))
+_EXTRA = frozenset(column.name for column in EXTRA_RECORD_COLUMNS)
+RECORDS = record_schema(_EXTRA | DECODED_NAMES)
 #: The columns of partitions and segments that are known without reading a log or an index.
 _LISTED = frozenset(
     {
@@ -59,10 +62,14 @@ _LISTED = frozenset(
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """What the tables are read from, and the time at which they are."""
+    """What the tables are read from, and the time at which they are.
+
+    ``decoding`` returns how keys and values are decoded; it is called where a query asks for the decoded columns.
+    """
 
     targets: tuple[Target, ...]
     now_ms: int
+    decoding: Callable[[], Decoding]
     limits: Limits = DEFAULT_LIMITS
     advance: Advance = no_progress
 
@@ -173,8 +180,10 @@ def _records(scan: TableScan) -> Iterator[Item]:
     offsets = [each for each in scan.narrowing.ranges("offset") if each.last >= 0]
     if times is None or not offsets:
         return
-    extra = frozenset(column.name for column in EXTRA_RECORD_COLUMNS)
-    terms = DumpTerms(records=True, limits=scan.sources.limits, extra_columns=extra, columns=scan.columns)
+    terms = DumpTerms(records=True, limits=scan.sources.limits, extra_columns=_EXTRA, columns=scan.columns)
+    if scan.columns & DECODED_NAMES:
+        terms = replace(terms, decoding=scan.sources.decoding())
+        yield from terms.decoding.schemas.findings if terms.decoding is not None else ()
     yield from _dumped(scan, terms, [_selection(each, times) for each in offsets])
 
 
@@ -326,6 +335,7 @@ _SQL_TYPES = {
     "bytes": "BYTEA",
     "headers": "STRUCT(key BYTEA, value BYTEA)[]",
     "any": "VARCHAR, JSON",
+    "json": "VARCHAR, JSON",
 }
 
 
@@ -335,7 +345,7 @@ def sql_type(column: Column) -> str:
 
 
 TABLES: dict[str, Table] = {
-    "records": Table(RECORDS, "the records, as dump --records --raw shows them", _records),
+    "records": Table(RECORDS, "the records, as dump --records --raw shows them, and decoded", _records),
     "batches": Table(BATCHES, "the batches, as dump shows them", _batches),
     "segments": Table(SEGMENT, "the segments, as ls shows them", lambda scan: _listed(scan, SEGMENT)),
     "partitions": Table(PARTITION, "the partitions, as ls shows them", lambda scan: _listed(scan, PARTITION)),
