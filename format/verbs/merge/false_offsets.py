@@ -73,8 +73,8 @@ class Neighbours:
             return False
         if window is not None and len(window.chunk.table):
             table = window.chunk.table
-            last = (table.end_position, table.last_offset, table.leader_epoch)
-            self._before = _Before(self._segment_base, *(int(each[-1]) for each in last), self._is_last_proven)
+            end, last, epoch = (int(each[-1]) for each in (table.end_position, table.last_offset, table.leader_epoch))
+            self._before = _Before(self._segment_base, end, last, epoch, self._is_last_proven)
         self._window, self._standing, self._is_last_proven = log.window(2**63 - 1), None, True
         self._segment_base = log.replica_segment_base
         if self._before.segment_base != self._segment_base:
