@@ -206,7 +206,8 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     not_checked: list[str] = []
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
     changes += changes_on_disks(lost_changes(targets, quorum, limits), found.image)
-    empty = frozenset(each.node_id for each in voters if each.node_id in found.image.brokers) - disks.node_ids
+    controllers = {each.node_id for each in (*voters, *(quorum.voters or ()))}  # also those that vote no more
+    empty = frozenset(controllers & set(found.image.brokers)) - disks.node_ids
     if not disks.node_ids:  # only metadata was given: that says nothing of the disks
         empty = frozenset()
     changes += corrections_by_disks(found, disks, is_stale=bool(changes), empty=empty)

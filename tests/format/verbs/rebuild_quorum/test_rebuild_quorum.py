@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,17 @@ def test_a_node_that_comes_back_without_its_log_leaves_the_isr(
         [expected] if expected else []
     )
     assert corrections_by_disks(found, disks, is_stale=False) == []
+
+
+def test_a_lost_node_that_votes_no_more_comes_back_without_its_log(data_dir: Path, tmp_path: Path) -> None:
+    """All three nodes have both roles. With one voter, the two others come back as brokers with new disks."""
+    node = tmp_path / "node-1"
+    shutil.copytree(data_dir / "trials/metadata/node-1", node)
+    (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint([]))
+    for plan in (planned(node), planned(node, voters=(Address(1, "h", 9093),))):
+        reasons = [each.reason for each in plan.lost]
+        assert len(reasons) == len(plan.found.image.partitions)  # the ISRs are nodes 2, 3 or both
+        assert all("without its log" in each or "without their logs" in each for each in reasons)
 
 
 def test_paths_with_metadata_alone_say_nothing_of_the_disks() -> None:
