@@ -398,6 +398,7 @@ def test_the_stable_names() -> None:
     for owner, names in {
         kafkalog.Log: [
             "batches",
+            "decoding",
             "diff",
             "doctor",
             "find",
