@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 
 #: The same names as in format/kernel/compiled.py; a test compares them.
 KERNEL_MODULES = (
+    "avro",
     "checks",
     "directories",
     "distinct",

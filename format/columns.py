@@ -13,6 +13,7 @@ Column types:
 ``bytes``      lossless bytes: in JSON a string when valid UTF-8, else ``{"base64": …}``
 ``headers``    a list of (key bytes, value bytes or None), in order
 ``any``        a JSON value, for fields whose type depends on the finding or the file
+``json``       JSON text: in JSON lines the value itself
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class Fill(msgspec.Struct, frozen=True):
 
     kind: str
     source: str | int = ""
+
+
+#: The kind of the columns of decoded keys and values.
+DECODED = "record-decoded"
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -215,6 +220,18 @@ EXTRA_RECORD_COLUMNS = (
         "below the log start offset: consumers never get it; null if that offset is unknown",
         Fill("record-below-log-start"),
     ),
+)
+#: Columns of record rows where keys and values are decoded, after all others of EXTRA_RECORD_COLUMNS.
+DECODED_COLUMNS = tuple(
+    Column(f"{field}_{name}", kind, meaning.format(field), Fill(DECODED, first + number))
+    for first, field in ((0, "key"), (3, "value"))
+    for number, (name, kind, meaning) in enumerate(
+        (
+            ("decoded", "json", "the {} as JSON; null where it is null, or stays raw"),
+            ("schema_id", "any", "the id of the schema that the {} names or was decoded by: a number, or a UUID as text; null for none"),
+            ("format", "string", "what the {} was decoded as: avro, protobuf, json-schema, json, string, int, long, double, uuid, raw, or the name of a topic of Kafka's tools"),
+        )
+    )
 )
 #: The last column of rows with context.
 IS_MATCH = Column("is_match", "bool", "whether the record matches; false for context of a match")
@@ -751,6 +768,21 @@ METADATA_CHANGE = row_schema(
     Column("before", "any", "the changed fields before the record; null if the subject did not exist"),
     Column("after", "any", "the changed fields after the record; null if the subject no longer exists"),
 )
+SCHEMA_VERSION = row_schema(
+    "schema_version",
+    Column("subject", "string", "subject in the schema registry"),
+    Column("version", "int", "version of the subject"),
+    Column("id", "int", "id of the schema, as frames name it"),
+    Column("kind", "string", "avro, protobuf or json-schema, or what else the registry has"),
+    Column("state", "string", "active; deleted, but still there for its id; purged, but still in the log"),
+    Column("compatibility", "string", "compatibility that is set for the subject or for all; null if none is"),
+    Column("timestamp", "timestamp", "when it got that state"),
+    Column("offset", "int", "offset of the record that set it"),
+    Column("guid", "string", "id of the schema in every registry, as headers name it"),
+    Column("references", "any", "schemas that it needs: name, subject, version"),
+    Column("registry", "string", "cluster id, or directory of the topic"),
+    Column("schema", "string", "the schema itself"),
+)
 SEGMENT_RETENTION = row_schema(
     "segment_retention",
     TOPIC_COLUMN,
@@ -1231,12 +1263,14 @@ TABLE_COLUMN = row_schema(
     Column("sql_type", "string", "its type"),
     Column("meaning", "string", "what it holds"),
 )
+#: The names of the DECODED_COLUMNS.
+DECODED_NAMES = frozenset(column.name for column in DECODED_COLUMNS)
 #: All row types, in the order of the documentation.
 SCHEMAS = tuple(each for each in tuple(globals().values()) if isinstance(each, RowSchema))
 
 
 @cache
 def record_schema(extra: frozenset[str] = frozenset()) -> RowSchema:
-    """RECORD with the EXTRA_RECORD_COLUMNS whose names are in ``extra``."""
-    added = tuple(column for column in EXTRA_RECORD_COLUMNS if column.name in extra)
+    """RECORD with the EXTRA_RECORD_COLUMNS and DECODED_COLUMNS whose names are in ``extra``."""
+    added = tuple(column for column in (*EXTRA_RECORD_COLUMNS, *DECODED_COLUMNS) if column.name in extra)
     return RowSchema(RECORD.type, RECORD.columns + added) if added else RECORD

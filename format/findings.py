@@ -324,6 +324,8 @@ _CODES = (
                 "Serves it; consumers may see it twice or skip it.", "Find the producer that wrote it: kafkalog producers --record."),
     FindingCode("record-trailing-bytes", _E, "records", "Bytes are left after the last record of a batch.",
                 "Ignores them, or fails if it validates the records.", "Find the producer that wrote it: kafkalog producers --record."),
+    FindingCode("value-undecodable", _W, "any", "A key or value does not decode as it was asked, or as it says itself.",
+                "Serves it; a consumer that decodes it so fails on it.", "See who wrote such values, and since when: kafkalog verify --values.", incomplete=True),
     FindingCode("record-header-not-utf8", _I, "records", "A record header's key is not valid UTF-8.",
                 "Serves it; clients replace the bytes.", "Find the producer that wrote it: kafkalog producers --record."),
     FindingCode("record-misplaced", _W, "records", "A record's key belongs in another partition by Kafka's default partitioner (with --partitions).",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, RECORD, REPLICA, TRANSACTION
+from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, REPLICA, TRANSACTION
+from format.decoding.asked import schema_of_topic
+from format.decoding.decoder import Decoding
+from format.decoding.kinds import KINDS
+from format.decoding.schemas import find_schemas, schemas_at
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
@@ -249,7 +253,7 @@ class Answer(Rows):
     Findings are in ``findings``, too, where the frame is read and not these rows.
     """
 
-    def __init__(self, logs: Sequence[Log], question: str, memory_bytes: int | None) -> None:
+    def __init__(self, logs: Sequence[Log], question: str, decoding: Decoding | None, memory_bytes: int | None) -> None:
         try:
             from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
             from format.verbs.sql.statements import statements_of
@@ -260,7 +264,10 @@ class Answer(Rows):
             raise InputError(f"give one statement: there are {len(statements)}")
         self._logs, self._statement = logs, statements[0]
         self._begin(raises=False)
-        sources = Sources(tuple(each._target() for each in logs), time.time_ns() // 1_000_000)
+        targets = tuple(each._target() for each in logs)
+        sources = Sources(
+            targets, time.time_ns() // 1_000_000, lambda: decoding or Decoding(schemas=find_schemas(targets))
+        )
         self._notes = Notes(lambda found, is_row: self._note(found), lambda words: self.not_checked.append(words))
         self._answer = Database(sources, self._notes, memory_bytes or DEFAULT_MEMORY_BYTES).query(self._statement)
         self.schema = self._answer.schema
@@ -386,14 +393,39 @@ class Log:
         columns: Sequence[str] | None = None,
         read_committed: bool = False,
         on_damage: str = "collect",
+        decoding: Decoding | None = None,
         **ranges: Unpack[Ranges],
     ) -> Rows:
         """The records, as ``kafkalog dump --records --raw`` shows them; keys, values and headers are bytes.
 
         ``columns`` are some of the row ``record``; what is not asked for is not built. Damaged batches are left out
-        with a finding in ``Rows.findings``; ``on_damage="raise"`` raises DamageFound instead.
+        with a finding in ``Rows.findings``; ``on_damage="raise"`` raises DamageFound instead. With ``decoding``, which
+        ``Log.decoding`` makes, there are also the columns ``value_decoded`` (JSON text), ``value_schema_id`` and
+        ``value_format``, and the same of keys.
         """
-        return self._logged(DumpTerms(True, _selection(read_committed, **ranges)), columns, on_damage, ranges)
+        terms = DumpTerms(True, _selection(read_committed, **ranges), decoding=decoding)
+        return self._logged(terms, columns, on_damage, ranges)
+
+    def decoding(
+        self,
+        *,
+        value_as: str = "auto",
+        key_as: str = "auto",
+        schemas: str | os.PathLike[str] | None = None,
+        schema_of: Mapping[str, str] | None = None,
+    ) -> Decoding:
+        """How records are decoded: a kind of ``--value-as`` and ``--key-as``, and the schemas for it.
+
+        Schemas come from the path ``schemas`` (a registry's topic, a log directory that has it, or a directory of
+        files), else from the topic here or beside this partition. ``schema_of`` names, by topic, a file of the
+        directory and perhaps a message in it, as ``FILE:MESSAGE``.
+        """
+        for name, kind in (("value_as", value_as), ("key_as", key_as)):
+            if kind not in KINDS:
+                raise ValueError(f"{name} is one of {', '.join(KINDS)}, not {kind!r}")
+        found = find_schemas([self._target()]) if schemas is None else schemas_at([Target(path_of(schemas))])
+        by_topic = dict(schema_of_topic(f"{topic}={file}") for topic, file in (schema_of or {}).items())
+        return Decoding(key_as=key_as, value_as=value_as, schemas=found, schema_of=by_topic)
 
     def batches(
         self, *, columns: Sequence[str] | None = None, on_damage: str = "collect", **ranges: Unpack[Ranges]
@@ -514,15 +546,21 @@ class Log:
 
         return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
 
-    def sql(self, question: str, *others: Log | str | os.PathLike[str], memory_bytes: int | None = None) -> Answer:
+    def sql(
+        self,
+        question: str,
+        *others: Log | str | os.PathLike[str],
+        decoding: Decoding | None = None,
+        memory_bytes: int | None = None,
+    ) -> Answer:
         """The answer to a question in SQL over the tables of ``kafkalog sql``, here and at other paths.
 
-        Only what the question needs is read, and only when the rows are. Of ``memory_bytes`` (192 MiB) the engine takes
+        Only what the question needs is read, and only when the rows are. ``decoding`` is for columns of decoded keys
+        and values, for which the schemas are else looked for here. Of ``memory_bytes`` (192 MiB) the engine takes
         more only in temporary files. Raises InputError for what is no question.
         """
-        return Answer(
-            [self, *(each if isinstance(each, Log) else Log(each) for each in others)], question, memory_bytes
-        )
+        logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
+        return Answer(logs, question, decoding, memory_bytes)
 
     def doctor(self, *others: Log | str | os.PathLike[str]) -> Rows:
         """What is wrong here, the most urgent first, as ``kafkalog doctor`` says it; several paths are one cluster.
@@ -561,7 +599,7 @@ class Log:
 
         given = [f"{name}={value}" for name, value in ranges.items() if value is not None]
         covers = f"{self.path}, {' '.join(given) or 'all offsets'}"
-        return Rows(RECORD if terms.records else BATCH, pieces, covers, columns, on_damage == "raise")
+        return Rows(terms.record_schema if terms.records else BATCH, pieces, covers, columns, on_damage == "raise")
 
     def _target(self) -> Target:
         """What lies there now: each pass lists the directory anew."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from format.rows.line_blocks import LineStyle
-from kafkalog_cli.render.text import UNSAFE_RANGES, json_string, logfmt_string
+from kafkalog_cli.render.text import JSON_WRITERS, LOGFMT_WRITERS, UNSAFE_RANGES
 
 
 def line_style(format_name: str) -> LineStyle:
     """The style of ``jsonl`` or ``logfmt``."""
     is_json = format_name == "jsonl"
-    return LineStyle(is_json, json_string if is_json else logfmt_string, UNSAFE_RANGES)
+    return LineStyle(is_json, JSON_WRITERS if is_json else LOGFMT_WRITERS, UNSAFE_RANGES)
 
 
 def style_of(raw_format: str | None) -> LineStyle | None:

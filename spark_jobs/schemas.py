@@ -33,6 +33,7 @@ SQL_TYPES = {
     "bytes": "BINARY",
     "headers": "ARRAY<STRUCT<key: BINARY NOT NULL, value: BINARY>>",
     "any": "STRING",
+    "json": "STRING",
 }
 
 

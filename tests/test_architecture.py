@@ -20,7 +20,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "files": ("log", "files", "internal_topics"),
     "directories": ("node",),
     "scanning": ("scan",),
-    "state": ("state",),
+    "state": ("decoding", "state"),
     "judging and showing": ("checks", "rows"),
     "rewriting": ("rewriting",),
     "verbs": ("verbs",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
+from format.columns import DECODED_COLUMNS, EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
 from format.findings import Severity
 from kafkalog_cli.command_table import SCHEMA_FILE
 from kafkalog_cli.exit_codes import Condition
@@ -44,6 +44,7 @@ _TYPES: dict[str, dict[str, Any]] = {
         ]
     },
     "any": {},
+    "json": {},
 }
 
 
@@ -71,7 +72,7 @@ def row_schemas() -> str:
 
 
 def _row(schema: RowSchema) -> dict[str, Any]:
-    more = (*EXTRA_RECORD_COLUMNS, IS_MATCH) if schema is RECORD else ()
+    more = (*EXTRA_RECORD_COLUMNS, *DECODED_COLUMNS, IS_MATCH) if schema is RECORD else ()
     columns = {column.name: _column(column, schema) for column in (*schema.columns, *more)}
     return {
         "type": "object",

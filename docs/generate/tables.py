@@ -8,7 +8,7 @@ from itertools import groupby
 
 from msgspec.structs import fields
 
-from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
+from format.columns import DECODED_COLUMNS, EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS, Column, RowSchema
 from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
@@ -110,7 +110,11 @@ def _item(column: tuple[str, str, str]) -> str:
 
 
 def _on_request() -> str:
-    options = [*((each, f"--with {each.name}") for each in EXTRA_RECORD_COLUMNS), (IS_MATCH, "grep -A, -B and -C")]
+    options = [
+        *((each, f"--with {each.name}") for each in EXTRA_RECORD_COLUMNS),
+        *((each, "--key-as" if each.name.startswith("key") else "--value-as") for each in DECODED_COLUMNS),
+        (IS_MATCH, "grep -A, -B and -C"),
+    ]
     return "\n".join(f"- `{each.name}` {each.type}, `{option}`: {each.meaning}" for each, option in options)
 
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 #: The modules that setup.py compiles, if it can.
 COMPILED_MODULES = (
+    "avro",
     "checks",
     "directories",
     "distinct",

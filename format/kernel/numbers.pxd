@@ -131,7 +131,25 @@ cdef extern from *:
         kafkalog_put_word(at, kafkalog_eight_digits((uint32_t)(value % eight)));
         return (int)(at - out) + 8;
     }
+    /* Reads the lowest byte first, on every machine. */
+    static inline double kafkalog_read_f64(const unsigned char *source) {
+        uint64_t bits = 0;
+        double value;
+        int byte;
+        for (byte = 7; byte >= 0; byte--)
+            bits = bits << 8 | source[byte];
+        memcpy(&value, &bits, 8);
+        return value;
+    }
+    static inline double kafkalog_read_f32(const unsigned char *source) {
+        const uint32_t bits = (uint32_t)source[3] << 24 | (uint32_t)source[2] << 16 | (uint32_t)source[1] << 8 | source[0];
+        float value;
+        memcpy(&value, &bits, 4);
+        return value;
+    }
     """
+    double kafkalog_read_f64(const unsigned char* source) noexcept nogil
+    double kafkalog_read_f32(const unsigned char* source) noexcept nogil
     long long kafkalog_read_varint(const unsigned char* source, Py_ssize_t* at, Py_ssize_t end) noexcept nogil
     const long long MAX_I64 "INT64_MAX"
     const long long MIN_I64 "INT64_MIN"
@@ -178,3 +196,9 @@ cdef inline (long long, Py_ssize_t) read_unsigned(const unsigned char* source, P
             return value, at
         shift += 7
     return 0, -1
+
+cdef inline double read_f64(const unsigned char* source, Py_ssize_t at) noexcept nogil:
+    return kafkalog_read_f64(source + at)
+
+cdef inline double read_f32(const unsigned char* source, Py_ssize_t at) noexcept nogil:
+    return kafkalog_read_f32(source + at)

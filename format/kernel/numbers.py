@@ -5,6 +5,8 @@ Compiled modules use the C functions in ``numbers.pxd``; this file is never comp
 
 from __future__ import annotations
 
+import struct
+
 from format.kernel.memory import Bytes, Room
 
 __all__ = (
@@ -13,6 +15,8 @@ __all__ = (
     "MIN_I64",
     "TWO_31",
     "put_number",
+    "read_f32",
+    "read_f64",
     "read_i16",
     "read_i32",
     "read_i64",
@@ -45,6 +49,16 @@ def read_i32(source: Bytes, at: int) -> int:
 def read_i64(source: Bytes, at: int) -> int:
     """A signed 64-bit integer."""
     return int.from_bytes(source[at : at + 8], "big", signed=True)
+
+
+def read_f32(source: Bytes, at: int) -> float:
+    """A little-endian float."""
+    return float(struct.unpack_from("<f", source, at)[0])
+
+
+def read_f64(source: Bytes, at: int) -> float:
+    """A little-endian double."""
+    return float(struct.unpack_from("<d", source, at)[0])
 
 
 def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int]:

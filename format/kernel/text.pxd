@@ -9,7 +9,7 @@ from format.kernel.header_layout cimport CODEC_MASK, TIMESTAMP_TYPE_BIT, DELETE_
 
 cdef int _F_END, _F_V2, _F_TIMED, _F_COUNT, _F_LAST_OFFSET, _F_BASE_TIMESTAMP, _F_DELETE_HORIZON, _F_CODEC
 cdef int _F_TIMESTAMP_TYPE, _F_BIT, _F_CRC_VALID, _F_RECORD, _F_RECORD_TIMESTAMP, _F_RECORD_SEQUENCE, _F_RECORD_BYTES
-cdef int _F_RECORD_HEADERS, _F_BELOW_LOG_START
+cdef int _F_RECORD_HEADERS, _F_BELOW_LOG_START, _F_DECODED
 cdef int _L_NULL, _L_FALSE, _L_TIMESTAMP_TYPES, _L_CODECS
 cdef int _TEXT_CLASSES, _BARE_CLASSES, _JSON_NULL, _ALPHABET, _BASE64_START, _BASE64_END, _UNSAFE
 cdef int _JSON_CLASSES
@@ -27,13 +27,15 @@ cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fie
                field=cython.Py_ssize_t, kind=cython.longlong, column=cython.Py_ssize_t, start=cython.Py_ssize_t,
                length=cython.longlong, sequence=cython.longlong, line=cython.p_uchar, texts=cython.p_const_uchar,
                words=cython.p_const_uchar,
-               source=cython.p_const_uchar, fixed_text=cython.p_uchar, end=cython.Py_ssize_t)
+               source=cython.p_const_uchar, fixed_text=cython.p_uchar, end=cython.Py_ssize_t,
+               made=cython.p_const_uchar, made_bytes=cython.longlong, most=cython.longlong)
 cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
                              const long long[:, ::1] record_fields, const long long[:, ::1] literals,
                              const unsigned char[::1] pieces, const unsigned char[::1] tables, bint is_json,
                              const unsigned char[::1] buffer,
                              const long long[:, ::1] records, const long long[:, ::1] batches,
-                             const signed char[::1] crc_valid, Py_ssize_t first, unsigned char[::1] scratch,
+                             const signed char[::1] crc_valid, const unsigned char[::1] decoded,
+                             const long long[::1] decoded_ends, Py_ssize_t first, unsigned char[::1] scratch,
                              long long[::1] bounds, long long[::1] status)
 
 @cython.locals(magic=cython.longlong, attributes=cython.longlong, segment=cython.Py_ssize_t, field=cython.Py_ssize_t,

@@ -31,6 +31,7 @@ FIELDS = (
     "record-bytes",
     "record-headers",
     "record-below-log-start",  # whether the offset is less than the column's number
+    "record-decoded",  # all decoded columns, which were written before
 )
 #: Words in a line, by number.
 LITERALS = (
@@ -76,6 +77,7 @@ _F_RECORD_SEQUENCE = FIELDS.index("record-sequence")
 _F_RECORD_BYTES = FIELDS.index("record-bytes")
 _F_RECORD_HEADERS = FIELDS.index("record-headers")
 _F_BELOW_LOG_START = FIELDS.index("record-below-log-start")
+_F_DECODED = FIELDS.index("record-decoded")
 _L_NULL = LITERALS.index("null")
 _L_FALSE = LITERALS.index("false")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
@@ -138,6 +140,8 @@ def put_records(
     records: Table,
     batches: Table,
     crc_valid: memoryview,
+    decoded: Bytes,
+    decoded_ends: Row,
     first: int,
     scratch: Room,
     bounds: Row,
@@ -146,17 +150,20 @@ def put_records(
     """Write lines of records from row ``first`` on into ``out``, as many as are sure to fit.
 
     ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
-    column of each field that comes from the record: "record-number" and the kinds after it. ``scratch`` has room for
-    the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte, its escape in JSON (0 for
-    none); for each byte, its escape in text; for each byte, whether a word of text may have it without quotes;
-    CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the last one written;
-    ``status[0]`` is the index after its line.
+    column of each field that comes from the record: "record-number" and the kinds after it. ``decoded`` is the text of
+    the decoded columns of all records, each up to its end in ``decoded_ends``, which starts with a 0; it may be empty.
+    ``scratch`` has room for the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte,
+    its escape in JSON (0 for none); for each byte, its escape in text; for each byte, whether a word of text may have
+    it without quotes; CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the
+    last one written; ``status[0]`` is the index after its line.
     """
     line = room_at(out)
     texts = bytes_at(pieces)
     words = bytes_at(tables)
     source = bytes_at(buffer)
     fixed_text = room_at(scratch)
+    made = bytes_at(decoded)
+    made_bytes = 0
     end = len(buffer)
     at = 0
     row = first
@@ -172,7 +179,10 @@ def put_records(
                 fixed_text, 0, fields, literals, texts, batches, crc_valid, batch, bounds
             )
         count = records[row, R_HEADER_COUNT]
-        if fixed + _MOST_PER_BYTE * records[row, R_SIZE] + _MOST_PER_HEADER * max(count, 0) > len(out) - at:
+        if len(decoded_ends) > 0:
+            made_bytes = decoded_ends[row + 1] - decoded_ends[row]
+        most = fixed + made_bytes + _MOST_PER_BYTE * records[row, R_SIZE] + _MOST_PER_HEADER * max(count, 0)
+        if most > len(out) - at:
             break
         for field in range(len(record_fields)):
             at = copy_piece(line, at, fixed_text, bounds[field], bounds[field + 1])
@@ -189,6 +199,8 @@ def put_records(
                     at = _put_json(line, at, source, start, start + length, end, words)
                 else:
                     at = _put_quoted(line, at, source, start, start + length, end, words)
+            elif kind == _F_DECODED:
+                at = copy_bytes(line, at, made, decoded_ends[row], decoded_ends[row + 1])
             elif kind == _F_BELOW_LOG_START:
                 literal = _L_FALSE + (1 if records[row, R_OFFSET] < column else 0)
                 at = _put_literal(line, at, texts, literals, literal)

@@ -44,6 +44,7 @@ class RecordTable(msgspec.Struct):
     problems: list[RecordProblem] = msgspec.field(default_factory=list)
     is_continued: bool = False
     is_cut: bool = False
+    decoded: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -70,7 +71,8 @@ class RecordTable(msgspec.Struct):
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> RecordTable:
         """A table of the rows that a slice, mask or index array selects, over the same buffer; without problems."""
-        return RecordTable(self.batches, self.buffer, self.columns[which])
+        decoded = None if self.decoded is None else self.decoded[which]
+        return RecordTable(self.batches, self.buffer, self.columns[which], decoded=decoded)
 
     def key(self, row: int) -> bytes | None:
         return self._bytes(row, "key_start", "key_length")

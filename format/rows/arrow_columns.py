@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from format.columns import FINDING, Column, Fill, RowSchema
+from format.columns import DECODED, FINDING, Column, Fill, RowSchema
 from format.findings import Finding
 from format.kernel.encode import join_fields
 from format.kernel.records import index_record_headers
@@ -49,7 +49,8 @@ _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 #: The Arrow type of times in Parquet files of records, and in the Python API.
 TIME = pa.timestamp("ms", "UTC")
-#: The Arrow type for each column type of ``format.columns``; ``any`` is JSON text, a timestamp is epoch milliseconds.
+#: The Arrow type for each column type of ``format.columns``; ``any`` and ``json`` are JSON text, a timestamp is epoch
+#: milliseconds.
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "bool": pa.bool_(),
@@ -58,6 +59,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
     "headers": pa.list_(_HEADER),
     "any": pa.string(),
+    "json": pa.string(),
 }
 
 
@@ -174,6 +176,8 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
         return bytes_array(rows.records.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
     if kind == HEADERS:
         return headers_array(rows.records)
+    if kind == DECODED:
+        return pa.array([None if each is None else str(each) for each in rows.of_decoded(source)], pa.string())
     raise ValueError(f"no expression of the kind {kind} exists")
 
 

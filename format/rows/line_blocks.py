@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pickle import PickleBuffer
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from format.columns import BATCH, EXTRA_RECORD_COLUMNS, RECORD, Fill, RowSchema, record_schema
+from format.columns import (
+    BATCH,
+    DECODED,
+    DECODED_COLUMNS,
+    EXTRA_RECORD_COLUMNS,
+    RECORD,
+    Column,
+    Fill,
+    RowSchema,
+    record_schema,
+)
 from format.findings import Finding
 from format.kernel.memory import PIECE_BYTES
 from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
@@ -28,13 +39,17 @@ _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,
 class LineStyle(msgspec.Struct, frozen=True):
     """What lines look like: JSON, or words of logfmt.
 
-    ``string`` writes text of this program as a value; ``unsafe_ranges`` are the first and last code points of the
-    characters that are always escaped.
+    ``writers`` write a value that is not null, by the type of its column; ``unsafe_ranges`` are the first and last code
+    points of the characters that are always escaped.
     """
 
     is_json: bool
-    string: Callable[[str], str]
+    writers: Mapping[str, Callable[[Any], str]]
     unsafe_ranges: tuple[tuple[int, int], ...]
+
+    def string(self, text: str) -> str:
+        """Text of this program as a value."""
+        return self.writers["string"](text)
 
     @property
     def null(self) -> str:
@@ -102,7 +117,7 @@ class RowText:
         self._style = style
         self._tables = _character_tables(style.unsafe_ranges)
         self._status = np.zeros(1, np.int64)
-        self._bounds = np.zeros(len(RECORD.columns) + len(EXTRA_RECORD_COLUMNS) + 2, np.int64)
+        self._bounds = np.zeros(len(RECORD.columns) + len(EXTRA_RECORD_COLUMNS) + 3, np.int64)
         self._program = lru_cache(16)(self._make_program)
 
     def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
@@ -129,6 +144,7 @@ class RowText:
         program = self._program(block.schema, location, block.log_start_offset)
         scratch = bytearray(program.most_bytes)
         columns = memoryview(np.ascontiguousarray(table.columns))
+        decoded, decoded_ends = self._decoded_texts(block.schema, table)
         batches = memoryview(np.ascontiguousarray(table.batches.columns))
         crc_valid = memoryview(np.ascontiguousarray(table.batches.crc_valid))
         first = 0
@@ -137,7 +153,7 @@ class RowText:
             row = put_records(
                 filled, program.fields, program.record_fields, program.literals, program.pieces,
                 self._tables, self._style.is_json,
-                table.buffer, columns, batches, crc_valid, first,
+                table.buffer, columns, batches, crc_valid, decoded, decoded_ends, first,
                 scratch, memoryview(self._bounds), memoryview(self._status),
             )  # fmt: skip
             if row > first:
@@ -145,6 +161,30 @@ class RowText:
             else:
                 yield block.part(slice(first, first + 1))
             first = max(row, first + 1)
+
+    def _decoded_texts(self, schema: RowSchema, table: RecordTable) -> tuple[bytes, memoryview]:
+        """The decoded columns of all records as text of a line, and where each record's text ends."""
+        if DECODED_COLUMNS[0] not in schema.columns:
+            return b"", memoryview(np.empty(0, np.int64))
+        style = self._style
+        values = np.full((len(table), len(DECODED_COLUMNS)), None) if table.decoded is None else table.decoded
+        columns = [self._words(column, own) for column, own in zip(DECODED_COLUMNS, values.T.tolist(), strict=True)]
+        template = "".join(style.label(column.name).replace("%", "%%") + "%s" for column in DECODED_COLUMNS)
+        texts = [text.encode() for text in map(template.__mod__, zip(*columns, strict=True))]
+        ends = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=ends[1:])
+        return b"".join(texts), memoryview(ends)
+
+    def _words(self, column: Column, values: list[Any]) -> list[str]:
+        """The values of a decoded column as words of lines."""
+        null, write = self._style.null, self._style.writers[column.type]
+        if column.type == "json":
+            joined = "".join(filter(None, values))
+            if joined.isascii() and joined.isprintable():  # no character of it is escaped
+                return [null if value is None else value for value in values]
+        else:  # names and ids repeat
+            write = lru_cache(256)(write)
+        return [null if value is None else write(value) for value in values]
 
     def _batch_lines(
         self, location: Location, table: BatchTable, room: Callable[[], memoryview]
@@ -171,8 +211,13 @@ class RowText:
         start = 0
         pieces += style.start(schema.type).encode()
         for name in schema.names:
-            pieces += style.label(name).encode()
             fill = filled(schema, name)
+            if fill.kind == DECODED:
+                if name == DECODED_COLUMNS[0].name:  # all of them are one text
+                    fields.append((start, len(pieces), FIELDS.index(DECODED), 0))
+                    start = len(pieces)
+                continue
+            pieces += style.label(name).encode()
             is_unknown = fill.kind == BELOW_LOG_START and log_start_offset is None
             if fill.kind == CONSTANT or is_unknown:
                 value = None if is_unknown else getattr(location, str(fill.source))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
-from format.columns import BATCH, RECORD, Fill, RowSchema
+from format.columns import BATCH, DECODED, RECORD, Fill, RowSchema
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.record_table import RECORD_COLUMN, RecordTable
@@ -76,6 +76,12 @@ class RowValues:
     def is_v0(self) -> BoolColumn:
         v0: BoolColumn = self.of_rows(self.batches.magic == 0)
         return v0
+
+    def of_decoded(self, number: str | int) -> list[Any]:
+        """One of columns.DECODED_COLUMNS; nulls where nothing is decoded."""
+        decoded = self.records.decoded
+        listed: list[Any] = [None] * len(self) if decoded is None else decoded[:, int(number)].tolist()
+        return listed
 
     def of_batch(self, column: str | int) -> Int64Column:
         return self.of_rows(self.batches.columns[:, BATCH_COLUMN[str(column)]])
@@ -152,6 +158,8 @@ def python_values(fill: Fill, rows: RowValues) -> Iterable[Any]:
             None if is_old else rows.records.headers(row) if count else []
             for row, (count, is_old) in enumerate(zip(counts, old, strict=True))
         )
+    if kind == DECODED:
+        return rows.of_decoded(source)
     raise ValueError(f"no expression of the kind {kind} exists")
 
 

@@ -16,13 +16,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from format import layout
-from format.columns import BATCH, RECORD, RowSchema
+from format.columns import BATCH, DECODED_COLUMNS, RECORD, RowSchema
+from format.decoding.decoder import Decoding
 from format.errors import CorruptDataError, FileChanged, KafkaLogError
 from format.files import offset_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.layout import Layout
 from format.limits import DEFAULT_LIMITS, MIB
+from format.location import Location
 from format.log.batch_chunk import BatchRange
 from format.log.batch_header import checked_crcs, header_tables, headers_in
 from format.log.batch_table import BatchTable
@@ -33,6 +35,7 @@ from format.log.walker import batch_chunks, header_chunks
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.partition import key_of_directory, location_of_file, read_partition, segment_file_name
 from format.node.target import Target
+from format.rows.decoded_rows import Undecodable, decoded_table, topic_decoder
 from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
 from format.rows.side_file_rows import side_file_blocks
@@ -146,17 +149,17 @@ def root_place(path: Path, kind: Kind | None = None) -> Place:
     return Place(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size, as_kind=kind)
 
 
-def children(place: Place, start: int = 0) -> list[Place]:
+def children(place: Place, start: int = 0, decoding: Decoding | None = None) -> list[Place]:
     """A page of the children of a place, from ``start`` on, with MORE at the end if there are others.
 
-    ``start`` is a number, or in a log a position. Raises KafkaLogError.
+    ``start`` is a number, or in a log a position. ``decoding``: see ``view_of``. Raises KafkaLogError.
     """
     if place.kind is PlaceKind.DIRECTORY:
         return _page(_in_directory(place.path), start)
     if place.kind is PlaceKind.PARTITION:
         return _page(_files(place.path), start)
     if place.kind is PlaceKind.BATCH:
-        return _records(place, start)
+        return _records(place, start, decoding)
     if place.kind is PlaceKind.FILE and place.file_kind in LOG_KINDS:
         found = _batches(place.path, start)
         return found if place.as_kind is None else [replace(each, as_kind=place.as_kind) for each in found]
@@ -291,19 +294,41 @@ def _batch(path: Path, table: BatchTable, row: int) -> Place:
     return Place(PlaceKind.BATCH, path, label, position, size_bytes, offset=first)
 
 
-def _records(place: Place, start: int) -> list[Place]:
+def _records(place: Place, start: int, decoding: Decoding | None) -> list[Place]:
     table = records_of(place)
+    page, _ = _decoded(table.rows(slice(start, start + PAGE)), location_of_file(place.path), decoding)
     found = []
-    for row in range(start, min(len(table), start + PAGE)):
-        key, value = table.key(row), table.value(row)
-        label = f"{int(table.offset[row])}  {_short(key)}  {_short(value)}"
-        found.append(replace(place, kind=PlaceKind.RECORD, label=label, number=row, offset=int(table.offset[row])))
+    for number in range(len(page)):
+        offset = int(page.offset[number])
+        key, value = (_short(page, number, field) for field in ("key", "value"))
+        label = f"{offset}  {key}  {value}"
+        found.append(replace(place, kind=PlaceKind.RECORD, label=label, number=start + number, offset=offset))
     if start + PAGE < len(table):
         found.append(_more(place.path, start + PAGE, f"{counted_plainly(len(table) - start - PAGE, 'more record')} …"))
     return found
 
 
-def _short(content: bytes | None) -> str:
+def _decoded(
+    table: RecordTable, location: Location, decoding: Decoding | None
+) -> tuple[RecordTable, list[Undecodable]]:
+    return (table, []) if decoding is None else decoded_table(table, topic_decoder(location, decoding))
+
+
+def _text_of(table: RecordTable, row: int, field: str) -> str | None:
+    """The JSON of a key or value; None for one that is shown as it is."""
+    if table.decoded is None:
+        return None
+    said = dict(zip((each.name for each in DECODED_COLUMNS), table.decoded[row], strict=True))
+    text: str | None = said[f"{field}_decoded"]
+    return None if said[f"{field}_format"] in ("string", "json") else text
+
+
+def _short(table: RecordTable, row: int, field: str) -> str:
+    """The start of a key or value, or of its JSON."""
+    text = _text_of(table, row, field)
+    if text is not None:
+        return text[:40]
+    content = table.key(row) if field == "key" else table.value(row)
     return "null" if content is None else content[:40].decode("utf-8", "surrogateescape")
 
 
@@ -411,11 +436,14 @@ class ByteView(msgspec.Struct, frozen=True):
         return _VARIABLE_FIELDS.get(field, "")
 
 
-def view_of(place: Place) -> ByteView:
-    """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read."""
+def view_of(place: Place, decoding: Decoding | None = None) -> ByteView:
+    """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read.
+
+    With ``decoding`` a record's key and value are decoded.
+    """
     views = {
         PlaceKind.BATCH: _batch_view,
-        PlaceKind.RECORD: _record_view,
+        PlaceKind.RECORD: partial(_record_view, decoding=decoding),
         PlaceKind.ENTRY: _entry_view,
         PlaceKind.DAMAGE: _damage_view,
         PlaceKind.FILE: _file_view,
@@ -474,7 +502,7 @@ def _shown(schema: RowSchema, row: Row, left_out: str = "") -> tuple[tuple[str, 
     )
 
 
-def _record_view(place: Place) -> ByteView:
+def _record_view(place: Place, decoding: Decoding | None) -> ByteView:
     records = records_of(place)
     if place.number >= len(records):
         raise _changed(place)
@@ -494,7 +522,17 @@ def _record_view(place: Place) -> ByteView:
     for item in decode_internal([record_block(table, location)]):
         if not isinstance(item, Finding):
             decoded = _shown(RECORD, next(iter(item.rows)))
+    read, undecodable = _decoded(table, location, decoding)
+    if read.decoded is not None:
+        said = zip(DECODED_COLUMNS, read.decoded[0], strict=True)
+        first = [(column.name, value) for column, value in said if value is not None]
+        decoded = (*first, *decoded)
     regions = _regions_of_record(content, magic=int(batches.magic[batch]), is_control=bool(batches.is_control[batch]))
+    reasons = {each.field: f"not decoded: {each.reason}" for each in undecodable}
+    for number, region in enumerate(regions):
+        text = _text_of(read, 0, region.field) if region.field in ("key", "value") else None
+        text = text or reasons.get(region.field)
+        regions[number] = region if text is None else replace(region, value=text)
     layouts = (layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
     if int(batches.magic[batch]) < 2:
         layouts = ((layout.MESSAGE_V0, layout.MESSAGE_V1)[int(batches.magic[batch])],)  # type: ignore[assignment]
@@ -729,15 +767,19 @@ def entry_of_batch(place: Place) -> Spot | None:
     return Spot(path, int(before[-1]) * layout.OFFSET_INDEX_ENTRY.size_bytes) if len(before) else None
 
 
-def matches(scope: Target, pattern: Pattern, from_offset: int, advance: Advance) -> Iterator[Spot | Finding]:
+def matches(
+    scope: Target, pattern: Pattern, from_offset: int, advance: Advance, decoding: Decoding | None = None
+) -> Iterator[Spot | Finding]:
     """The records that match, from an offset on, and findings about what cannot be searched. Raises KafkaLogError.
 
-    ``advance`` gets the bytes that were read, and may raise to end the search.
+    ``advance`` gets the bytes that were read, and may raise to end the search. What ``decoding`` makes of keys and
+    values is searched, too.
     """
     criteria = Criteria(pattern, selection=Selection(from_offset=from_offset))
-    for item in grep(scope, criteria, advance=advance):
+    for item in grep(scope, criteria, advance=advance, decoding=decoding):
         if isinstance(item, Finding):
-            yield item
+            if item.code != "value-undecodable":  # its bytes are searched
+                yield item
         elif isinstance(item, FoundRecords):
             for row in range(len(item.records)):
                 batch = int(item.records.batch[row])

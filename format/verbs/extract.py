@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from format.columns import EXTRACTED_FILE, RECORD, RowSchema
+from format.decoding.decoder import Decoding
 from format.errors import InputError, KafkaLogError, OutputError
 from format.files import meta_properties
 from format.findings import Finding
@@ -48,7 +49,7 @@ PARTITION_COLUMNS = ("topic", "partition")
 _ROW_GROUP_BYTES = 32 * MIB
 #: Integer columns that are stored as differences, because their values seldom repeat.
 _DELTA_COLUMNS = ("offset", "timestamp", "sequence", "batch_base_offset", "position", "size_bytes")
-_PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers")
+_PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers", "value_decoded")
 #: The name that Hive gives the partition of rows without a value.
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 Key = tuple[str | None, int | None]
@@ -306,6 +307,7 @@ class Extraction(msgspec.Struct):
     bytes_per_file: int | None = None
     extra_columns: frozenset[str] = frozenset()
     advance: Advance = no_progress
+    decoding: Decoding | None = None
     left_out: list[str] = msgspec.field(default_factory=list)
     unread: list[Finding] = msgspec.field(default_factory=list)
 
@@ -363,7 +365,9 @@ def extract_unit(
     unit: ExtractUnit, publication: Writes, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
     """Write the records of a unit; yields files and findings, and PartitionDone. Raises OutputError."""
-    dump_terms = DumpTerms(True, terms.selection, terms.limits, extra_columns=terms.extra_columns)
+    dump_terms = DumpTerms(
+        True, terms.selection, terms.limits, extra_columns=terms.extra_columns, decoding=terms.decoding
+    )
     file_format, number = terms.file_format, 0
     opened: RecordFile | None = None
     try:

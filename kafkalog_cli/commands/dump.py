@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.columns import BATCH, RECORD, record_schema
 from format.findings import Finding
@@ -17,6 +18,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import POSITIVE
 from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
@@ -32,6 +34,7 @@ EXAMPLES = (
     ("kafkalog dump --records --limit 5 orders-0:170418 /var/kafka", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
+    ("kafkalog dump --records --value-as auto --format jsonl /var/kafka/orders-0", "with values decoded beside them"),
     ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and new ones"),
     ("kafkalog dump 00000000000000000000.timeindex", "a side file's entries"),
 )
@@ -51,13 +54,14 @@ class Depth(msgspec.Struct, frozen=True):
     records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
+        typer.Option("--raw", help="With --records: show keys and values as bytes, also those of internal topics."),
     ] = False
     last: Annotated[
         int | None, typer.Option("--last", help="Show the last N rows of each partition or log.", **POSITIVE)
     ] = None
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
+    values: Values = msgspec.field(default_factory=Values)
     following: Following = msgspec.field(default_factory=Following)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
@@ -82,6 +86,7 @@ def dump(
 
     The logs of a directory are shown in order. The start of a range is looked up in the indexes, which are checked
     first. Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
+    With --value-as and --key-as, and on a terminal that has schemas, other records are decoded, too.
     """
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
@@ -92,6 +97,8 @@ def dump(
         raise typer.BadParameter("give one of --last and --limit")
     if depth.extra.names and not depth.records:
         raise typer.BadParameter("--with adds columns to rows of records: give --records too")
+    if depth.values.is_asked and not depth.records:
+        raise typer.BadParameter("keys and values are decoded in rows of records: give --records too")
     depth.following.check(
         {
             "--to-offset": rows.range.to_offset,
@@ -113,7 +120,8 @@ def dump(
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records, targets = record_schema(depth.extra.names), reading.where.targets(reading.as_kind.kind)
+    records = record_schema(depth.extra.names | depth.values.columns)
+    targets = reading.where.targets(reading.as_kind.kind)
     with (
         Run(
             "dump",
@@ -126,6 +134,8 @@ def dump(
         depth.tiering.joined(run, targets, guards.limits),
     ):
         advance = no_progress
+        if depth.records and not (depth.raw and not depth.values.is_asked):
+            terms = replace(terms, decoding=depth.values.decoding(run, targets, guards.limits))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not depth.following.follow)
         if depth.following.follow:
             check_followable(targets)

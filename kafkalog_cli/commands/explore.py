@@ -10,8 +10,11 @@ import typer
 
 from format.errors import InputError
 from format.io.session import Session, is_remote
+from format.limits import DEFAULT_LIMITS
+from format.node.target import Target
 from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.options.reading import AsKind, check_if_given
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.render.text import printable
 
 EXAMPLES = (
@@ -31,7 +34,7 @@ Path = Annotated[
 ]
 
 
-def explore(session: Session, path: Path, as_kind: AsKind) -> None:
+def explore(session: Session, path: Path, as_kind: AsKind, values: Values) -> None:
     """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
     What you open is read, and the batch headers of the partitions that are listed, of logs of more than 64 MiB only
@@ -58,7 +61,8 @@ def explore(session: Session, path: Path, as_kind: AsKind) -> None:
         if error.name is None or error.name.partition(".")[0] != "textual":
             raise
         raise typer.BadParameter("explore needs textual: pip install 'kafkalog[explore]'") from None
-    screen = Explorer(root)
+    decoding = values.decoding_at([Target(session.path(path), as_kind.kind)], DEFAULT_LIMITS, is_for_people=True)
+    screen = Explorer(root, decoding)
     screen.run()
     if screen.return_code:
         raise typer.Exit(ExitCode.BUG)

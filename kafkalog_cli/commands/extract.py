@@ -21,6 +21,7 @@ from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
 from kafkalog_cli.options.reading import Paths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.render.formats import open_renderer
@@ -54,6 +55,7 @@ class Extracted(msgspec.Struct, frozen=True):
     range: Range = msgspec.field(default_factory=Range)
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
+    values: Values = msgspec.field(default_factory=Values)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
     records_per_file: Annotated[
         int | None,
@@ -86,6 +88,7 @@ def extract(
     """Write records into a new directory as Parquet, JSON lines or CSV: topic=TOPIC/partition=N/part-00000.parquet.
 
     The columns are those of `kafkalog dump --records --raw`. Records that cannot be read are left out, with a finding.
+    With --value-as and --key-as keys and values are also decoded, in columns of their own, as JSON text in Parquet.
     Parquet needs pyarrow: pip install 'kafkalog[arrow]'.
     """
     from format.verbs.dump import empty_range_words
@@ -99,7 +102,7 @@ def extract(
 
             to = "parquet"
     terms = Extraction(
-        _file_format(to, extracted.bytes_per_file, record_schema(extracted.extra.names)),
+        _file_format(to, extracted.bytes_per_file, record_schema(extracted.extra.names | extracted.values.columns)),
         extracted.isolation.of(extracted.range),
         guards.limits,
         extracted.records_per_file,
@@ -114,6 +117,7 @@ def extract(
     ):
         if extracted.to is None and to != "parquet":
             run.say_now("pyarrow is not installed: writing JSON lines; for Parquet: pip install 'kafkalog[arrow]'")
+        terms.decoding = extracted.values.decoding(run, targets, guards.limits) if extracted.values.is_asked else None
         found = extract_sources(sources, terms)
         job = extract_job(
             sources,
@@ -124,6 +128,7 @@ def extract(
             **({"from_log_start": True} if extracted.isolation.from_log_start else {}),
             **({} if extracted.tiering.remote is None else {"remote": extracted.tiering.remote}),
             **({"with": sorted(extracted.extra.names)} if extracted.extra.names else {}),
+            **extracted.values.job,
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
         )

@@ -9,7 +9,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from format.columns import MATCH, RECORD, STEP
+from format.columns import MATCH, STEP
 from format.errors import InputError, UnreadableFile
 from format.io.session import Session, is_remote
 from format.limits import Limits
@@ -22,6 +22,7 @@ from kafkalog_cli.options.groups import session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, SIZE
 from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.render.text import printable
@@ -96,6 +97,7 @@ class Sought(msgspec.Struct, frozen=True):
     ] = False
     cluster: ClusterMetadata = msgspec.field(default_factory=ClusterMetadata)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
+    values: Values = msgspec.field(default_factory=Values)
     visibility_limit: Annotated[
         int | None,
         typer.Option(
@@ -125,6 +127,7 @@ class Sought(msgspec.Struct, frozen=True):
 def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
+    In tables and text the record itself is shown, too, with --value-as and --key-as decoded.
     Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
     """
     where = PlaceAndPaths(sought.words, session)
@@ -201,7 +204,7 @@ def _show(
     if match is not None and match.is_ahead_of_its_file:
         run.conclude(_future_words(match))
     if match is not None and run.shows_records and not sought.explain:
-        _show_record(run, match, partition, limits)
+        _show_record(run, match, partition, sought.values, limits)
     row = match or found.answer
     if row is not None:
         run.write(MATCH, (row.row(*of_replica),))
@@ -216,17 +219,20 @@ def _show(
         )
 
 
-def _show_record(run: Run, match: FoundRecord, partition: Partition, limits: Limits) -> None:
+def _show_record(run: Run, match: FoundRecord, partition: Partition, values: Values, limits: Limits) -> None:
     """Show the record itself, for people."""
     from format.rows.record_rows import RowBlock
     from format.scan.selection import Selection
     from format.verbs.dump import DumpTerms, dumped_rows
 
     offset = match.location.offset or 0
-    terms = DumpTerms(True, Selection(offset, offset + 1), limits, decodes_internal=True)
+    decoding = values.decoding(run, [Target(partition.path)], limits)
+    terms = DumpTerms(True, Selection(offset, offset + 1), limits, decodes_internal=True, decoding=decoding)
     for block in dumped_rows(partition.path, terms, may_stop=True):
         if isinstance(block, RowBlock):
-            run.write(RECORD, block.rows)
+            run.write(block.schema, block.rows)
+        elif block.code == "value-undecodable":  # the look-up has reported all others
+            run.finding(block)
 
 
 def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from format.columns import FILE_MATCH, RowSchema, record_schema
 from format.errors import InputError, UnreadableFile
@@ -22,6 +23,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.text import escape_bytes, printable
@@ -41,6 +43,7 @@ EXAMPLES = (
     ("kafkalog grep -e refund -e chargeback -l /var/kafka", "the .log files with one of two texts"),
     ("kafkalog grep --bytes 00000003 --in value -c /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
     ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
+    ("kafkalog grep --value-as auto --in value c-4900 /var/kafka/orders-0", "also in values that are decoded"),
     ("kafkalog grep --follow --in key user-4711 /var/kafka", "new records of one key, as they are written"),
     (
         "kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka",
@@ -64,6 +67,7 @@ class Around(msgspec.Struct, frozen=True):
         int | None, typer.Option("--after-context", "-A", help="Also show N records after each match.", **COUNT)
     ] = None
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
+    values: Values = msgspec.field(default_factory=Values)
 
     @property
     def is_wanted(self) -> bool:
@@ -165,9 +169,10 @@ def grep(
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
-    All conditions must hold. A match is within one key, one value, or the name or value of one header. A record that
-    several replicas have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches
-    whose CRC is wrong are not searched; each is a finding.
+    All conditions must hold. A match is within one key, one value, or the name or value of one header: within its
+    bytes, or, of keys and values that are decoded (--value-as), within their JSON text. A record that several replicas
+    have is shown once, with their nodes; --format jsonl, csv and logfmt have a row for each. Batches whose CRC is wrong
+    are not searched; each is a finding.
     """
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import empty_range_words
@@ -218,9 +223,8 @@ def grep(
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
-    extra = around.extra.names
-    records = context_schema(extra) if around.is_wanted else record_schema(extra)
-    schema = FILE_MATCH if is_per_file else records
+    schema_of = context_schema if around.is_wanted else record_schema
+    schema = FILE_MATCH if is_per_file else schema_of(around.extra.names | around.values.columns)
     shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
     with (
@@ -229,13 +233,17 @@ def grep(
     ):
         run.highlight(_highlight(criteria))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
+        decoding = around.values.decoding(run, targets, guards.limits)
+        search = Search(
+            criteria, style_of(run.raw_format), guards.limits, extra_columns=around.extra.names, decoding=decoding
+        )
+        records = schema_of(search.columns)
         if wanted.following.follow:
             check_followable(targets)
-            search = Search(criteria, style_of(run.raw_format), guards.limits, extra_columns=extra)
             _show_records(run, _followed(run, targets, search), records, limit, marks)
             return
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
-        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance, extra)
+        search = replace(search, jobs=work.process_count, advance=progress.advance)
         if is_per_file:
             searched = searched_logs(targets, search, first_only=per_file.files_with_matches)
             _show_files(run, searched, per_file.files_with_matches, limit)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from format.columns import ASSIGNMENT, METADATA_CHANGE
+from format.columns import ASSIGNMENT, METADATA_CHANGE, SCHEMA_VERSION
 from format.limits import Limits
 from format.timestamps import iso_time
 from format.wording import counted, did_you_mean, listed
@@ -31,6 +31,7 @@ EXAMPLES = (
         "kafkalog metadata --history --kind partition --kind broker /var/kafka",
         "changes of leaders, ISRs and brokers",
     ),
+    ("kafkalog metadata --schemas /var/kafka", "subjects, versions and ids of the schema registry, from _schemas"),
 )
 
 CHANGE_KINDS = (
@@ -62,6 +63,12 @@ _TABLE_COLUMNS = {
         "permission_type", "principal", "operation", "resource_type", "resource_name", "pattern_type", "host",
     ),
     "metadata_change": ("offset", "timestamp", "subject", "before", "after"),
+    "schema_version": ShownColumns(
+        ("subject", "version", "id", "kind", "state", "compatibility", "timestamp"),
+        first_to_go=("timestamp", "compatibility"),
+        deciding=("state",),
+        on_request=("offset", "guid", "references", "registry", "schema"),
+    ),
 }  # fmt: skip
 
 
@@ -91,6 +98,9 @@ class Moment(msgspec.Struct, frozen=True):
             **one_of(*CHANGE_KINDS),
         ),
     ] = None
+    schemas: Annotated[
+        bool, typer.Option("--schemas", help="Show the subjects and schemas of the schema registry, from _schemas.")
+    ] = False
     every_row: EveryRow = False
 
     def terms(self, limits: Limits) -> MetadataTerms:
@@ -118,7 +128,7 @@ def metadata(
 
     The newest snapshot and the log after it are read, from __cluster_metadata-0 of a broker or a controller; of several
     nodes, the longest log (kafkalog quorum compares them). Secrets are not shown. The exit status is 1 if the
-    topic of --topic is not there.
+    topic of --topic is not there. With --schemas, the topic _schemas of a schema registry is read instead.
     """
     from format.verbs.metadata.changes import Changes, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
@@ -126,6 +136,9 @@ def metadata(
     for option, is_given in (("--from-time", moment.from_time is not None), ("--kind", moment.kind is not None)):
         if is_given and not moment.history:
             raise typer.BadParameter(f"{option} needs --history")
+    if moment.schemas:
+        _schemas(reading, moment, output, judging, guards)
+        return
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
     with Run(
         "metadata", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
@@ -152,6 +165,28 @@ def metadata(
             _write_image(run, result, is_whole=moment.every_row or moment.topic is not None)
         run.not_checked(*result.not_checked())
         if missing and not moment.history:
+            run.condition(Condition.NOTHING_FOUND)
+
+
+def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
+    """Show the subjects of a schema registry."""
+    from format.verbs.metadata.subjects import subjects
+
+    for option, is_given in (
+        ("--history", moment.history),
+        ("--topic", moment.topic is not None),
+        ("--at-offset", moment.at_offset is not None),
+    ):
+        if is_given:
+            raise typer.BadParameter(f"{option} cannot be used with --schemas")
+    with Run(
+        "metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, table_columns=_TABLE_COLUMNS
+    ) as run:
+        found = subjects(reading.targets(), moment.as_of.at, guards.limits)
+        run.conclude(found.sentence())
+        run.findings(found.schemas.findings)
+        run.write(SCHEMA_VERSION, found.rows())
+        if not found.schemas.versions:
             run.condition(Condition.NOTHING_FOUND)
 
 

@@ -24,6 +24,10 @@ EXAMPLES = (
         "only the batches of some offsets",
     ),
     ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "only lengths are left"),
+    (
+        "kafkalog redact /mnt/kafka/orders-0 --output shared --keep-fields status,state",
+        "JSON with two fields as they are",
+    ),
 )
 
 
@@ -44,7 +48,24 @@ class Redacted(msgspec.Struct, frozen=True):
     header_names: Annotated[
         bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
     ] = False
+    keep_fields: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-fields",
+            metavar="FIELD,...",
+            help="Keep these fields of keys and values that are JSON, such as id,customer.country. All else of them is "
+            "replaced, and so are keys and values of other formats, whole.",
+        ),
+    ] = None
     selected: Range = msgspec.field(default_factory=Range)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The fields to keep. Raises a usage error for an empty name."""
+        names = () if self.keep_fields is None else tuple(self.keep_fields.split(","))
+        if any("" in name.split(".") for name in names):
+            raise typer.BadParameter("give names with commas, such as id,customer.country", param_hint="--keep-fields")
+        return names
 
 
 def redact(
@@ -77,6 +98,7 @@ def redact(
         redactor=redactor,
         with_header_names=redacted.header_names,
         selection=redacted.selected.selection,
+        keep_fields=redacted.kept,
         limits=guards.limits,
         interval_bytes=indexing.interval_bytes,
         jobs=work.process_count,

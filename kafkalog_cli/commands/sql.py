@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +17,12 @@ from format.columns import TABLE_COLUMN
 from format.errors import BadQuery
 from format.findings import Finding
 from format.io.session import Session
-from format.node.target import targets_at
+from format.limits import Limits
+from format.node.target import Target, targets_at
 from kafkalog_cli.options.output import Format, Judging, Quiet
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.output import OutputStream, open_output
 from kafkalog_cli.render.formats import READABLE
@@ -26,6 +30,7 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run, say_published
 
 if TYPE_CHECKING:
+    from format.decoding.decoder import Decoding
     from format.verbs.sql.query import Answer
 
 EXAMPLES = (
@@ -119,7 +124,9 @@ class AnswerOutput(msgspec.Struct, frozen=True):
         return ("all",) if self.format_name in (None, *READABLE) else None
 
 
-def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guards, pacing: Pacing) -> None:
+def sql(
+    question: Question, values: Values, output: AnswerOutput, judging: Judging, guards: Guards, pacing: Pacing
+) -> None:
     """Answer questions in SQL over records, batches, segments, indexes, findings, transactions, groups and metadata.
 
     Conditions on topic, partition, offset and timestamp read only what can match, and only the columns that are asked
@@ -147,7 +154,8 @@ def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guar
             raise BadQuery(f"{kind} has one table, and there are {len(statements)} statements")
         targets = tuple(targets_at(map(pacing.session.path, question.paths)))
         advance = run.progress_of_logs(targets)
-        sources = Sources(targets, time.time_ns() // 1_000_000, guards.limits, advance)
+        decoding = partial(_decoding, values, targets, guards.limits)
+        sources = Sources(targets, time.time_ns() // 1_000_000, decoding, guards.limits, advance)
         found: Found = deque()
         notes = Notes(lambda *item: found.append(item), run.not_checked)
         database = Database(sources, notes, question.memory or DEFAULT_MEMORY_BYTES)
@@ -157,6 +165,14 @@ def sql(question: Question, output: AnswerOutput, judging: Judging, guards: Guar
                 _write_parquet(run, found, answer, str(output.file), question.paths)
             else:
                 _show(run, found, answer)
+
+
+def _decoding(values: Values, targets: Sequence[Target], limits: Limits) -> Decoding:
+    """How keys and values are decoded where a question asks for that: as they say themselves unless an option says."""
+    from format.decoding.decoder import Decoding
+
+    found = values.decoding_at(targets, limits, is_for_people=True)
+    return found or Decoding(key_as=values.key_as or "auto", value_as=values.value_as or "auto")
 
 
 def _show(run: Run, found: Found, answer: Answer) -> None:

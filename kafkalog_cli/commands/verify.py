@@ -18,6 +18,7 @@ from format.wording import counted, listed
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
@@ -28,6 +29,7 @@ EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
     ("kafkalog verify --partitioner murmur2 /var/kafka/orders-0", "also the partition of each key"),
+    ("kafkalog verify --values /var/kafka/orders-0", "also what does not decode, who wrote it, and since when"),
     ("kafkalog verify --since scrub.db /var/kafka", "read only the headers of what kafkalog scrub has verified"),
     ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it is appended"),
     (
@@ -37,6 +39,19 @@ EXAMPLES = (
 )
 #: The most partitions with misplaced records that the sentence names.
 _MOST_NAMED = 3
+
+
+class ValueChecks(msgspec.Struct, frozen=True):
+    """Whether keys and values are decoded, and how."""
+
+    are_checked: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Also decode keys and values, and count what does not decode by topic, schema and producer.",
+        ),
+    ] = False
+    values: Values = msgspec.field(default_factory=Values)
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -59,6 +74,7 @@ class Depth(msgspec.Struct, frozen=True):
             help="Read only the headers of logs that kafkalog scrub found sound, by its state file, as they are now.",
         ),
     ] = None
+    checks: ValueChecks = msgspec.field(default_factory=ValueChecks)
     following: Following = msgspec.field(default_factory=Following)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
@@ -120,9 +136,16 @@ def verify(
         raise typer.BadParameter(
             f"keys are not read at --level {depth.level}: use records or full", param_hint="--partitioner"
         )
+    checks = depth.checks
+    if checks.values.is_asked and not checks.are_checked:
+        raise typer.BadParameter("it is for --values", param_hint="--value-as")
+    if checks.are_checked and depth.level in ("headers", "crc"):
+        raise typer.BadParameter(
+            f"values are not read at --level {depth.level}: use records or full", param_hint="--values"
+        )
     remote = depth.tiering.remote
     follow_apart = {"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote}
-    depth.following.check({**follow_apart, "--since": depth.since})
+    depth.following.check({**follow_apart, "--since": depth.since, "--values": checks.are_checked})
     targets = reading.targets()
     if places.partitions is not None:
         _check_one_topic(targets)
@@ -144,7 +167,8 @@ def verify(
             check_followable(targets)
             _follow(run, targets, terms, coverage)
         else:
-            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
+            passes = 2 if checks.are_checked else 1
+            progress = run.progress(lambda: passes * sum(bytes_to_verify(each) for each in targets))
             verified = verify_all(targets, replace(terms, advance=progress.advance))
             coverage = verified.coverage
             run.findings(verified)
@@ -152,6 +176,8 @@ def verify(
                 from format.state.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
+            if checks.are_checked:
+                _show_values(run, targets, checks.values, replace(terms, advance=progress.advance))
         run.counts(coverage.counts)
         if places.partitioner is not None:
             _say_misplaced(run, coverage)
@@ -160,6 +186,21 @@ def verify(
             run.not_checked("CRCs and records of the logs that are verified by --since")
         if level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
+
+
+def _show_values(run: Run, targets: list[Target], values: Values, terms: VerifyTerms) -> None:
+    """Write a finding for what does not decode in each partition, and say it by topic and schema."""
+    from format.verbs.verify.values import undecodable_values, undecodable_words
+
+    decoding = replace(values, value_as=values.value_as or "auto").decoding(run, targets, terms.limits)
+    if decoding is None:
+        return
+    found, counts = undecodable_values(targets, decoding, terms.limits, jobs=terms.jobs, advance=terms.advance)
+    run.findings(each.finding() for each in found)
+    run.count("decoded_values", counts.decoded)
+    run.count("raw_values", counts.raw)
+    run.count("undecodable_values", sum(each.count for each in found))
+    run.conclude(undecodable_words(found))
 
 
 @contextmanager
@@ -223,6 +264,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
         "--partitioner": places.partitioner is not None,
         "--level": depth.level != "full",
         "--since": depth.since is not None,
+        "--values": depth.checks.are_checked,
     }
     for name, is_given in given.items():
         if is_given:

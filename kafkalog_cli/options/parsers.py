@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from format.columns import SCHEMAS
+from format.columns import DECODED_NAMES, SCHEMAS
 from format.timestamps import EPOCH
 from format.wording import did_you_mean
 from kafkalog_cli.render.text import printable
@@ -163,7 +163,7 @@ def shown(text: str) -> str:
 
 def parse_columns(text: Any) -> str:
     """Names of columns with commas between them, each a column of some row type, or ``all``."""
-    known = {name for schema in SCHEMAS for name in schema.names} | {"all"}
+    known = {name for schema in SCHEMAS for name in schema.names} | DECODED_NAMES | {"all"}
     names = [name.strip() for name in str(text).split(",")]
     for name in names:
         if name not in known:

@@ -268,11 +268,11 @@ def _cell_writer(column: Column) -> Callable[[Any], str]:
     write = CELL_WRITERS[column.type]
     if column.type in _NUMBERS:
         return write
-    is_mixed = column.type == "any"
+    is_mixed, is_json = column.type == "any", column.type == "json"  # of JSON only a number may begin so
 
     def write_cell(value: Any) -> str:
         cell = write(value)
-        if cell.startswith(_GUARDED) and not (is_mixed and isinstance(value, (int, float))):
+        if cell.startswith(_GUARDED) and not is_json and not (is_mixed and isinstance(value, (int, float))):
             cell = "'" + cell
         if not cell or "," in cell or '"' in cell:
             return '"' + cell.replace('"', '""') + '"'

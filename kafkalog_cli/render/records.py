@@ -34,9 +34,20 @@ _MOST_KEY_BYTES = 200
 _MOST_VALUE_BYTES = 1000
 _BEFORE_MATCH_BYTES = 60
 _MOST_JSON_BYTES = 64 * 1024
+_UNFOLDED = 1 << 30  # a width in which any JSON is one line
 _MOST_LINES = 30
 _WIDTH_OF_FILES = 120
 _BOLD, _DIM, _YELLOW, _MATCH = "1", "2", "33", "1;31"
+
+
+class DecodedText(msgspec.Struct, frozen=True):
+    """A key or value as the JSON text that is shown in its place."""
+
+    text: str
+
+
+#: Formats whose text is that of the bytes themselves.
+_AS_THEY_ARE = ("raw", "string", "json")
 
 
 class RecordRows:
@@ -48,11 +59,32 @@ class RecordRows:
         self._path = added.get("path")
         self._is_match = added.get("is_match")
         self._is_below_start = added.get("is_below_log_start")
+        self._decoded = {
+            field: tuple(added[f"{field}_{name}"] for name in ("decoded", "schema_id", "format"))
+            for field in ("key", "value")
+            if f"{field}_format" in added
+        }
 
-    def key_and_marks(self, row: Sequence[Any]) -> tuple[Any, list[str]]:
-        """The key, for a control record its type, and the marks of the heading."""
-        key: Any = row[_KEY]
+    def _shown(self, row: Sequence[Any], at: int, field: str, marks: list[str]) -> Any:
+        """A key or value as it is shown; a mark says what it was decoded as."""
+        if field not in self._decoded:
+            return row[at]
+        text, schema_id, kind = (row[each] for each in self._decoded[field])
+        schema = "" if schema_id is None else f", schema {escape_text(str(schema_id))}"
+        if text is None:
+            if schema:
+                marks.append(f"{field} not decoded{schema}")
+            return row[at]
+        if kind in _AS_THEY_ARE and schema_id is None:
+            return row[at]
+        marks.append(f"{field} {kind}{schema}")
+        return DecodedText(text)
+
+    def shown(self, row: Sequence[Any]) -> tuple[Any, Any, list[str]]:
+        """The key, for a control record its type, the value, and the marks of the heading."""
         marks: list[str] = []
+        key = self._shown(row, _KEY, "key", marks)
+        value = self._shown(row, _VALUE, "value", marks)
         if row[_IS_CONTROL]:
             marks.append("control")
             key = str(key["type"]).encode() if isinstance(key, Mapping) else key
@@ -66,7 +98,7 @@ class RecordRows:
             marks.append(BELOW_START)
         if self._path is not None:
             marks.append(escape_text(str(row[self._path])))
-        return key, marks
+        return key, value, marks
 
     def lines(self, rows: Iterable[Sequence[Any]]) -> Iterator[str]:
         """Each record in one line, whole; the lines of several records at a time, as far as the rows come quickly."""
@@ -87,8 +119,8 @@ class RecordRows:
         yield "".join(lines)
 
     def _line(self, row: Sequence[Any]) -> str:
-        key, marks = self.key_and_marks(row)
-        value, headers = row[_VALUE], row[_HEADERS]
+        key, value, marks = self.shown(row)
+        headers = row[_HEADERS]
         line = f"{_place(row)}  {_time(row)}  {whole(key)}"
         if marks:
             line += _in_brackets(marks)
@@ -124,35 +156,49 @@ class RecordBlocks:
         """The lines of each record."""
         records = RecordRows(schema)
         for row in rows:
-            yield self._block(row, *records.key_and_marks(row))
+            yield self._block(row, *records.shown(row))
 
-    def _block(self, row: Sequence[Any], key: Any, marks: list[str]) -> str:
+    def _block(self, row: Sequence[Any], key: Any, value: Any, marks: list[str]) -> str:
         heading = [_Painted(f"{_place(row)}  ", style=_BOLD), _Painted(f"{_time(row)}  ")]
         heading += [self._field("key", key), _Painted(_in_brackets(marks), style=_YELLOW)]
         lines = self._folded(heading, "", _INDENT)
         if row[_HEADERS]:
             words = [_Painted("headers", style=_DIM)]
-            for name, value in row[_HEADERS]:
-                words += [_Painted(f"  {_name(name)}="), self._field(f"header {_name(name)}", value)]
+            for name, content in row[_HEADERS]:
+                words += [_Painted(f"  {_name(name)}="), self._field(f"header {_name(name)}", content)]
             lines += self._folded(words, _INDENT, _INDENT * 2)
-        if row[_VALUE] is not None:
-            lines += self._value_lines(row[_VALUE])
+        if value is not None:
+            lines += self._value_lines(value)
         return "".join(f"{line}\n" for line in lines)
 
     def _field(self, name: str, value: Any) -> _Painted:
         """A key, or the value of a header, in one line."""
         if value is None or isinstance(value, Mapping):
             return _Painted(whole(value))
+        if isinstance(value, DecodedText):
+            return self._decoded(name, value.text, _MOST_KEY_BYTES, _UNFOLDED)
         text, spans, left_out = _excerpt(value, self._spans(name, value), _MOST_KEY_BYTES)
         return _Painted(text + left_out, spans)
 
     def _spans(self, name: str, value: bytes) -> Spans:
         return () if self._highlight is None else sorted(self._highlight(name, value))
 
+    def _decoded(self, name: str, text: str, most: int, width: int) -> _Painted:
+        """Decoded text, pretty-printed; of a longer one its start."""
+        if len(text) > most:
+            return _Painted(f"{escape_json(text[: min(most, _MOST_VALUE_BYTES)])}…({len(text):,} characters)")
+        content = text.encode()
+        return pretty(text, _in_characters(content, self._spans(name, content)), width)
+
     def _value_lines(self, value: Any) -> list[str]:
-        is_decoded = isinstance(value, Mapping)
-        found: Spans = () if is_decoded else self._spans("value", value)
-        shown = pretty(json_value(value), (), self._room) if is_decoded else pretty_bytes(value, found, self._room)
+        shown: _Painted | None
+        if isinstance(value, Mapping):
+            shown = pretty(json_value(value), (), self._room)
+        elif isinstance(value, DecodedText):
+            shown = self._decoded("value", value.text, _MOST_JSON_BYTES, self._room)
+        else:
+            found = self._spans("value", value)
+            shown = pretty_bytes(value, found, self._room)
         if shown is None:
             text, spans, left_out = _excerpt(value, found, _MOST_VALUE_BYTES)
             return self._folded([_Painted(text + left_out, spans)], _INDENT, _INDENT)
@@ -209,6 +255,8 @@ class _Painted(msgspec.Struct, frozen=True):
 
 def whole(value: Any) -> str:
     """A key or a value in one line: ``-`` for null, a decoded object as JSON."""
+    if isinstance(value, DecodedText):
+        return escape_json(value.text)
     if type(value) is bytes:
         text = value.decode("utf-8", "surrogateescape")
         is_plain = text.isascii() and text.isprintable() and "\\" not in text  # the usual case, quickly
@@ -272,9 +320,14 @@ def pretty_bytes(value: bytes, spans: Spans, width: int) -> _Painted | None:
         json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not text.isascii():
-        spans = [(_characters(value[:start]), _characters(value[:end])) for start, end in spans]
-    return pretty(text, spans, width)
+    return pretty(text, _in_characters(value, spans), width)
+
+
+def _in_characters(content: bytes, spans: Spans) -> Spans:
+    """Positions in bytes as positions in their text."""
+    if content.isascii():
+        return spans
+    return [(_characters(content[:start]), _characters(content[:end])) for start, end in spans]
 
 
 def _characters(start: bytes) -> int:

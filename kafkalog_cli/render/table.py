@@ -70,7 +70,7 @@ _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 #: A column of words is not narrower than this, nor than its longest word; words of data may break at these widths.
 _LEAST_WORDS_WIDTH = 12
-_MOST_UNBROKEN = {"bytes": 12, "headers": 12, "any": 24}
+_MOST_UNBROKEN = {"bytes": 12, "headers": 12, "any": 24, "json": 24}
 #: Words are folded to this width before names are cut.
 _FEW_WORDS_WIDTH = 16
 #: Sentences and paths in narrower columns are hard to read.
@@ -82,7 +82,7 @@ _COUNTS = ("_bytes", "_count", "lag")
 #: Columns of the place of a row, which are shown only if they are essential.
 _PLACES = ("topic", "partition", "path")
 _RIGHT = ("int", "timestamp")
-_FOLDED = ("string", "bytes", "headers", "any")
+_FOLDED = ("string", "bytes", "headers", "any", "json")
 _STYLES: Mapping[str, Mapping[str, str]] = {
     "severity": {"fatal": "1;31", "error": "31", "warning": "33", "info": "36"},
     "crc_valid": {"false": "31"},

@@ -195,6 +195,7 @@ JSON_WRITERS: dict[str, Callable[[Any], str]] = {
     "bytes": json_bytes,
     "headers": json_headers,
     "any": json_value,
+    "json": escape_json,
 }
 
 

@@ -21,6 +21,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input, Static, Tree
 from textual.worker import get_current_worker
 
+from format.decoding.decoder import Decoding
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.node.log_dir import Kind
@@ -241,9 +242,11 @@ class Explorer(App[None]):
         Binding("escape", "cancel", "Cancel", show=False),
     ]
 
-    def __init__(self, root: Place) -> None:
+    def __init__(self, root: Place, decoding: Decoding | None = None) -> None:
+        """``decoding`` decodes the keys and values of records."""
         super().__init__()
         self._root = root
+        self._decoding = decoding
         self._view = ByteView()
         self._question = ""
         self._pattern: Any = None
@@ -254,7 +257,7 @@ class Explorer(App[None]):
         """The widgets."""
         yield WhereLine(self._root.path, id="where")
         with Horizontal(id="panes"):
-            yield PlaceTree(self._root, id="left")
+            yield PlaceTree(self._root, self._decoding, id="left")
             with Vertical(id="right"):
                 yield HexView(id="hex")
                 yield FieldTable(id="fields")
@@ -316,7 +319,7 @@ class Explorer(App[None]):
 
     def _show(self, place: Place) -> None:
         try:
-            self._view = view_of(place)
+            self._view = view_of(place, self._decoding)
         except (KafkaLogError, OSError) as error:
             reason = error.message if isinstance(error, KafkaLogError) else words_of(error)
             self._view = ByteView(decoded=(("cannot be read", reason),))
@@ -487,7 +490,7 @@ class Explorer(App[None]):
         not_searched = 0
         with self._in_background() as advance:
             found: Spot | None = None
-            for item in explore.matches(scope, self._pattern, from_offset, advance):
+            for item in explore.matches(scope, self._pattern, from_offset, advance, self._decoding):
                 advance(0)
                 if isinstance(item, Spot):
                     found = item

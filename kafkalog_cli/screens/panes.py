@@ -19,6 +19,7 @@ from textual.strip import Strip
 from textual.widgets import DataTable, Tree
 from textual.widgets.tree import TreeNode
 
+from format.decoding.decoder import Decoding
 from format.errors import KafkaLogError
 from format.io.source import os_reason
 from format.verbs.explore import ENTRY_LAYOUTS, LOG_KINDS, ByteView, PartitionState, Place, PlaceKind, Spot, children
@@ -217,8 +218,9 @@ def words_of(error: Exception) -> str:
 class PlaceTree(Tree[Place]):
     """The places below a root. A place that cannot be read is reported, and the tree stays as it is."""
 
-    def __init__(self, root: Place, *, id: str | None = None) -> None:
+    def __init__(self, root: Place, decoding: Decoding | None = None, *, id: str | None = None) -> None:
         super().__init__(_label(root), data=root, id=id)
+        self._decoding = decoding
         self._root_place = root
         self._states: dict[Path, PartitionState] = {}
         self._widths = 0, 0  # of log ends and states, where there is room for columns
@@ -232,7 +234,7 @@ class PlaceTree(Tree[Place]):
             return
         node.remove_children()
         try:
-            found = children(place, start)
+            found = children(place, start, self._decoding)
         except (KafkaLogError, OSError) as error:
             say(self.app, words_of(error), is_error=True)
             return
@@ -304,7 +306,7 @@ class PlaceTree(Tree[Place]):
             self.open(parent)
             return
         try:
-            found = children(parent.data, place.position)
+            found = children(parent.data, place.position, self._decoding)
         except (KafkaLogError, OSError) as error:
             say(self.app, words_of(error), is_error=True)
             return

@@ -22,6 +22,7 @@ from format.columns import BATCH, FINDING, MATCH, RECORD, SCHEMAS
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.conftest import unavailable
 from tests.corpora import DATA_DIR, REPOSITORY
+from tests.decoded_node import write_node
 from tests.running import Run
 
 try:
@@ -413,3 +414,26 @@ def test_the_stable_names() -> None:
         assert all(f"{name}(" in page for name in names)
     assert tuple(kafkalog.Finding.__dataclass_fields__) == FINDING.names
     assert tuple(kafkalog.Match.__dataclass_fields__) == MATCH.names
+
+
+def test_decoded_records(tmp_path: Path) -> None:
+    log = kafkalog.open(write_node(tmp_path))
+    columns = ["offset", "value_decoded", "value_schema_id", "value_format"]
+    rows = log.records(columns=columns, decoding=log.decoding())
+    assert rows.table().to_pylist()[1] == {
+        "offset": 1,
+        "value_decoded": '{"id":4712,"customer":"Zoë","is_paid":true}',
+        "value_schema_id": "8",
+        "value_format": "avro",
+    }
+    assert [each.code for each in rows.findings] == ["value-undecodable"] * 2
+    assert not rows.is_complete or rows.finding_count == 2
+    assert "value_decoded" not in log.records().schema.names
+    by_kind = log.records(columns=["value_format"], decoding=log.decoding(value_as="string", key_as="raw")).table()
+    assert by_kind.column("value_format").to_pylist()[2] == "string"
+    with pytest.raises(ValueError, match="value_as is one of auto, raw"):
+        log.decoding(value_as="avor")
+    with pytest.raises(ValueError, match="is not TOPIC=FILE"):
+        log.decoding(schema_of={"orders": ""})
+    with pytest.raises(kafkalog.InputError):
+        log.decoding(schemas=tmp_path / "nowhere")

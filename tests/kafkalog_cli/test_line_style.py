@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from format.columns import EXTRA_RECORD_COLUMNS, RowSchema, record_schema
+from format.columns import DECODED_COLUMNS, EXTRA_RECORD_COLUMNS, RowSchema, record_schema
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_table import BatchTable
@@ -65,8 +68,22 @@ def made(format_name: str, table: RecordTable | BatchTable, place: Location, roo
 
 def wide(place: Location) -> tuple[RowSchema, int | None]:
     """At two of the places all columns that records can have, the log start offset known at one of them."""
-    extra = frozenset(column.name for column in EXTRA_RECORD_COLUMNS if place.base_offset != 0)
+    extra = frozenset(column.name for column in (*EXTRA_RECORD_COLUMNS, *DECODED_COLUMNS) if place.base_offset != 0)
     return record_schema(extra), 2 if place.topic is not None else None
+
+
+def with_decoded(table: RecordTable) -> RecordTable:
+    """Half of the tables with decoded columns, whose texts are JSON of the hostile values themselves."""
+    if len(table) % 2:
+        return table
+    decoded = np.full((len(table), len(DECODED_COLUMNS)), None)
+    for row in range(len(table)):
+        for column, content in ((0, table.key(row)), (3, table.value(row))):
+            if content is not None:
+                text = json.dumps({"%s": content.decode("utf-8", "replace")}, ensure_ascii=False)
+                schema_id = (row, "0f5c", None, '%"\n')[row % 4]
+                decoded[row, column : column + 3] = (text, schema_id, ("avro", 'connect-"x')[row % 2])
+    return replace(table, decoded=decoded)
 
 
 def assert_same_lines(log: bytes, room_bytes: int = 1 << 16) -> int:
@@ -78,7 +95,7 @@ def assert_same_lines(log: bytes, room_bytes: int = 1 << 16) -> int:
                 if have_last_offsets(chunk.table):
                     got = rendered(style, made(style, chunk.table, place, max(room_bytes, 4096)))
                     assert got == rendered(style, [batch_block(chunk.table, place)])
-                for table in record_tables(chunk):
+                for table in map(with_decoded, record_tables(chunk)):
                     got = rendered(style, made(style, table, place, room_bytes))
                     assert got == rendered(style, [record_block(table, place, *wide(place))])
                     count += len(table)

@@ -18,6 +18,7 @@ from format.verbs.scrub.state import writing_state
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.main import app
 from tests.corpora import DATA_DIR
+from tests.format.decoding.registry_log import registry_batches, schema, write_node
 from tests.kafkalog_cli.terminals import Seen, Terminal, run_on_terminal
 
 #: For each command, the number of the example that the fast lane runs, or a line with a usage error where none of the
@@ -61,6 +62,7 @@ _REPLACED = {
     "quorum node-1 node-2": "quorum broker-1 broker-2",
     "quorum node-*": "quorum broker-*",
     "--state scrub.db --once": "--state new.db --once",
+    "metadata --schemas /var/kafka": "metadata --schemas registry",
     "/var/kafka": "kafka",
     "node-1.db node-2.db": "scrub.db scrub.db",
     "/copy/of/controller": "kafka",
@@ -108,6 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in (single / "orders-0").glob("0*"):
         shutil.copy(each, place)
     (place / "questions.sql").write_text("SELECT count(*) FROM records; SELECT * FROM groups", encoding="utf-8")
+    write_node(place / "registry", registry_batches([schema("orders-value", 1, 1, '"long"')]))
     (place / "secret").write_bytes(bytes(range(32)))
     with writing_state(str(place / "scrub.db")) as state:
         plan = plan_pass([Target(place / "kafka")], state, ScrubTerms())

@@ -96,6 +96,10 @@ def _partition_commands(inputs: Inputs, path: str) -> Iterator[Command]:
     yield from (("dump", path, *each) for each in BOTH)
     yield from (("dump", path, "--records", *each) for each in BOTH)
     yield ("dump", path, "--records", "--raw", *JSONL)
+    yield from (
+        ("dump", path, "--records", "--value-as", "auto", "--limit", "30", *each) for each in (*BOTH, CSV, TABLE)
+    )
+    yield ("verify", path, "--values", *JSONL)
     yield from (("dump", path, "--records", "--limit", "30", *each) for each in (CSV, TABLE))
     yield from (("dump", path, "--limit", "30", *each) for each in (CSV, TABLE))
     yield from _ranges(inputs, path)

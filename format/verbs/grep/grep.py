@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.checks.records import reading_findings
-from format.columns import IS_MATCH, RowSchema, record_schema
+from format.columns import DECODED_NAMES, IS_MATCH, RowSchema, record_schema
+from format.decoding.decoder import Decoding
 from format.errors import NotALogDir
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
@@ -27,6 +28,7 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
+from format.rows.decoded_rows import decoded_tables
 from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
 from format.scan.drivers import scan_logs, with_last_finding
@@ -37,7 +39,7 @@ from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
-from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
+from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names, with_decoded
 from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
@@ -98,6 +100,17 @@ class Search(msgspec.Struct, frozen=True):
     jobs: int = 1
     advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     extra_columns: frozenset[str] = frozenset()  # of EXTRA_RECORD_COLUMNS
+    decoding: Decoding | None = None
+
+    @property
+    def scan(self) -> GrepScan:
+        """The scan for the records."""
+        return GrepScan(self.criteria, self.limits, self.decoding)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that rows have besides those of RECORD."""
+        return self.extra_columns | (frozenset() if self.decoding is None else DECODED_NAMES)
 
 
 Found = LineBlock | FoundRows | Finding
@@ -130,6 +143,8 @@ def matching(table: RecordTable, criteria: Criteria) -> tuple[NDArray[np.intp], 
     some = table if len(candidates) == len(table) else table.rows(candidates)
     if criteria.pattern is not None:
         hits = search(some, criteria.pattern, criteria.places)
+        if some.decoded is not None:
+            hits = with_decoded(hits, some.decoded, criteria.pattern, criteria.places)
     elif criteria.places.header_names:
         hits = search_header_names(some, criteria.places.header_names)
     else:
@@ -140,10 +155,14 @@ def matching(table: RecordTable, criteria: Criteria) -> tuple[NDArray[np.intp], 
 
 
 class GrepScan(msgspec.Struct, frozen=True):
-    """grep as a scan in one process: the parts are tables of the records found."""
+    """grep as a scan in one process: the parts are tables of the records found.
+
+    With ``decoding`` a pattern also matches what keys and values say.
+    """
 
     criteria: Criteria
     limits: Limits = DEFAULT_LIMITS
+    decoding: Decoding | None = None
 
     @property
     def needs(self) -> Needs:
@@ -174,8 +193,11 @@ class GrepScan(msgspec.Struct, frozen=True):
                 if not self.criteria.selection.is_everything:
                     keep = self.criteria.selection.records(table) & (table.offset >= item.least_offset)
                     records = table.rows(np.flatnonzero(keep))
-                if len(records):
-                    yield FoundRecords(item.location, records, None)
+                for part in decoded_tables(records, item.location, self.decoding):
+                    if isinstance(part, Finding):
+                        yield part
+                    elif len(part):
+                        yield FoundRecords(item.location, part, None)
 
     def _batches(self, item: LogChunk) -> NDArray[np.bool_]:
         """The batches that may hold a match; no others are decompressed."""
@@ -192,14 +214,19 @@ class GrepScan(msgspec.Struct, frozen=True):
 
 
 def grep(
-    path: Path | Target, criteria: Criteria, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+    path: Path | Target,
+    criteria: Criteria,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+    decoding: Decoding | None = None,
 ) -> Iterator[FoundRecords | Finding]:
     """The records found at ``path`` in the order of the logs, and findings on the way.
 
     Records of a batch with a wrong CRC are not searched; a finding reports them. Raises InputError as
     ``logs_to_search`` does.
     """
-    return scan_logs(GrepScan(criteria, limits), logs_to_search(path, criteria), advance=advance)
+    return scan_logs(GrepScan(criteria, limits, decoding), logs_to_search(path, criteria), advance=advance)
 
 
 # -- lines, rows and counts ------------------------------------------------------------------------------------
@@ -228,7 +255,7 @@ def searched_logs(
     paths: Iterable[Path | Target], search: Search, *, first_only: bool = False
 ) -> Iterator[LogSearched | Finding]:
     """How many records ``grep`` finds in each log, and findings; ``first_only`` ends a log after its first records."""
-    return _searched(paths, search, GrepCounts(GrepScan(search.criteria, search.limits), first_only))
+    return _searched(paths, search, GrepCounts(search.scan, first_only))
 
 
 def _searched(paths: Iterable[Path | Target], search: Search, scan: Scan[Any, ResultT]) -> Iterator[ResultT | Finding]:
@@ -247,7 +274,7 @@ class GrepLines(msgspec.Struct, frozen=True):
     def of(cls, search: Search) -> GrepLines:
         """The scan of a search."""
         text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
-        return cls(GrepScan(search.criteria, search.limits), text, search.extra_columns)
+        return cls(search.scan, text, search.columns)
 
     @property
     def needs(self) -> Needs:
@@ -331,7 +358,7 @@ def found_with_context(
     targets: Iterable[Path | Target], search: Search, context: Context
 ) -> Iterator[FoundRows | Finding]:
     """The records found at each path in log order, those around them, and findings."""
-    scan = ContextScan(GrepScan(search.criteria, search.limits), context, search.extra_columns)
+    scan = ContextScan(search.scan, context, search.columns)
     return _searched(targets, replace(search, jobs=1), scan)
 
 

@@ -72,6 +72,14 @@ class Pattern(msgspec.Struct, frozen=True):
         if (self.needle is not None) + (self.verifier is not None) + bool(self.any_of) != 1:
             raise ValueError("a pattern needs a needle, a verifier or other patterns")
 
+    def is_in(self, field: bytes) -> bool:
+        """Whether a field matches."""
+        if self.verifier is not None:
+            return self.verifier.search(field) is not None
+        if self.needle is not None:
+            return self.needle.text in (field if self.needle.table is None else field.translate(self.needle.table))
+        return any(each.is_in(field) for each in self.any_of)
+
     def spans(self, field: bytes) -> Iterator[tuple[int, int]]:
         """The start and end of each match in a field that is not empty, in order unless there are several patterns."""
         for each in self.any_of:

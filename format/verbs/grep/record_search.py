@@ -14,6 +14,7 @@ import numpy as np
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 
+from format.columns import DECODED_COLUMNS
 from format.kernel.records import index_record_headers
 from format.kernel.search import find_in_fields
 from format.log.record_table import RecordTable
@@ -22,6 +23,10 @@ from format.verbs.grep.pattern import Needle, Pattern, Requirement
 Int64Column = NDArray[np.int64]
 
 KEY, VALUE, HEADERS = range(3)
+#: Of a key and a value the decoded text among the decoded columns.
+_KEY_TEXT, _VALUE_TEXT = (
+    number for number, column in enumerate(DECODED_COLUMNS) if column.name in ("key_decoded", "value_decoded")
+)
 #: A scan for a needle stops at more than one hit per so many records: matching every record is then cheaper.
 _RECORDS_PER_HIT = 4
 _HITS_TO_JUDGE_BY = 16
@@ -45,7 +50,7 @@ class Hits(msgspec.Struct, frozen=True):
     """The records that match, in order, and the first match of each.
 
     All columns have one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the
-    field, both -1 for a header.
+    field, both -1 for a header, and for a match in decoded text.
     """
 
     row: Int64Column
@@ -170,6 +175,22 @@ def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Pla
             nowhere = np.full(len(matching), -1, np.int64)
             found.append((matching, HEADERS, nowhere, nowhere))
     return _hits(found)
+
+
+def with_decoded(hits: Hits, decoded: NDArray[np.object_], pattern: Pattern, places: Places) -> Hits:
+    """The hits, and those of other records in the text of decoded keys and values (``RecordTable.decoded``)."""
+    found = [(hits.row, hits.place, hits.start, hits.end)]
+    left = _without(np.arange(len(decoded)), hits.row)
+    for place, column, is_searched in ((KEY, _KEY_TEXT, places.key), (VALUE, _VALUE_TEXT, places.value)):
+        texts = decoded[left, column].tolist() if is_searched else ()
+        matching = [text is not None and pattern.is_in(text.encode()) for text in texts]
+        rows = left[np.flatnonzero(matching)]
+        nowhere = np.full(len(rows), -1, np.int64)
+        found.append((rows, np.full(len(rows), place), nowhere, nowhere))
+        left = _without(left, rows)
+    columns = [np.concatenate(each) for each in zip(*found, strict=True)]
+    order = np.argsort(columns[0])
+    return Hits(*(column[order] for column in columns))
 
 
 def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:

@@ -45,6 +45,7 @@ from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.redact.batches import ContentDigest, RecordRedaction, read_back, redact_chunk
+from format.verbs.redact.fields import field_paths, field_redaction
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
@@ -60,6 +61,7 @@ class Redaction(WriteTerms, frozen=True, kw_only=True):
     redactor: Redactor
     with_header_names: bool = False
     selection: Selection = EVERYTHING
+    keep_fields: tuple[str, ...] = ()  # of keys and values that are JSON, such as customer.country
 
     def options(self) -> dict[str, Any]:
         """The options for the manifest."""
@@ -69,6 +71,8 @@ class Redaction(WriteTerms, frozen=True, kw_only=True):
             "key_fingerprint": self.redactor.key_fingerprint,
             "index_interval_bytes": self.interval_bytes,
         }
+        if self.keep_fields:
+            options["keep_fields"] = list(self.keep_fields)
         if not self.selection.is_everything:
             names = ("from_offset", "to_offset", "from_timestamp", "to_timestamp")
             options["selection"] = {name: getattr(self.selection, name) for name in names}
@@ -121,12 +125,15 @@ class RedactingRewriter(Rewriter):
         self._redactor = terms.redactor
         self._options = terms.options()
         self._with_header_names = terms.with_header_names
+        self._keep = field_paths(terms.keep_fields)
         self._selection = terms.selection
         self.makes_snapshots = terms.selection.is_everything
         self._redaction_of = lru_cache(16)(self._redaction)
 
     def _redaction(self, topic: str | None) -> RecordRedaction:
         replace_record = coordinator_redaction(topic, self._redactor)
+        if replace_record is None and self._keep:
+            replace_record = field_redaction(self._keep, self._redactor)
         return RecordRedaction(self._redactor, self._with_header_names, replace_record)
 
     def portions(

@@ -64,7 +64,7 @@ class Notes:
             self._on_unchecked(words)
 
 
-class _Dataset(ds.Dataset):
+class _Dataset(ds.Dataset):  # type: ignore[misc]
     """A table as the engine sees it: a data set with one fragment, which is the table itself."""
 
     def __init__(self, table: Table, sources: Sources, notes: Notes) -> None:

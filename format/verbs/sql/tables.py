@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from format.columns import (
     BATCH,
     CONFIG,
+    DECODED_NAMES,
     EXTRA_RECORD_COLUMNS,
     FINDING,
     GROUP,
@@ -27,6 +29,7 @@ from format.columns import (
     RowSchema,
     record_schema,
 )
+from format.decoding.decoder import Decoding
 from format.errors import InputError, KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
@@ -47,7 +50,8 @@ from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range
 _ROWS_AT_ONCE = 20_000
 _PATH = EXTRA_RECORD_COLUMNS[0]
 BATCHES = RowSchema(BATCH.type, (*BATCH.columns, _PATH))
-RECORDS = record_schema(frozenset(column.name for column in EXTRA_RECORD_COLUMNS))
+_EXTRA_NAMES = frozenset(column.name for column in EXTRA_RECORD_COLUMNS)
+RECORDS = record_schema(_EXTRA_NAMES | DECODED_NAMES)
 #: The columns of partitions and segments that are known without reading a log or an index.
 _LISTED = frozenset(
     {
@@ -58,10 +62,14 @@ _LISTED = frozenset(
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """What the tables are read from, and the time at which they are."""
+    """What the tables are read from, and the time at which they are.
+
+    ``decoding`` is called where a question asks for decoded keys or values.
+    """
 
     targets: tuple[Target, ...]
     now_ms: int
+    decoding: Callable[[], Decoding] = Decoding
     limits: Limits = DEFAULT_LIMITS
     advance: Advance = no_progress
 
@@ -110,7 +118,7 @@ class TableScan(msgspec.Struct, frozen=True):
 
 
 #: What a table gives: rows as a block, a list or Arrow, and findings.
-Item = RowBlock | list[Row] | pa.RecordBatch | Finding
+Item: TypeAlias = "RowBlock | list[Row] | pa.RecordBatch | Finding"
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -172,8 +180,16 @@ def _records(scan: TableScan) -> Iterator[Item]:
     offsets = [each for each in scan.narrowing.ranges("offset") if each.last >= 0]
     if times is None or not offsets:
         return
-    extra = frozenset(column.name for column in EXTRA_RECORD_COLUMNS)
-    terms = DumpTerms(records=True, limits=scan.sources.limits, extra_columns=extra, columns=scan.columns)
+    decoding = scan.sources.decoding() if scan.columns & DECODED_NAMES else None
+    if decoding is not None:
+        yield from decoding.schemas.findings
+    terms = DumpTerms(
+        records=True,
+        limits=scan.sources.limits,
+        extra_columns=_EXTRA_NAMES,
+        columns=scan.columns,
+        decoding=decoding,
+    )
     yield from _dumped(scan, terms, [_selection(each, times) for each in offsets])
 
 
@@ -325,6 +341,7 @@ _SQL_TYPES = {
     "bytes": "BYTEA",
     "headers": "STRUCT(key BYTEA, value BYTEA)[]",
     "any": "VARCHAR, JSON",
+    "json": "VARCHAR, JSON",
 }
 
 
@@ -334,7 +351,7 @@ def sql_type(column: Column) -> str:
 
 
 TABLES: dict[str, Table] = {
-    "records": Table(RECORDS, "the records, as dump --records --raw shows them", _records),
+    "records": Table(RECORDS, "the records, as dump --records --raw --value-as auto shows them", _records),
     "batches": Table(BATCHES, "the batches, as dump shows them", _batches),
     "segments": Table(SEGMENT, "the segments, as ls shows them", lambda scan: _listed(scan, SEGMENT)),
     "partitions": Table(PARTITION, "the partitions, as ls shows them", lambda scan: _listed(scan, PARTITION)),

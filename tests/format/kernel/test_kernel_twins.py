@@ -23,7 +23,7 @@ import pytest
 from format.checks.batches import OffsetChain, check_batch_headers
 from format.checks.records import RecordCheck, sound_records
 from format.codecs.checksums import crc_tables
-from format.columns import RECORD, record_schema
+from format.columns import DECODED_NAMES, RECORD, record_schema
 from format.errors import UnsupportedError
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
 from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGMENT_COLUMNS
@@ -112,7 +112,8 @@ def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
         text = RowText(line_style(style))
         blocks = [batch_block(chunk.table, WHERE)]
         for table in tables:
-            for schema, start in ((RECORD, None), (record_schema(frozenset(("path", "is_below_log_start"))), 4)):
+            wide = record_schema(frozenset(("path", "is_below_log_start")) | DECODED_NAMES)
+            for schema, start in ((RECORD, None), (wide, 4)):
                 blocks.append(record_block(table, WHERE, schema, start))
         made = in_lines(blocks, text, lambda: buffer)
         found += [bytes(each.lines) if isinstance(each, LineBlock) else b"" for each in made]

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from format.decoding.decoder import Decoding
+from format.decoding.schemas import find_schemas
 from format.io import source as source_module
 from format.layout import OFFSET_INDEX_ENTRY
+from format.node.target import Target
 from format.verbs import explore
 from format.verbs.explore import PAGE, Place, PlaceKind, children, root_place, view_of
+from format.verbs.grep.pattern import text_pattern
 from tests.building import batch, batches, wrapper, write_indexed_segment, write_segment
+from tests.decoded_node import write_node
 
 
 def every_place(place: Place, most: int = 12) -> Iterator[Place]:
@@ -197,3 +202,23 @@ def test_a_terabyte_is_opened_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         view_of(each)
     assert time.process_time() - started < 1
     assert read < 1024**2
+
+
+def test_values_that_are_decoded(tmp_path: Path) -> None:
+    partition = write_node(tmp_path)
+    decoding = Decoding(schemas=find_schemas([Target(partition)]))
+    (log,) = [each for each in children(root_place(partition)) if each.label.endswith(".log")]
+    (of_batch,) = children(log)
+    records = children(of_batch, 0, decoding)
+    assert records[0].label == '0  k  {"id":4711,"customer":"Ana"}'
+    assert records[2].label == "2  k  plain text"
+    assert children(of_batch)[0].label.startswith("0  k  \0")
+    view = view_of(records[0], decoding)
+    assert {region.field: region.value for region in view.regions}["value"] == '{"id":4711,"customer":"Ana"}'
+    assert dict(view.decoded)["value_schema_id"] == 7
+    cut = {region.field: region.value for region in view_of(records[3], decoding).regions}
+    assert cut["value"].startswith("not decoded: ")
+    assert "value_format" not in dict(view_of(records[0]).decoded)
+    found = list(explore.matches(Target(partition), text_pattern('"is_paid":true'), 0, lambda read: None, decoding))
+    assert [each.offset for each in found if isinstance(each, explore.Spot)] == [1]
+    assert len(found) == 1

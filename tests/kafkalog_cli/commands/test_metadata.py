@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from format.columns import ASSIGNMENT, METADATA_CHANGE, TOPIC
+from format.columns import ASSIGNMENT, METADATA_CHANGE, SCHEMA_VERSION, TOPIC
 from format.verbs.metadata.changes import KINDS
 from kafkalog_cli.commands.metadata import CHANGE_KINDS
+from tests.building import BASE_TIMESTAMP
+from tests.format.decoding.registry_log import deletion, registry_batches, schema, write_node
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]
@@ -127,3 +129,59 @@ def test_mistakes(kafkalog: Kafkalog, node: Path, data_dir: Path) -> None:
 def test_a_quorum_of_one_has_committed_its_last_records(kafkalog: Kafkalog, data_dir: Path) -> None:
     run = kafkalog("--format", "jsonl", data_dir / "kafka-4.3-single" / "node-1").check(0)
     assert run.summary["not_checked"] == []
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    records = [
+        ({"keytype": "CONFIG", "subject": None, "magic": 0}, {"compatibilityLevel": "FULL"}),
+        schema("orders-value", 1, 1, '"int"'),
+        schema("orders-value", 2, 2, '"long"', references=[{"name": "T", "subject": "t", "version": 3}]),
+        schema("a-key", 1, 3, "{}", "JSON"),
+        deletion("orders-value", 1),
+    ]
+    return write_node(tmp_path / "node", registry_batches(records))
+
+
+def test_schemas(kafkalog: Kafkalog, registry: Path) -> None:
+    run = kafkalog("--format", "jsonl", "--schemas", registry).check(0)
+    rows = run.rows("schema_version")
+    assert {tuple(row)[1:] for row in rows} == {SCHEMA_VERSION.names}
+    assert [(row["subject"], row["version"], row["id"], row["kind"], row["state"]) for row in rows] == [
+        ("a-key", 1, 3, "json-schema", "active"),
+        ("orders-value", 1, 1, "avro", "deleted"),
+        ("orders-value", 2, 2, "avro", "active"),
+    ]
+    assert rows[2]["references"] == [{"name": "T", "subject": "t", "version": 3}]
+    assert {row["compatibility"] for row in rows} == {"FULL"}
+    assert run.stderr.startswith("The schema registry has 2 subjects with 3 versions, of which 1 deleted.")
+    shown = kafkalog("--format", "table", "--schemas", registry).check(0).stdout
+    assert "deleted" in shown
+    assert "guid" not in shown
+
+
+def test_schemas_as_of_a_time(kafkalog: Kafkalog, registry: Path) -> None:
+    run = kafkalog("--format", "jsonl", "--schemas", "--at", str(BASE_TIMESTAMP + 2000), registry).check(0)
+    assert {row["state"] for row in run.rows("schema_version")} == {"active"}
+    run = kafkalog("--schemas", "--at", "2001-01-01", registry).check(2)
+    assert "there are no schemas here" in run.stderr
+
+
+def test_what_schemas_cannot_be_used_with(kafkalog: Kafkalog, registry: Path, node: Path, tmp_path: Path) -> None:
+    for option in (("--history",), ("--topic", "orders"), ("--at-offset", "5")):
+        run = kafkalog("--schemas", *option, registry).check(2)
+        assert f"{option[0]} cannot be used with --schemas" in " ".join(run.stderr.split())
+    assert "there are no schemas here" in kafkalog("--schemas", node).check(2).stderr
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.avsc").write_text('"int"')
+    assert "but no records of _schemas" in kafkalog("--schemas", tmp_path / "files").check(2).stderr
+
+
+def test_damage_in_the_topic_of_the_registry(kafkalog: Kafkalog, registry: Path) -> None:
+    log = registry / "_schemas-0" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    run = kafkalog("--format", "jsonl", "--schemas", registry).check(1)
+    assert [row["code"] for row in run.findings] == ["batch-crc-mismatch"]
+    assert run.rows("schema_version")

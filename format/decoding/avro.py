@@ -1,0 +1,243 @@
+"""Avro: a schema as a program for ``format.kernel.avro``, which writes values as JSON text.
+
+The text has what a deserializer returns: the value of a union alone, enums and UUIDs as strings, bytes and fixed in
+base64, decimals as strings with all their digits, dates and times in ISO 8601. A date or time for which ISO 8601 has no
+form (a year before 1 or after 9999) is its number, and a float that is no number is "NaN", "Infinity" or "-Infinity".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from format.decoding.plain import InvalidSchema, Undecodable
+from format.kernel.avro import AVRO_ERRORS, AVRO_NODES, MOST_TEXT_BYTES, MOST_TEXT_PER_BYTE, write_avro
+from format.log.batch_table import Int64Column
+
+_NODE = {name: number for number, name in enumerate(AVRO_NODES)}
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+#: Logical types of dates and times: their type, their node, its digits after the second, and whether it is in UTC.
+_MOMENTS = {
+    "date": ("int", "date", 0, 0),
+    "time-millis": ("int", "time", 3, 0),
+    "time-micros": ("long", "time", 6, 0),
+    "timestamp-millis": ("long", "timestamp", 3, 1),
+    "timestamp-micros": ("long", "timestamp", 6, 1),
+    "timestamp-nanos": ("long", "timestamp", 9, 1),
+    "local-timestamp-millis": ("long", "timestamp", 3, 0),
+    "local-timestamp-micros": ("long", "timestamp", 6, 0),
+    "local-timestamp-nanos": ("long", "timestamp", 9, 0),
+}
+#: The most nodes of a schema, and the most levels of types in each other.
+_MOST_NODES = 100_000
+_MOST_DEPTH = 100
+_MOST_SIZE = 2**31 - 1
+_MOST_SCALE = 1_000
+_UUID_BYTES = 16
+_ROOM_BYTES = 256 * 1024
+_encode = msgspec.json.Encoder().encode
+
+
+Lookup = Callable[[str], str | None]
+
+
+class AvroSchema:
+    """A schema that values can be decoded with. Raises InvalidSchema.
+
+    ``references`` are the schemas that it refers to, in an order in which each only refers to those before it;
+    ``lookup`` returns the schema of any other named type, None for one that is not there.
+    """
+
+    kind = "avro"
+
+    def __init__(self, text: str, references: Iterable[str] = (), lookup: Lookup = lambda name: None) -> None:
+        program = _Program(lookup)
+        for each in references:
+            program.node_of(_parsed(each), "", 0)
+        root = program.node_of(_parsed(text), "", 0)
+        self.names = tuple(name for name, row in program.names.items() if row == root)
+        program.start_with(root)
+        self._nodes = memoryview(np.array(program.rows, np.int64))
+        self._pieces = bytes(program.pieces)
+        self._room = memoryview(bytearray(_ROOM_BYTES))
+        self._span, self._result = np.empty((1, 2), np.int64), memoryview(np.empty((1, 4), np.int64))
+
+    def text_of(self, data: bytes, start: int = 0) -> str:
+        """The value that the bytes from ``start`` on hold, as JSON text. Raises Undecodable."""
+        self._span[0] = start, len(data)
+        done = write_avro(self._nodes, self._pieces, data, memoryview(self._span), 0, self._room, self._result)
+        if done and not self._result[0, 2]:
+            return str(self._room[: self._result[0, 1]], "utf-8")
+        [found] = self.texts_of(data, self._span)
+        if isinstance(found, Undecodable):
+            raise found
+        return found
+
+    bare_text_of = text_of
+
+    def texts_of(self, buffer: bytes | memoryview, spans: Int64Column) -> list[str | Undecodable]:
+        """The text of each value of ``spans`` (starts and ends in the buffer), or why it has none."""
+        found: list[str | Undecodable] = []
+        results = np.empty((len(spans), 4), np.int64)
+        table = memoryview(np.ascontiguousarray(spans))
+        first = 0
+        while first < len(spans):
+            done = write_avro(self._nodes, self._pieces, buffer, table, first, self._room, memoryview(results))
+            for start, end, error, at in results[first:done].tolist():
+                if error:
+                    at -= int(spans[len(found), 0])
+                    found.append(Undecodable(f"not of the Avro schema: {AVRO_ERRORS[error]} (byte {at})"))
+                else:
+                    found.append(str(self._room[start:end], "utf-8"))
+            if done == first:
+                most = MOST_TEXT_BYTES + MOST_TEXT_PER_BYTE * int(spans[first, 1] - spans[first, 0])
+                self._room = memoryview(bytearray(min(most, 4 * len(self._room))))
+            elif len(self._room) > _ROOM_BYTES:
+                self._room = memoryview(bytearray(_ROOM_BYTES))
+            first = done
+        return found
+
+
+def _parsed(text: str) -> Any:
+    """The schema as JSON; the name of a primitive type may stand without quotes."""
+    if text.strip() in _PRIMITIVES:
+        return text.strip()
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidSchema(f"the schema is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply") from None
+
+
+class _Program:
+    """The nodes of schemas, by the names of the types that have one. The first row is left for the whole value."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.rows: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)]
+        self.pieces = bytearray()
+        self.names: dict[str, int] = {}
+        self._lookup = lookup
+
+    def start_with(self, root: int) -> None:
+        """Make a node that of the whole value. Confluent writes bytes, where they are all, without their length."""
+        is_bytes = self.rows[root] == (_NODE["bytes"], 0, 0, 0)
+        self.rows[0] = (_NODE["all-bytes"], 0, 0, 0) if is_bytes else self.rows[root]
+
+    def node_of(self, schema: Any, namespace: str, depth: int) -> int:
+        """The row of the node of a schema in a namespace."""
+        if depth > _MOST_DEPTH:
+            raise InvalidSchema("the schema is nested too deeply")
+        if isinstance(schema, str):
+            return self._named(schema, namespace, depth)
+        if isinstance(schema, list):
+            return self._union(schema, namespace, depth)
+        kind = _of(schema, "type", (str, dict, list))
+        if isinstance(kind, (dict, list)):
+            return self.node_of(kind, namespace, depth + 1)
+        if kind == "array":
+            return self._row("array", self.node_of(_of(schema, "items"), namespace, depth + 1))
+        if kind == "map":
+            return self._row("map", self.node_of(_of(schema, "values"), namespace, depth + 1))
+        if kind in _PRIMITIVES:
+            return self._primitive(schema, kind)
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._defined(schema, kind, namespace, depth)
+        return self._named(kind, namespace, depth)
+
+    def _named(self, name: str, namespace: str, depth: int) -> int:
+        if name in _PRIMITIVES:
+            return self._row(name)
+        for each in (f"{namespace}.{name}" if namespace and "." not in name else name, name):
+            if each not in self.names and (text := self._lookup(each)) is not None:
+                self.node_of(_parsed(text), "", depth + 1)
+            if each in self.names:
+                return self.names[each]
+        raise InvalidSchema(f"the schema names the type {name!r}, which is not there")
+
+    def _union(self, branches: list[Any], namespace: str, depth: int) -> int:
+        first = self._parts(len(branches))
+        for number, branch in enumerate(branches):
+            self._set_part(first + number, self.node_of(branch, namespace, depth + 1))
+        return self._row("union", first, len(branches))
+
+    def _primitive(self, schema: dict[str, Any], kind: str) -> int:
+        logical = schema.get("logicalType")
+        if isinstance(logical, str) and _MOMENTS.get(logical, ("",))[0] == kind:
+            return self._row(*_MOMENTS[logical][1:])
+        if kind == "bytes" and logical == "decimal" and (scale := _scale(schema)) is not None:
+            return self._row("decimal", -1, scale)
+        return self._row(kind)
+
+    def _defined(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> int:
+        """The node of a type with a name."""
+        name = _of(schema, "name", (str,))
+        if "." not in name:
+            own = schema.get("namespace", namespace)
+            name = f"{own}.{name}" if isinstance(own, str) and own else name
+        if name in self.names:
+            raise InvalidSchema(f"the schema defines the type {name!r} twice")
+        row = self.names[name] = self._row("null")
+        if kind == "fixed":
+            size = _of(schema, "size", (int,))
+            if not 0 <= size <= _MOST_SIZE:
+                raise InvalidSchema(f"the size of the type {name!r} is {size}")
+            scale = _scale(schema) if schema.get("logicalType") == "decimal" else None
+            self._set(row, "fixed" if scale is None else "decimal", size, scale or 0)
+            if schema.get("logicalType") == "uuid" and size == _UUID_BYTES:
+                self._set(row, "uuid")
+            return row
+        parts = _of(schema, "symbols" if kind == "enum" else "fields", (list,))
+        first = self._parts(len(parts))
+        if kind == "enum":
+            for number, symbol in enumerate(parts):
+                self._set_part(first + number, 0, _encode(symbol))
+            self._set(row, "enum", first, len(parts))
+            return row
+        inside = name.rpartition(".")[0]
+        self._set(row, "record", first, len(parts))
+        for number, field in enumerate(parts):
+            text = (b"," if number else b"{") + _encode(_of(field, "name", (str,))) + b":"
+            self._set_part(first + number, self.node_of(_of(field, "type"), inside, depth + 1), text)
+        return row
+
+    def _row(self, kind: str, *numbers: int) -> int:
+        if len(self.rows) > _MOST_NODES:
+            raise InvalidSchema(f"the schema has more than {_MOST_NODES:,} parts")
+        self.rows.append((0, 0, 0, 0))
+        self._set(len(self.rows) - 1, kind, *numbers)
+        return len(self.rows) - 1
+
+    def _set(self, row: int, kind: str, *numbers: int) -> None:
+        first, second, third = (*numbers, 0, 0, 0)[:3]
+        self.rows[row] = (_NODE[kind], first, second, third)
+
+    def _parts(self, count: int) -> int:
+        """The first of so many rows for the parts of an enum, a record or a union."""
+        for _ in range(count):
+            self._row("part")
+        return len(self.rows) - count
+
+    def _set_part(self, row: int, node: int, text: bytes = b"") -> None:
+        start = len(self.pieces)
+        self.pieces += text
+        self._set(row, "part", node, start, len(self.pieces))
+
+
+def _of(schema: Any, name: str, kinds: tuple[type, ...] = (str, dict, list)) -> Any:
+    """An attribute of a schema, which must be there and of one of these types."""
+    found = schema.get(name) if isinstance(schema, dict) else None
+    if not isinstance(found, kinds) or isinstance(found, bool):
+        raise InvalidSchema(f"the schema has a part without a valid {name!r}")
+    return found
+
+
+def _scale(schema: dict[str, Any]) -> int | None:
+    """The scale of a decimal, None where it is not valid: the bytes then stay bytes, as the specification says."""
+    scale, precision = schema.get("scale", 0), schema.get("precision")
+    if not isinstance(scale, int) or not isinstance(precision, int) or not 0 <= scale <= min(precision, _MOST_SCALE):
+        return None
+    return scale

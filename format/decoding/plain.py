@@ -1,0 +1,106 @@
+"""Values without a schema, as JSON text: numbers, UUIDs, strings and JSON, as Kafka's own serializers write them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+
+_INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
+_UUID_BYTES = 16
+#: Control characters that are usual in texts.
+_USUAL_CONTROLS = str.maketrans("", "", "\t\n\r")
+_encode = msgspec.json.Encoder().encode
+
+
+class Undecodable(Exception):
+    """The bytes are not what they were taken for; the message is the reason."""
+
+
+class InvalidSchema(Exception):
+    """A schema that is not valid, or over a limit; the message is the reason."""
+
+
+def string_text(data: bytes) -> str:
+    """A UTF-8 string as JSON text. Raises Undecodable."""
+    return _encode(utf8(data)).decode()
+
+
+def json_text(data: bytes) -> str:
+    """JSON on one line, with its numbers and names as they are. Raises Undecodable."""
+    utf8(data)
+    try:
+        return msgspec.json.format(data, indent=-1).decode()
+    except msgspec.DecodeError as error:
+        raise Undecodable(f"not JSON: {error}") from None
+    except RecursionError:
+        raise Undecodable("the JSON is nested too deeply") from None
+
+
+def int_text(data: bytes) -> str:
+    """Four bytes as a big-endian integer. Raises Undecodable."""
+    return str(_number(_INT, data, "an int"))
+
+
+def long_text(data: bytes) -> str:
+    """Eight bytes as a big-endian integer. Raises Undecodable."""
+    return str(_number(_LONG, data, "a long"))
+
+
+def double_text(data: bytes) -> str:
+    """Eight bytes as a big-endian double. Raises Undecodable."""
+    return float_text(_number(_DOUBLE, data, "a double"))
+
+
+def float_text(number: float) -> str:
+    """A double as JSON text: what JSON has no number for is "NaN", "Infinity" or "-Infinity"."""
+    if math.isfinite(number):
+        return repr(number)
+    return '"NaN"' if math.isnan(number) else '"Infinity"' if number > 0 else '"-Infinity"'
+
+
+def uuid_text(data: bytes) -> str:
+    """A UUID: its 36 characters, as Kafka's UUIDSerializer writes it, or its 16 bytes. Raises Undecodable."""
+    if len(data) == _UUID_BYTES:
+        return f'"{UUID(bytes=data)}"'
+    try:
+        text = data.decode("ascii")
+        if str(UUID(text)) == text.lower():
+            return f'"{text}"'
+    except ValueError:
+        pass
+    raise Undecodable("not a UUID: neither its 36 characters nor its 16 bytes")
+
+
+def utf8(data: bytes) -> str:
+    """The characters. Raises Undecodable."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Undecodable(f"not UTF-8 at byte {error.start}") from None
+
+
+def is_printable(text: str) -> bool:
+    """Whether all characters are printable, or tabs and ends of lines."""
+    return text.isprintable() or text.translate(_USUAL_CONTROLS).isprintable()
+
+
+def _number(form: struct.Struct, data: bytes, name: str) -> float:
+    if len(data) != form.size:
+        raise Undecodable(f"{name} has {form.size} bytes, not {len(data)}")
+    (number,) = form.unpack(data)
+    return number  # type: ignore[no-any-return]
+
+
+#: The decoders of the plain kinds, by name.
+PLAIN: dict[str, Callable[[bytes], str]] = {
+    "string": string_text,
+    "json": json_text,
+    "int": int_text,
+    "long": long_text,
+    "double": double_text,
+    "uuid": uuid_text,
+}

@@ -1,0 +1,54 @@
+"""metadata --schemas: the subjects of a schema registry, and the versions of their schemas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from format.decoding.registry import TOPIC
+from format.decoding.schemas import Schemas, schemas_at
+from format.errors import InputError
+from format.limits import Limits
+from format.location import Location
+from format.node.target import Target
+from format.verbs.metadata.rows import Row
+from format.wording import counted, listed
+
+
+class Subjects(msgspec.Struct, frozen=True):
+    """The schemas of one or several registries."""
+
+    schemas: Schemas
+
+    def rows(self) -> Iterator[Row]:
+        """Rows of columns.SCHEMA_VERSION, by subject and version."""
+        levels = self.schemas.compatibility
+        for each in self.schemas.versions:
+            level = levels.get((each.registry, each.subject)) or levels.get((each.registry, None))
+            references = [msgspec.structs.asdict(one) for one in each.references]
+            yield (
+                each.subject, each.version, each.id, each.kind, each.state, level, each.timestamp, each.offset,
+                each.guid, references, each.registry, each.text,
+            )  # fmt: skip
+
+    def sentence(self) -> str:
+        """What there is, in one sentence."""
+        versions = self.schemas.versions
+        if not versions:
+            return f"No schema was read from {TOPIC}."
+        subjects = len({(each.registry, each.subject) for each in versions})
+        states = Counter(each.state for each in versions)
+        gone = [f"{states[state]:,} {state}" for state in ("deleted", "purged") if states[state]]
+        words = f"{counted(subjects, 'subject')} with {counted(len(versions), 'version')}"
+        return f"The schema registry has {words}{f', of which {listed(gone)}' if gone else ''}."
+
+
+def subjects(targets: Iterable[Target], until_ms: int | None, limits: Limits) -> Subjects:
+    """The subjects of the registries at some paths, as of a time (ms). Raises InputError where there are none."""
+    targets = list(targets)
+    found = schemas_at(targets, until_ms, limits)
+    if found.files and not found.versions:
+        raise InputError(f"files of schemas, but no records of {TOPIC}", Location(str(targets[0].path)))
+    return Subjects(found)

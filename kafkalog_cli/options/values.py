@@ -1,0 +1,154 @@
+"""Options of decoded keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from format.columns import DECODED_NAMES
+from format.decoding.kinds import KINDS
+from format.errors import InputError
+from format.io.session import Session, is_remote
+from format.limits import Limits
+from format.node.target import Target
+from format.wording import did_you_mean, installing
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import check_if_given
+from kafkalog_cli.render.text import printable
+from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from format.decoding.decoder import Decoding
+    from format.decoding.schemas import SchemaOf
+
+_RAW = "raw"
+
+
+def _check_schema_of(words: list[str] | None) -> list[str] | None:
+    for word in words or ():
+        _schema_of(word)
+    return words
+
+
+def _schema_of(word: str) -> tuple[str, SchemaOf]:
+    from format.decoding.asked import schema_of_topic
+
+    try:
+        return schema_of_topic(word)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+class Values(msgspec.Struct, frozen=True):
+    """What keys and values are decoded as, and by which schemas."""
+
+    value_as: Annotated[
+        str | None,
+        typer.Option(
+            "--value-as",
+            help=f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
+            "by what the bytes prove.",
+            show_default="auto on a terminal where schemas are found, else raw",
+            **(one_of(*KINDS) | {"metavar": "KIND"}),
+        ),
+    ] = None
+    key_as: Annotated[
+        str | None,
+        typer.Option(
+            "--key-as",
+            help="Decode keys, in the same way.",
+            show_default="auto where values are decoded, else raw",
+            **(one_of(*KINDS) | {"metavar": "KIND"}),
+        ),
+    ] = None
+    schemas: Annotated[
+        str | None,
+        typer.Option(
+            "--schemas",
+            metavar="PATH",
+            callback=check_if_given,
+            help="Take schemas from here: a registry's topic (_schemas-0), a log directory that has it, or a directory "
+            "of .avsc, .proto and .json files.",
+            show_default="_schemas-0 at or beside the paths",
+        ),
+    ] = None
+    schema_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema-of",
+            metavar="TOPIC=FILE[:MESSAGE]",
+            callback=_check_schema_of,
+            help="Decode a topic's values by a file of the directory --schemas, and a message of a .proto file; may be "
+            "repeated.",
+            show_default=False,
+        ),
+    ] = None
+    session: Session = msgspec.field(default_factory=Session)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether decoding was asked for."""
+        kinds = {each for each in (self.value_as, self.key_as) if each is not None}
+        return bool(kinds - {_RAW}) or self.schemas is not None or self.schema_of is not None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that rows of records have besides, where it was asked for."""
+        return DECODED_NAMES if self.is_asked else frozenset()
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """The options that were given, by name, for the description of a run."""
+        given = {each: getattr(self, each) for each in ("value_as", "key_as", "schemas", "schema_of")}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def decoding(self, run: Run, targets: Sequence[Target], limits: Limits) -> Decoding | None:
+        """What is decoded; None for nothing. Findings about schemas are written."""
+        is_for_people = run.width is not None and run.shows_records
+        found = self.decoding_at(targets, limits, is_for_people=is_for_people)
+        if found is not None:
+            run.findings(found.schemas.findings)
+        return found
+
+    def decoding_at(self, targets: Sequence[Target], limits: Limits, *, is_for_people: bool) -> Decoding | None:
+        """What is decoded of the logs at some targets; None for nothing."""
+        from format.decoding.decoder import Decoding
+        from format.decoding.schemas import find_schemas, schemas_at
+
+        if not self.is_asked:
+            is_left_out = _RAW in (self.value_as, self.key_as) or any(is_remote(each.path) for each in targets)
+            if not is_for_people or is_left_out:
+                return None
+        if "protobuf" in (self.value_as, self.key_as):
+            _require_protobuf()
+        try:
+            given = None if self.schemas is None else [Target(self.session.path(self.schemas))]
+            schemas = find_schemas(targets, limits=limits) if given is None else schemas_at(given, limits=limits)
+        except InputError as error:
+            raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
+        if not self.is_asked and not schemas:
+            return None
+        if given is not None and not schemas:  # not a registry's topic: what was found in it is no damage
+            message = f"no schema can be read there: {schemas.findings[0].message}"
+            raise typer.BadParameter(printable(message), param_hint="--schemas")
+        schema_of = dict(map(_schema_of, self.schema_of or ()))
+        for each in schema_of.values():
+            if each.file not in schemas.files:
+                meant = did_you_mean(each.file, schemas.files)
+                message = f"there is no file {each.file} in the directory of --schemas.{meant}"
+                raise typer.BadParameter(printable(message), param_hint="--schema-of")
+        return Decoding(
+            key_as=self.key_as or "auto", value_as=self.value_as or "auto", schemas=schemas, schema_of=schema_of
+        )
+
+
+def _require_protobuf() -> None:
+    """Raise a usage error where the library for Protobuf is not installed."""
+    try:
+        import google.protobuf  # noqa: F401
+    except ImportError as error:
+        message = f"Protobuf needs the package protobuf ({error}): {installing('decode')}"
+        raise typer.BadParameter(message) from None
