@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog sql 'SELECT topic, count(*) FROM records GROUP BY topic' /var/kafka", "the records of each topic"),
     (
-        "kafkalog sql \"SELECT * FROM records WHERE topic = 'orders' AND offset BETWEEN 100 AND 120\" node-1 node-2",
-        "a range of offsets in all replicas; nothing else is read",
+        "kafkalog sql 'SELECT * FROM records WHERE offset BETWEEN 10 AND 12' /var/kafka/orders-0",
+        "a range of offsets; nothing else is read",
     ),
     ("kafkalog sql @questions.sql --format jsonl /var/kafka", "statements from a file"),
     ("kafkalog sql 'SELECT * FROM batches' --output batches.parquet /var/kafka", "the answer as a Parquet file"),
