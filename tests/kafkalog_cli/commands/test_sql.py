@@ -179,6 +179,24 @@ def test_a_limit_stops_reading(kafkalog: Kafkalog, tmp_path: Path) -> None:
     kafkalog("SELECT offset FROM records ORDER BY offset LIMIT 3", log.parent).check(1)
 
 
+def test_decoded_values(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    """By the registry's topic beside them; where no decoded column is asked for, nothing is decoded."""
+    orders = write_node(tmp_path)
+    question = "SELECT offset, value_decoded, value_format, value_schema_id FROM records ORDER BY offset"
+    run = kafkalog("--format", "jsonl", question, orders)
+    assert [tuple(row.values())[1:] for row in run.rows("row")][:3] == [
+        (0, '{"id":4711,"customer":"Ana"}', "avro", "7"),
+        (1, '{"id":4712,"customer":"Zoë","is_paid":true}', "avro", "8"),
+        (2, '"plain text"', "string", None),
+    ]
+    assert {row["code"] for row in run.rows("finding")} == {"value-undecodable"}
+    found = "SELECT offset FROM records WHERE json_value(value_decoded, '$.customer') = 'Ana'"
+    assert [row["offset"] for row in kafkalog("--format", "jsonl", found, tmp_path).rows("row")] == [0]
+    raw = kafkalog("--format", "jsonl", "--value-as", "raw", question, orders).check(0)
+    assert {row["value_decoded"] for row in raw.rows("row")} == {None}
+    assert not kafkalog("--format", "jsonl", "SELECT value FROM records", orders).check(0).rows("finding")
+
+
 def test_paths_that_hold_no_answer_are_refused(kafkalog: Kafkalog, orders: Path, tmp_path: Path) -> None:
     assert "no such file" in kafkalog("SELECT 1", tmp_path / "none").check(2).stderr
     kafkalog("SELECT count(*) FROM records", next(orders.glob("*.index"))).check(2)

@@ -58,6 +58,10 @@ def _sums_by(name: str, *sums: str) -> Callable[[Rows], Any]:
     return made
 
 
+def _json_text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
 _DUMP = "dump --records --raw"
 QUESTIONS = (
     # records: dump, grep, find
@@ -65,8 +69,9 @@ QUESTIONS = (
     Question(_SINGLE, "SELECT topic, partition, offset, timestamp FROM records", _DUMP,
              _columns("topic", "partition", "offset", "timestamp"), is_ordered=True),
     Question(_SINGLE, "SELECT * FROM records WHERE topic = 'orders' AND partition = 0 AND offset BETWEEN 300 AND 320",
-             f"{_DUMP} --with path --with is_below_log_start --from-offset 300 --to-offset 320 =/orders-0",
-             lambda rows: [tuple(row.values())[1:] for row in rows], is_ordered=True),
+             f"{_DUMP} --value-as auto --with path --with is_below_log_start --from-offset 300 --to-offset 320 =/orders-0",
+             lambda rows: [tuple(_json_text(value) if name.endswith("_decoded") else value
+                                 for name, value in list(row.items())[1:]) for row in rows], is_ordered=True),
     Question(_SINGLE, "SELECT key, value FROM records WHERE topic = 'users' AND partition = 0 AND offset IN (5, 600)",
              f"{_DUMP} =/users-0", _columns("key", "value", where=lambda row: row["offset"] in (5, 600))),
     Question(_SINGLE, "SELECT offset FROM records WHERE topic = 'orders' AND partition = 1 AND timestamp BETWEEN "
@@ -84,6 +89,10 @@ QUESTIONS = (
     Question(_SINGLE, "SELECT offset, json_value(text(value), '$.qty') AS q FROM records WHERE topic = 'orders' AND "
              "json_value(text(value), '$.qty') = '7'", "grep --regex --in value '\"qty\": 7,' =/orders-0 =/orders-1 =/orders-2",
              _of("record", lambda rows: [(row["offset"], "7") for row in rows])),
+    Question(_SINGLE, "SELECT offset, value_format FROM records WHERE topic = 'orders' AND partition = 0 AND "
+             "json_value(value_decoded, '$.qty') = '7'", f"{_DUMP} --value-as auto =/orders-0",
+             lambda rows: [(row["offset"], "json") for row in rows if (row["value_decoded"] or {}).get("qty") == 7],
+             is_ordered=True),
     Question(_SINGLE, "SELECT offset FROM records WHERE is_control AND topic = 'payments'", _DUMP,
              _columns("offset", where=lambda row: row["is_control"] and row["topic"] == "payments")),
     Question(_SINGLE, "SELECT topic, offset FROM records WHERE value IS NULL", _DUMP,
