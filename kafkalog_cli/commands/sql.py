@@ -16,8 +16,7 @@ from format.columns import TABLE_COLUMN
 from format.errors import BadQuery
 from format.findings import Finding
 from format.io.session import Session
-from format.limits import Limits
-from format.node.target import Target, targets_at
+from format.node.target import targets_at
 from kafkalog_cli.options.output import Format, Judging, Quiet
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
@@ -29,7 +28,6 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run, say_published
 
 if TYPE_CHECKING:
-    from format.decoding.decoder import Decoding
     from format.verbs.sql.query import Answer
 
 EXAMPLES = (
@@ -166,14 +164,6 @@ def sql(
                 _write_parquet(run, found, answer, str(output.file), question.paths)
             else:
                 _show(run, found, answer)
-
-
-def _decoding(values: Values, targets: Sequence[Target], limits: Limits) -> Decoding:
-    """How keys and values are decoded where a question asks for that: as they say themselves unless an option says."""
-    from format.decoding.decoder import Decoding
-
-    found = values.decoding_at(targets, limits, is_for_people=True)
-    return found or Decoding(key_as=values.key_as or "auto", value_as=values.value_as or "auto")
 
 
 def _show(run: Run, found: Found, answer: Answer) -> None:

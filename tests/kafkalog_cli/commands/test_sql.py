@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.building import batch, batches, write_segment
+from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
-from tests.format.decoding.registry_log import registry_batches, schema, write_node
+from tests.decoded_node import write_node
 from tests.running import Run
 
 pytest.importorskip("datafusion")
@@ -202,23 +202,6 @@ def test_paths_that_hold_no_answer_are_refused(kafkalog: Kafkalog, orders: Path,
     kafkalog("SELECT count(*) FROM records", next(orders.glob("*.index"))).check(2)
     kafkalog("SELECT * FROM topics", orders).check(2)
     assert "at least one PATH" in kafkalog("SELECT 1").check(2).stderr
-
-
-def test_decoded_values(kafkalog: Kafkalog, tmp_path: Path) -> None:
-    node = write_node(tmp_path / "node", registry_batches([schema("orders-value", 1, 7, '"long"')]))
-    values = [b"\0\0\0\0\7\x54", b"\0\0\0\0\7", b'{"a": 1}']
-    write_segment(node / "orders-0", 0, [batch(0, values)])
-    question = "SELECT offset, value_decoded, value_schema_id, value_format FROM records WHERE topic = 'orders'"
-    run = kafkalog("--format", "jsonl", question, node).check(3)
-    assert [tuple(row.values())[1:] for row in run.rows("row")] == [
-        (0, "42", "7", "avro"), (1, None, "7", "raw"), (2, '{"a":1}', None, "json"),
-    ]  # fmt: skip
-    (found,) = run.rows("finding")
-    assert found["code"] == "value-undecodable"
-    kafkalog("SELECT offset, value FROM records WHERE topic = 'orders'", node).check(0)
-    question = "SELECT sum(cast(value_decoded AS BIGINT)) AS n FROM records WHERE topic = 'orders' AND offset = 0"
-    assert kafkalog("--format", "jsonl", "--value-as", "avro", question, node).check(0).rows("row")[0]["n"] == 42
-    kafkalog("--schemas", tmp_path / "none", question, node).check(2)
 
 
 def test_the_tables(kafkalog: Kafkalog) -> None:
