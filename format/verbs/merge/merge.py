@@ -228,7 +228,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
             more = f" and {counted(len(lost) - _MOST_NAMED, 'more range')}" if len(lost) > _MOST_NAMED else ""
             parts.append(f"no replica here has {named}{more}")
         else:
-            parts.append("nothing is lost that these show")
+            parts.append("no loss is known")
         for number, branch in enumerate(self.branches):
             if branch.segments:
                 count = sum(each.record_count for each in branch.pieces)
@@ -246,8 +246,8 @@ def overview(plans: Sequence[MergedPartition]) -> str:
     healed = sum(any(piece.replica != plan.base for each in plan.segments for piece in each.pieces) for plan in plans)
     lossy = sum(bool(plan.all_lost) for plan in plans)
     branched = sum(any(each.segments for each in plan.branches) for plan in plans)
-    parts.append(f"{healed:,} with batches of another replica than the base" if healed else "all as the base is")
-    parts += [f"{lossy:,} with losses"] if lossy else ["no losses that these show"]
+    parts.append(f"{healed:,} with batches of other replicas than the base" if healed else "all equal to their base replica")
+    parts += [f"{lossy:,} with losses"] if lossy else ["no loss is known"]
     parts += [f"{branched:,} with other branches"] if branched else []
     return f"{' · '.join(parts)}."
 

@@ -74,7 +74,7 @@ def test_merged_replicas_are_whole_and_the_conclusion_comes_first(tmp_path: Path
         ]
     )
     first = text.check(0).stdout.splitlines()[0]
-    assert first == "orders-0  base node 1 · 1 range filled from node 2 (3 records) · nothing is lost that these show"
+    assert first == "orders-0  base node 1 · 1 range filled from node 2 (3 records) · no loss is known"
     ranges = [(row["node_id"], row["is_base"], row["first_offset"]) for row in rows.check(0).rows("merged_range")]
     assert ranges == [(1, True, 0), (2, False, 6), (1, True, 9)]
     again.check(0)
