@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -34,6 +35,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # pytest holds hundreds of thousands of lasting objects; with Python's default of 700 they are searched many times.
 gc.set_threshold(50_000)
+
+# A shell that starts the tests in the background has Ctrl-C ignored, and what they start would ignore it, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test asserts a time: a busy machine would fail it.
 settings.register_profile("kafkalog", deadline=None)

@@ -378,6 +378,7 @@ def test_opening_needs_neither_arrow_nor_the_command_line() -> None:
 def test_the_stable_names() -> None:
     """Each of these is a promise: take none away, and add new ones here and to docs/python.md."""
     assert kafkalog.__all__ == [
+        "Answer",
         "CorruptDataError",
         "DamageFound",
         "Finding",
@@ -406,6 +407,7 @@ def test_the_stable_names() -> None:
             "partitions",
             "records",
             "segments",
+            "sql",
             "txns",
             "verify",
         ],

@@ -246,7 +246,9 @@ def overview(plans: Sequence[MergedPartition]) -> str:
     healed = sum(any(piece.replica != plan.base for each in plan.segments for piece in each.pieces) for plan in plans)
     lossy = sum(bool(plan.all_lost) for plan in plans)
     branched = sum(any(each.segments for each in plan.branches) for plan in plans)
-    parts.append(f"{healed:,} with batches of other replicas than the base" if healed else "all equal to their base replica")
+    parts.append(
+        f"{healed:,} with batches of other replicas than the base" if healed else "all equal to their base replica"
+    )
     parts += [f"{lossy:,} with losses"] if lossy else ["no loss is known"]
     parts += [f"{branched:,} with other branches"] if branched else []
     return f"{' · '.join(parts)}."
