@@ -71,7 +71,7 @@ def test_the_end_of_the_program_ends_the_search(tmp_path: Path, monkeypatch: pyt
     write_segment(tmp_path / "t-0", 0, [batch(0)])
     began, ended = threading.Event(), threading.Event()
 
-    def endless(scope: object, pattern: object, from_offset: int, advance: Advance) -> None:
+    def endless(scope: object, pattern: object, from_offset: int, advance: Advance, decoding: object) -> None:
         began.set()
         try:
             while not ended.wait(0.01):
