@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, REPLICA, TRANSACTION
-from format.decoding.asked import schema_of_topic
 from format.decoding.decoder import Decoding
-from format.decoding.kinds import KINDS
-from format.decoding.schemas import find_schemas, schemas_at
+from format.decoding.plain import KINDS
+from format.decoding.schemas import find_schemas, schema_of_topic, schemas_at
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
@@ -27,7 +25,7 @@ from format.node.log_dir import Kind
 from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_row
-from format.rows.record_rows import Row, RowBlock
+from format.rows.record_rows import Row, RowBlock, in_lists
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
 from format.timestamps import EPOCH, iso_time
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 
 #: So many findings are kept of one pass; all of them are counted.
 MOST_FINDINGS = 1000
-_ROWS_AT_ONCE = 20_000
 T = TypeVar("T")
 
 
@@ -285,12 +282,6 @@ class Answer(Rows):
         self.is_complete = self._is_whole
 
 
-def _in_lists(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    rows = iter(rows)
-    while block := list(islice(rows, _ROWS_AT_ONCE)):
-        yield block
-
-
 def _optional(library: str, method: str) -> Any:
     try:
         return import_module(library)
@@ -475,10 +466,9 @@ class Log:
         from format.verbs.txns.txns import (
             Transactions,
             TransactionTerms,
-            ended_rows,
             hanging_findings,
-            open_row,
             open_transactions,
+            transaction_rows,
         )
 
         at_ms = None if at is None else _milliseconds(at)
@@ -490,9 +480,7 @@ class Log:
             opened = open_transactions(result, terms)
             yield from rows._take(hanging_findings(opened, terms))
             rows.not_checked += result.not_checked(opened)
-            yield from _in_lists(open_row(each, terms) for each in opened)
-            for is_aborted in (True, False):
-                yield from _in_lists(ended_rows(result, terms, is_aborted=is_aborted))
+            yield from in_lists(transaction_rows(result, opened, terms))
 
         return Rows(TRANSACTION, pieces, self._as_of(at_ms))
 
@@ -513,7 +501,7 @@ class Log:
                 pass
             found = reading.groups()
             taking.not_checked += reading.not_checked(found)
-            yield from _in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
+            yield from in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
 
         return Rows(schema, pieces, self._as_of(at_ms))
 

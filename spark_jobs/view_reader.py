@@ -41,7 +41,7 @@ from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
 from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import TransactionalIds
-from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, open_row, open_transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions, transaction_rows
 from format.verbs.verify.verify import (
     LogDirFiles,
     LoneFile,
@@ -492,9 +492,7 @@ def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: Transac
             pass  # the view of findings reports problems
     except KafkaLogError:
         return
-    yield from (open_row(each, terms) for each in open_transactions(result, terms))
-    for is_aborted in (True, False):
-        yield from ended_rows(result, terms, is_aborted=is_aborted)
+    yield from transaction_rows(result, open_transactions(result, terms), terms)
 
 
 def coordinators_at(paths: Iterable[str], terms: TransactionTerms) -> TransactionalIds:

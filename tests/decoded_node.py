@@ -11,6 +11,7 @@ from pathlib import Path
 
 from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import BASE_TIMESTAMP, batch, write_indexed_segment
+from tests.format.decoding.registry_log import schema as registered
 from tests.record_encoder import NewRecord, encode_record
 
 SUBJECT = "orders-value"
@@ -56,14 +57,7 @@ def schemas_log() -> bytes:
     """The log of the registry's topic."""
     records = []
     for version, (schema_id, schema) in enumerate(SCHEMAS.items(), 1):
-        key = {"keytype": "SCHEMA", "subject": SUBJECT, "version": version, "magic": 1}
-        value = {
-            "subject": SUBJECT,
-            "version": version,
-            "id": schema_id,
-            "schema": json.dumps(schema),
-            "deleted": False,
-        }
+        key, value = registered(SUBJECT, version, schema_id, json.dumps(schema))
         records.append((json.dumps(key).encode(), json.dumps(value).encode()))
     return b"".join(
         encode_batch(

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from format.decoding.avro import AvroSchema
 from format.decoding.ecosystem import ecosystem_decoder, ecosystem_topic
-from format.decoding.kinds import SCHEMA_KINDS
-from format.decoding.plain import PLAIN, InvalidSchema, Undecodable, is_printable, json_text, string_text
+from format.decoding.plain import PLAIN, SCHEMA_KINDS, InvalidSchema, Undecodable, is_printable, json_text, string_text
 from format.decoding.registry import SchemaVersion, name_without_context
 from format.decoding.schemas import Parsed, SchemaOf, Schemas
 from format.limits import MIB

@@ -9,6 +9,11 @@ from uuid import UUID
 
 import msgspec
 
+#: The kinds with schemas.
+SCHEMA_KINDS = ("avro", "protobuf", "json-schema")
+#: What keys and values can be decoded as.
+KINDS = ("auto", "raw", "string", "json", *SCHEMA_KINDS, "int", "long", "double", "uuid")
+
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 _UUID_BYTES = 16
 #: Control characters that are usual in texts.

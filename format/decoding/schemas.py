@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ from format.wording import installing
 _FILE_KINDS = {".avsc": "avro", ".proto": "protobuf", ".json": "json-schema"}
 _MOST_FILES = 10_000
 _MOST_REFERENCES = 1_000
+_SCHEMA_OF = re.compile(r"(?P<topic>[^=]+)=(?P<file>.+?)(?::(?P<message>[A-Za-z_][\w.]*))?")
 
 
 class SchemaOf(msgspec.Struct, frozen=True):
@@ -37,6 +39,14 @@ class SchemaOf(msgspec.Struct, frozen=True):
 
     file: str
     message: str | None = None
+
+
+def schema_of_topic(text: str) -> tuple[str, SchemaOf]:
+    """A topic and its schema from ``TOPIC=FILE[:MESSAGE]``. Raises ValueError."""
+    found = _SCHEMA_OF.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not TOPIC=FILE or TOPIC=FILE:MESSAGE")
+    return found["topic"], SchemaOf(found["file"], found["message"])
 
 
 class Parsed(Protocol):

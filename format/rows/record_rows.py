@@ -32,6 +32,14 @@ CONSTANT, BYTES, HEADERS = "constant", "record-bytes", "record-headers"
 Row = tuple[Any, ...]
 #: About as many bytes of records are taken at once, unless one has more.
 PART_BYTES = 16 * 1024 * 1024
+_ROWS_AT_ONCE = 20_000
+
+
+def in_lists(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows in lists that Arrow data is made from: of 20,000, the last of fewer."""
+    rows = iter(rows)
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        yield block
 
 
 class RowValues:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from format.columns import DECODED_NAMES
-from format.decoding.kinds import KINDS
+from format.decoding.plain import KINDS
 from format.errors import InputError
 from format.io.session import Session, is_remote
 from format.limits import Limits
@@ -34,7 +34,7 @@ def _check_schema_of(words: list[str] | None) -> list[str] | None:
 
 
 def _schema_of(word: str) -> tuple[str, SchemaOf]:
-    from format.decoding.asked import schema_of_topic
+    from format.decoding.schemas import schema_of_topic
 
     try:
         return schema_of_topic(word)

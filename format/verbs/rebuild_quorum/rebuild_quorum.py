@@ -208,8 +208,7 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     changes += changes_on_disks(lost_changes(targets, quorum, limits), found.image)
     controllers = {each.node_id for each in (*voters, *(quorum.voters or ()))}  # also those that vote no more
     empty = frozenset(controllers & set(found.image.brokers)) - disks.node_ids
-    if not disks.node_ids:  # only metadata was given: that says nothing of the disks
-        empty = frozenset()
+    empty = empty if disks.node_ids else frozenset()  # metadata alone says nothing of the disks
     changes += corrections_by_disks(found, disks, is_stale=bool(changes), empty=empty)
     gone = list(gone_topics(found.image, disks))
     not_checked += _not_checked(disks, found.image, [] if changes else gone)

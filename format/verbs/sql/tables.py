@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -39,7 +38,7 @@ from format.node.partition import location_of_directory, location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_row
 from format.rows.index_entries import INDEX_ENTRY, index_entries
-from format.rows.record_rows import Row, RowBlock
+from format.rows.record_rows import Row, RowBlock, in_lists
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, selected_logs
@@ -47,7 +46,6 @@ from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump import DumpTerms, dumped_rows
 from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range
 
-_ROWS_AT_ONCE = 20_000
 _PATH = EXTRA_RECORD_COLUMNS[0]
 BATCHES = RowSchema(BATCH.type, (*BATCH.columns, _PATH))
 _EXTRA = frozenset(column.name for column in EXTRA_RECORD_COLUMNS)
@@ -138,12 +136,6 @@ def _locations(target: Target) -> Iterator[Location]:
         yield _location(target)
     for log_dir in target.log_dirs:
         yield from map(location_of_directory, log_dir.partitions)
-
-
-def _in_lists(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    rows = iter(rows)
-    while block := list(islice(rows, _ROWS_AT_ONCE)):
-        yield block
 
 
 # -- logs ----------------------------------------------------------------------------------------------------
@@ -262,10 +254,9 @@ def _transactions(scan: TableScan) -> Iterator[Item]:
     from format.verbs.txns.txns import (
         Transactions,
         TransactionTerms,
-        ended_rows,
         hanging_findings,
-        open_row,
         open_transactions,
+        transaction_rows,
     )
 
     topics = scan.topics()
@@ -277,9 +268,7 @@ def _transactions(scan: TableScan) -> Iterator[Item]:
     yield from result.read(terms, advance=sources.advance)
     opened = open_transactions(result, terms)
     yield from hanging_findings(opened, terms)
-    yield from _in_lists(open_row(each, terms) for each in opened)
-    for is_aborted in (True, False):
-        yield from _in_lists(ended_rows(result, terms, is_aborted=is_aborted))
+    yield from in_lists(transaction_rows(result, opened, terms))
     for words in result.not_checked(opened):
         scan.note(words)
 
@@ -294,7 +283,7 @@ def _groups_of(scan: TableScan, schema: RowSchema) -> Iterator[Item]:
         if isinstance(item, Finding):
             yield item
     found = reading.groups()
-    yield from _in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
+    yield from in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
     for words in reading.not_checked(found):
         scan.note(words)
 
@@ -309,7 +298,7 @@ def _producers(scan: TableScan) -> Iterator[Item]:
     terms = ProducerTerms(topics=topics or frozenset(), limits=sources.limits)
     result = Producers(sources.targets)
     yield from result.read(terms, advance=sources.advance)
-    yield from _in_lists(producer_rows(result, terms))
+    yield from in_lists(producer_rows(result, terms))
     if not result.ids.partitions:
         scan.note("transactional ids: no __transaction_state was given")
 
@@ -321,7 +310,7 @@ def _metadata(scan: TableScan, schema: RowSchema) -> Iterator[Item]:
     yield from result.state.findings
     for kind, rows in result.rows():
         if kind is schema:
-            yield from _in_lists(rows)
+            yield from in_lists(rows)
     for words in result.not_checked():
         scan.note(words)
 

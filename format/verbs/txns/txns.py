@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -288,6 +288,13 @@ def open_row(each: OpenTransaction, terms: TransactionTerms) -> Row:
         found.segment_of.get(known.producer_id) if known.position is not None else None,
         known.position,
     )
+
+
+def transaction_rows(result: Transactions, opened: Iterable[OpenTransaction], terms: TransactionTerms) -> Iterator[Row]:
+    """The open transactions, then the aborted and the committed ones that the terms select."""
+    yield from (open_row(each, terms) for each in opened)
+    for is_aborted in (True, False):
+        yield from ended_rows(result, terms, is_aborted=is_aborted)
 
 
 def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: bool) -> Iterator[Row]:
