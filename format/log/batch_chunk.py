@@ -7,7 +7,7 @@ single ranges get the same chunks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import msgspec
 import numpy as np
@@ -179,6 +179,20 @@ class BatchChunk(HeaderChunk):
         if self.buffer is None:
             raise ValueError("the chunk was read without bodies")
         return self.buffer
+
+    def rest(self, row: int) -> BatchChunk:
+        """The chunk from a row on, which is not the first; no message of it may be compressed."""
+        at = int(self.table.position[row])
+        return replace(
+            self,
+            headers=self.headers.rows(slice(row, None)),
+            table=self.table.rows(slice(row, None)),
+            buffer_position=at,
+            buffer=self.bodies[at - self.buffer_position :],
+            after_offset=self.table.last_offset_of(row - 1),
+            repeated=None if self.repeated is None else self.repeated[row:],
+            opened={},
+        )
 
     def is_sound_after(self, offset: int | None) -> bool:
         """Whether no byte is damaged, no CRC is wrong, and the offsets rise from ``offset``, the last one before.

@@ -198,6 +198,27 @@ def batch_chunks(
     return walker.bodies(start, chunk_bytes, check_crc)
 
 
+class BatchWalk:
+    """The chunks of a log from a position on, as ``batch_chunks`` yields them, without those that a caller skips."""
+
+    def __init__(self, source: Source, batch_range: BatchRange, limits: Limits) -> None:
+        self._position, self._walker = _walker(source, batch_range, limits, None)
+        self._chunks: Iterator[BatchChunk] | None = None
+
+    def __iter__(self) -> BatchWalk:
+        return self
+
+    def __next__(self) -> BatchChunk:
+        if self._chunks is None:
+            self._chunks = self._walker.bodies(self._position, BODY_CHUNK_BYTES, True)
+        return next(self._chunks)
+
+    def skip(self, chunk: BatchChunk) -> None:
+        """Go on after a chunk that is known to follow the one before, with its bytes and without damage."""
+        self._walker.pass_by(chunk.table)
+        self._position, self._chunks = chunk.buffer_position + chunk.covered_bytes, None
+
+
 def header_chunks(
     source: Source,
     batch_range: BatchRange = WHOLE_LOG,
@@ -260,6 +281,11 @@ class _Walker:
         """Rows of the headers in the buffer, why the hop stopped (HOP_STOPS), and the position of the next header."""
         count = hop(buffer, 0, len(buffer), position, memoryview(self._scratch), 0, memoryview(self._status))
         return self._scratch[:count].copy(), HOP_STOPS[self._status[0]], position + int(self._status[1])
+
+    def pass_by(self, table: BatchTable) -> None:
+        """Note batches that are not walked over: they follow, and all are sound."""
+        self._repeated.in_table(table)
+        self.last_offset = table.last_offset_of(len(table) - 1)
 
     def _make_scratch(self, chunk_bytes: int) -> None:
         """Make room for the rows of a chunk: a look-up reads a few headers, and a large table takes longer to make."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -24,8 +25,10 @@ from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import WHOLE_LOG, BatchChunk, BatchRange
+from format.log.batch_header import read_header
 from format.log.batch_table import BatchTable
 from format.log.longest_chain import chosen_chain
+from format.log.walker import BatchWalk
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
@@ -269,6 +272,8 @@ class Window(msgspec.Struct, frozen=True):
 class _OpenSegment(msgspec.Struct):
     """The segment that is being read. ``walked`` is None while all its batches come from other replicas.
 
+    ``walk`` is what reads the chunks of ``walked``; None where they cannot be shared.
+
     ``chain`` are the positions of the batches in their order, where batches on both sides of damage contradict each
     other.
     """
@@ -279,6 +284,7 @@ class _OpenSegment(msgspec.Struct):
     source: FileSource
     position: int = 0
     after_offset: int | None = None
+    walk: BatchWalk | None = None
     walked: Iterator[LogChunk | Finding] | None = None
     chain: Int64s | None = None
 
@@ -396,22 +402,25 @@ class ReplicaLog:
     def _next_chunk(self, others: list[ReplicaLog]) -> BatchChunk | None:
         """The next chunk of the open segment, perhaps shared with another replica; None at the segment's end."""
         opened = self._opened
+        if opened.walked is None and opened.position >= opened.source.size_bytes:
+            self._end_segment()
+            return None
+        chunk = self._shared_chunk(others)
+        if chunk is not None:
+            if opened.walk is not None:
+                opened.walk.skip(chunk)
+            self._advance_to(opened, chunk)
+            return chunk
         if opened.walked is None:
-            if opened.position >= opened.source.size_bytes:
-                self._end_segment()
-                return None
-            for other in others:
-                chunk = self._shared_chunk(other)
-                if chunk is not None:
-                    self._advance_to(opened, chunk)
-                    return chunk
             opened.walked = self._walk(opened)
         for item in opened.walked:
             if isinstance(item, Finding):
                 self._note(item)
-            else:
-                self._advance_to(opened, item.chunk)
-                return item.chunk
+                continue
+            if item.chunk.damage is not None:
+                self._note(cast(Finding, next(opened.walked)))  # of the damage: what follows may be shared
+            self._advance_to(opened, item.chunk)
+            return item.chunk
         self._end_segment()
         return None
 
@@ -429,24 +438,38 @@ class ReplicaLog:
 
     def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
         place = BatchRange(opened.position, after_offset=opened.after_offset, read_from=0)
-        chunks = chunks_with_crcs(opened.source, place, self._limits)
+        chunks: Iterable[BatchChunk]
+        if opened.source.headers_only is None:
+            chunks = opened.walk = BatchWalk(opened.source, place, self._limits)
+        else:
+            chunks = chunks_with_crcs(opened.source, place, self._limits)
         log = LogUnit(opened.source.place, opened.location, None, opened.next_base_offset)
         return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
 
-    def _shared_chunk(self, other: ReplicaLog) -> BatchChunk | None:
-        """The other's chunk, if the bytes here are the same at the same position of the same segment."""
-        opened, chunk = self._opened, other.chunk
-        if other is self or chunk is None or chunk.buffer is None or not other.is_plain:
+    def _shared_chunk(self, others: Sequence[ReplicaLog]) -> BatchChunk | None:
+        """The chunk of another replica, or the rest of it, if the bytes here are the same at the same position.
+
+        None after damage whose batches are not in their order.
+        """
+        opened = self._opened
+        if opened.source.headers_only is not None or opened.chain is not None:
             return None
-        if other.replica_segment_base != opened.segment.base_offset or chunk.buffer_position != opened.position:
-            return None
-        content = opened.source.read_at(opened.position, len(chunk.buffer))
-        if content == chunk.buffer.obj:  # bytes against bytes: memoryviews are compared element by element
-            return chunk
-        covered = chunk.covered_bytes
-        if len(content) < covered or content[:covered] != bytes(chunk.buffer[:covered]):
-            return None
-        return chunk
+        found: list[tuple[int, BatchChunk]] = []
+        for other in others:
+            chunk = other.chunk
+            if other is self or chunk is None or chunk.buffer is None or not other.is_plain:
+                continue
+            if other.replica_segment_base == opened.segment.base_offset:
+                row = int(np.searchsorted(chunk.headers.position, opened.position))
+                if row < len(chunk.headers) and int(chunk.headers.position[row]) == opened.position:
+                    found.append((row, chunk))
+        for row, chunk in sorted(found, key=lambda each: each[0]):  # a whole chunk is shared by all replicas
+            start, end = opened.position - chunk.buffer_position, chunk.covered_bytes
+            if row and len(chunk.headers) != len(chunk.table):
+                continue  # of messages in wrappers
+            if opened.source.read_at(opened.position, end - start) == bytes(chunk.bodies[start:end]):
+                return chunk if not row else chunk.rest(row)
+        return None
 
     @property
     def replica_segment_base(self) -> int:
@@ -502,6 +525,9 @@ class ReplicaLog:
         first = opened.segment.base_offset if len(table) and int(table.position[0]) == 0 else None
         kept = _rising(bases, ends, least, most, first)
         next_base = None if chunk.damage is None else chunk.damage.next_base_offset
+        if chunk.damage is None and opened.chain is None and opened.position < opened.source.size_bytes:
+            header = read_header(opened.source, opened.position)
+            next_base = None if header is None else header.base_offset
         if opened.chain is None and next_base is not None and kept.any() and int(ends[kept][-1]) >= next_base:
             opened.chain = self._chain(opened)  # this chunk and what follows contradict each other
         if opened.chain is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import BatchTable
+from format.offset_ranges import Int64s
 from format.rewriting.composed_logs import Piece
 from format.verbs.diff.replica_log import ReplicaLog, Window
 
@@ -82,6 +83,20 @@ class Neighbours:
         return True
 
     @property
+    def table(self) -> BatchTable:
+        """All batches of the chunk."""
+        if self._window is None:
+            raise ValueError("no chunk was loaded")
+        return self._window.chunk.table
+
+    @property
+    def ends_before(self) -> tuple[Int64s, Int64s]:
+        """The end position and the last offset of the batch before each of the chunk."""
+        table, before = self.table, self._before
+        ends = np.concatenate(([before.end_position], table.end_position[:-1]))
+        return ends, np.concatenate(([before.last_offset], table.last_offset[:-1]))
+
+    @property
     def standing(self) -> Standing:
         """That of the chunk."""
         if self._standing is None:
@@ -97,7 +112,8 @@ class Neighbours:
         # Gaps that the cleaner made are between taken batches that it has reached; others are in runs.
         is_in_run = (table.crc_valid == 1) & (table.last_offset >= table.base_offset)
         is_in_run &= ~is_taken | (table.base_offset >= self._clean_until)
-        adjoins = table.position == np.concatenate(([before.end_position], table.end_position[:-1]))
+        ends, lasts = self.ends_before
+        adjoins = table.position == ends
         is_start = ~adjoins | ~is_in_run | ~np.concatenate(([False], is_in_run[:-1]))
         number = np.cumsum(is_start)
         width = np.where(is_in_run, table.last_offset - table.base_offset + 1, 0)
@@ -105,7 +121,6 @@ class Neighbours:
         origin = table.base_offset - widths[:-1]  # the same for all batches of a run
         # The ends of the runs: what is before is the segment's name or a batch of the chunk before, or a damaged batch,
         # whose header is a witness too, as is that of a damaged batch that follows.
-        lasts = np.concatenate(([before.last_offset], table.last_offset[:-1]))
         is_witnessed = is_start & adjoins & is_in_run & (lasts + 1 >= self._clean_until)
         follows = np.flatnonzero(adjoins[1:] & is_in_run[:-1] & (table.crc_valid[1:] != 1))
         votes = np.concatenate(
@@ -119,7 +134,7 @@ class Neighbours:
         is_proven = np.zeros(count, bool)
         is_proven[is_in_run] = counts[which.reshape(-1)][: int(is_in_run.sum())] > 1
         has_proof = np.isin(number, number[is_proven])
-        bytes_before = table.position - np.concatenate(([before.end_position], table.end_position[:-1]))
+        bytes_before = table.position - ends
         has_no_room = is_start & (lasts + 1 >= self._clean_until) & np.concatenate(([before.is_proven], is_proven[:-1]))
         has_no_room &= table.base_offset - lasts - 1 > _MOST_OFFSETS_A_BYTE * bytes_before
         is_false = is_in_run & is_taken & ~is_proven & (has_proof | has_no_room)
@@ -178,16 +193,16 @@ class HeldBatches:
                 if held.piece.replica != number and not held.is_confirmed and len(rows):
                     _compare(held, window.chunk.table.rows(window.rows[rows]), windows[held.piece.replica])
 
-    def compare(self, number: int, table: BatchTable) -> None:
+    def compare(self, number: int, neighbours: Neighbours) -> None:
         """Compare with all batches of a chunk of a replica, also those that are not in order there, or damaged.
 
         The header of a damaged batch has its CRC too. It is a witness that follows the batch before it.
         """
+        table = neighbours.table
         if not len(table):
             return
-        follows = np.zeros(len(table), bool)
-        follows[1:] = table.position[1:] == table.end_position[:-1]
-        follows[1:] &= (table.base_offset[1:] == table.last_offset[:-1] + 1) & (table.crc_valid[1:] != 1)
+        ends, lasts = neighbours.ends_before
+        follows = (table.position == ends) & (table.base_offset == lasts + 1) & (table.crc_valid != 1)
         for at in np.flatnonzero(np.isin(self._crcs, table.crc)).tolist():
             held = self.batches[at]
             is_same = (table.crc == held.crc) & (table.size_bytes == held.piece.size_bytes)

@@ -217,7 +217,7 @@ class Union:
                     self._hold_back(number)
                 for number, log in enumerate(self.logs) if self._held.batches else ():
                     if log.chunk is not None:
-                        self._held.compare(number, log.chunk.table)
+                        self._held.compare(number, self._neighbours[number])
                 reading = [log for log in self.logs if not log.is_at_end]
                 if not reading:
                     break

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from format.log import walker
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 from tests.format.verbs.merge.merging import Content, merged, records_in
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second seed reads a few batches at a time, so that replicas share chunks before and after damage."""
+    if request.node.callspec.params["seed"] % 2:
+        monkeypatch.setattr(walker, "BODY_CHUNK_BYTES", 1000)
 
 
 def history(chance: random.Random, *, is_compacted: bool) -> list[ModelBatch]:
