@@ -220,6 +220,8 @@ _MOST_BLOCKS = 1 << 19
 #: Up to this many batches whose offsets contradict each other are compared one by one; above that, whole blocks are.
 _MOST_WEIGHED = 1 << 21
 _READ_BYTES = 4 * 1024 * 1024
+#: After a group of this many bytes that is certain to belong to the log, the rest of the file is left for later.
+_ENOUGH_BYTES = 16 * 1024 * 1024
 #: The group number of the blocks before the first damage; their CRCs are checked only if their offsets do not rise.
 _BEFORE = -1
 
@@ -232,7 +234,11 @@ class FoundBatch(msgspec.Struct, frozen=True):
 
 
 class Survey:
-    """The groups of one file from its first damage on. The rest of the file is read at the first call."""
+    """The groups of one file from its first damage on.
+
+    A call reads on to a long group that is certain, or else the rest of the file. Where offsets contradict each other,
+    all groups of the file are judged together.
+    """
 
     def __init__(self, source: Source, end: int, limits: Limits, search: CandidateSearch, offsets: OffsetRange) -> None:
         self._source = source
@@ -241,6 +247,7 @@ class Survey:
         self._search = search
         self._offsets = offsets
         self._looked_to = -1
+        self._has_judged = False  # groups of the whole file, or of as much as can be judged together
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._proofs: dict[int, str] = {}
@@ -275,29 +282,33 @@ class Survey:
         return None if self._chain is None else self._chain.around(position)
 
     def _look(self, start: int, after_offset: int | None) -> None:
-        is_first = self._looked_to < 0
         found = _Found()
-        self._looked_to = self._find_groups(start, found)
+        looked_to = self._find_groups(start, found)
         blocks = found.blocks()
         if after_offset is not None:
             blocks = np.concatenate(([(start, start, 1, after_offset, after_offset, True, _BEFORE)], blocks))
         is_kept = np.ones(len(found.starts), bool)
         self._chain = None
         if not _is_free(blocks).all():
-            if is_first:
+            if not self._has_judged:
                 before, hopped_to = self._blocks_before(start)
-                if hopped_to < start:  # there is damage before the position at which the caller started to read
+                if hopped_to < start or looked_to < self._end:  # not all groups of the file are found
                     found = _Found()
-                    self._looked_to = self._find_groups(hopped_to, found)
+                    looked_to = self._find_groups(hopped_to, found, is_whole=True)
                 blocks = np.concatenate((before, found.blocks()))
+            self._has_judged = True
             is_doubtful = ~np.array(found.certain, bool)
             self._chain, is_kept = self._judged(blocks, is_doubtful)
+        self._looked_to = looked_to
         kept = np.flatnonzero(is_kept).tolist()
         self._starts, self._ends = [found.starts[each] for each in kept], [found.ends[each] for each in kept]
         self._proofs = found.proofs
 
-    def _find_groups(self, start: int, found: _Found) -> int:
-        """Add the groups that are not proven to be values to ``found``; returns the position up to which it looked."""
+    def _find_groups(self, start: int, found: _Found, *, is_whole: bool = False) -> int:
+        """Add the groups that are not proven to be values to ``found``; returns the position up to which it looked.
+
+        ``is_whole``: not only up to a long group that is certain.
+        """
         groups = GroupSearch(self._source, self._end, self._search, self._offsets)
         ahead: deque[Group] = deque()
         gap_start, is_at_end = start, False
@@ -324,6 +335,8 @@ class Survey:
             group.is_certain |= bool(proof)
             found.add(group, proof)
             gap_start = ahead.popleft().end
+            if not (is_whole or ahead) and all(found.certain) and group.end - group.start >= _ENOUGH_BYTES:
+                return gap_start
         else:
             return gap_start
         return self._end

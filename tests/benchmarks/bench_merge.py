@@ -1,6 +1,6 @@
-"""salvage --merge of three damaged replicas of some GiB: MB/s of output, and the peak memory.
+"""salvage --merge of three damaged nodes of some GiB: MB/s of output, and the peak memory.
 
-    python -m tests.benchmarks.bench_merge [--data DIR] [--gib N] [--batch-bytes N]
+    python -m tests.benchmarks.bench_merge [--data DIR] [--gib N] [--partitions N] [--batch-bytes N]
 
 Each replica has damage of its own in every segment, and a part of it lies in all three. The time is that of the whole
 process on the clock, and of the processors, with the page cache as the making of the data left it. Nothing here asserts
@@ -58,20 +58,22 @@ def damage(directory: Path, rng: random.Random, count: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--gib", type=float, default=2, help="bytes of each replica")
+    parser.add_argument("--gib", type=float, default=2, help="bytes of each node")
+    parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--batch-bytes", type=int, default=16_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="merge-", dir=options.data) as scratch:
         root = Path(scratch)
-        first = root / "node-1" / "t-0"
-        write_replica(first, int(options.gib * 1024 * MIB), options.batch_bytes)
-        replicas = [first]
-        for node in (2, 3):
-            replicas.append(root / f"node-{node}" / "t-0")
-            shutil.copytree(first, replicas[-1])
-        for number, each in enumerate(replicas):
-            damage(each, random.Random(number), 20)
-            damage(each, random.Random(99), 2)
+        nodes = [root / f"node-{number}" for number in (1, 2, 3)]
+        for partition in range(options.partitions):
+            first = nodes[0] / f"t-{partition}"
+            write_replica(first, int(options.gib * 1024 * MIB) // options.partitions, options.batch_bytes)
+            for number, node in enumerate(nodes):
+                if number:
+                    shutil.copytree(first, node / first.name)
+            for number, node in enumerate(nodes):
+                damage(node / first.name, random.Random(number), 20)
+                damage(node / first.name, random.Random(99), 2)
         output = root / "merged"
         words = [
             sys.executable,
@@ -79,7 +81,7 @@ def main() -> int:
             "kafkalog_cli",
             "salvage",
             "--merge",
-            *map(str, replicas),
+            *map(str, nodes),
             "--output",
             str(output),
         ]
@@ -87,7 +89,7 @@ def main() -> int:
         size_bytes = sum(path.stat().st_size for path in output.rglob("*.log"))
         shutil.rmtree(output)
         peak = peak_bytes(["sh", "-c", f"{shlex.join(words)} || [ $? = 1 ]"])
-        print("| GiB of a replica | MB/s of output | MB/s by CPU | peak MiB |\n| --- | --- | --- | --- |")
+        print("| GiB of a node | MB/s of output | MB/s by CPU | peak MiB |\n| --- | --- | --- | --- |")
         speeds = [f"{size_bytes / seconds / 1e6:.0f}" for seconds in (cost.wall_s, cost.cpu_s)]
         print(f"| {options.gib:g} | {' | '.join(speeds)} | {peak / MIB:.0f} |")
     return 0

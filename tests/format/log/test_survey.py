@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from format.limits import DEFAULT_LIMITS
 from format.log import after_damage as survey_module
 from format.log.after_damage import Survey
@@ -12,6 +14,12 @@ from tests.sources import BytesSource
 
 PARTS = batches(40)
 SIZE = len(PARTS[0])
+
+
+@pytest.fixture(autouse=True, params=[0, 16 * 2**20], ids=["in steps", "at once"])
+def enough_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(survey_module, "_ENOUGH_BYTES", request.param)
+    return int(request.param)
 
 
 def survey_of(log: bytes, offsets: OffsetRange | None = None) -> Survey:
@@ -92,3 +100,16 @@ def test_possible_offsets_come_from_the_name() -> None:
     assert possible_offsets("<bytes>") == OffsetRange()
     assert possible_offsets(f"{2**63 - 5:020d}.log") == OffsetRange(2**63 - 5, 2**63 - 2)
     assert possible_offsets("99999999999999999999.log") == OffsetRange()
+
+
+def test_the_rest_is_left_after_a_group_that_is_certain(enough_bytes: int) -> None:
+    """The group is certain, since the next offset follows it; the damage after it is looked at later."""
+    log = b"".join([PARTS[0], b"??" * 9, *PARTS[2:5], PARTS[5][:8], b"??" * 40, *PARTS[6:40]])
+    survey = survey_of(log)
+    found = survey.next_after(SIZE, 2)
+    assert found is not None
+    assert found.position == SIZE + 18
+    assert survey._looked_to == (4 * SIZE + 18 if enough_bytes == 0 else len(log))
+    found = survey.next_after(4 * SIZE + 18, 14)
+    assert found is not None
+    assert found.position == 4 * SIZE + 18 + 88
