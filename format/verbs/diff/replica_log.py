@@ -464,10 +464,13 @@ class ReplicaLog:
                 if row < len(chunk.headers) and int(chunk.headers.position[row]) == opened.position:
                     found.append((row, chunk))
         for row, chunk in sorted(found, key=lambda each: each[0]):  # a whole chunk is shared by all replicas
-            start, end = opened.position - chunk.buffer_position, chunk.covered_bytes
             if row and len(chunk.headers) != len(chunk.table):
                 continue  # of messages in wrappers
-            if opened.source.read_at(opened.position, end - start) == bytes(chunk.bodies[start:end]):
+            start, end = opened.position - chunk.buffer_position, chunk.covered_bytes
+            content = opened.source.read_at(opened.position, len(chunk.bodies) - start)
+            if content == chunk.bodies.obj:  # bytes against bytes: memoryviews are compared element by element
+                return chunk
+            if content[: end - start] == bytes(chunk.bodies[start:end]):
                 return chunk if not row else chunk.rest(row)
         return None
 

@@ -22,6 +22,7 @@ from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition, Segment, segment_file_name
 from format.node.target import Target
 from format.offset_ranges import Range, merged
@@ -417,6 +418,7 @@ def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limit
 class Merger(Rewriter):
     """Copies the pieces of which logs are made. ``plans`` are by the names of the partitions in the output."""
 
+    chunk_bytes = BODY_CHUNK_BYTES
     keeps_misplaced = True
     has_judged_offsets = True
     reads_around_errors = False
