@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from format.decoding.avro import AvroSchema
+from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, json_text
 from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRecords, SchemaVersion, context_of
 from format.errors import InputError, KafkaLogError
@@ -61,6 +62,12 @@ class Parsed(Protocol):
     def bare_text_of(self, data: bytes, start: int = 0) -> str:
         """The value from byte ``start`` on that has no frame. Raises Undecodable."""
 
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> list[Leaf] | None:
+        """The parts of a value that was decoded, in order; None for JSON, which has no bytes of its own for them.
+
+        ``is_framed`` tells which of the other two functions decoded it. Raises Undecodable.
+        """
+
 
 class JsonSchema:
     """A JSON Schema: values are JSON, and are not held against it."""
@@ -73,6 +80,9 @@ class JsonSchema:
         return json_text(data[start:])
 
     bare_text_of = text_of
+
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> None:
+        """None: the value is JSON."""
 
 
 class Schemas:
