@@ -80,7 +80,7 @@ def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
         return arrow
     if options.columns:
         raise BadOption(f"the option columns and the schema name other columns ({text}): give one of the two")
-    columns = columns_of_view(options.view, options.corrupt_column)
+    columns = columns_of_view(options.view, options.corrupt_column, decodes=options.decodes)
     given = {field.name: field.dataType.simpleString() for field in schema.fields}
     names = _spelled(columns, given)
     for (name, kind), column in zip(given.items(), names, strict=True):
@@ -112,7 +112,7 @@ def _simple(sql: str) -> str:
 
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
-    columns = columns_of_view(options.view, options.corrupt_column)
+    columns = columns_of_view(options.view, options.corrupt_column, decodes=options.decodes)
     named = _spelled(columns, options.columns)
     unknown = [name for name in named if name not in columns]
     if unknown or len(set(named)) < len(named):
@@ -120,7 +120,9 @@ def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
         raise BadOption(f"the option columns {wrong}; the columns of the view {options.view} are {', '.join(columns)}")
     if options.columns or options.view != "records":
         return view_schema(columns, named or columns)
-    names = usual_records_columns(value=options.value, headers=options.headers, details=options.details)
+    names = usual_records_columns(
+        value=options.value, headers=options.headers, details=options.details, decodes=options.decodes
+    )
     return view_schema(columns, [*names, *([] if options.corrupt_column is None else [options.corrupt_column])])
 
 

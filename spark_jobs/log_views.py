@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from format.columns import BATCH, RECORD
+from format.columns import BATCH, DECODED_NAMES, record_schema
+from format.decoding.decoder import Decoding
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
@@ -24,6 +25,7 @@ from format.rows.arrow_columns import (
     headers_array,
     ints,
 )
+from format.rows.decoded_rows import decoded_tables
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.header_records import answered_by_headers, records_of_headers
 from format.scan.protocol import LogUnit
@@ -67,7 +69,8 @@ class ServedLog(LogUnit, frozen=True):
 
 
 #: The columns of DETAILS that come from the record, not from its place.
-_DETAILS = frozenset(DETAILS.names) - {"path", "raw_headers", BROKER_ID.name}
+_DETAILS = (frozenset(DETAILS.names) | DECODED_NAMES) - {"path", "raw_headers", BROKER_ID.name}
+_RECORD = record_schema(DECODED_NAMES)
 
 
 # -- logs ----------------------------------------------------------------------------------------------------
@@ -132,11 +135,15 @@ def records(
     schema: pa.Schema,
     report_damage: ReportDamage,
     committed: CommittedView | None = None,
+    decoding: Decoding | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the records view. Damaged batches have none, except those of the column of corrupt records.
 
-    With ``committed``, the rows are what a read_committed consumer gets of the partition.
+    With ``committed``, the rows are what a read_committed consumer gets of the partition. With ``decoding``, keys and
+    values are decoded where the schema has a column of it; one that does not decode ends a job in mode FAILFAST.
     """
+    if DECODED_NAMES.isdisjoint(schema.names):
+        decoding = None
     needs_headers_only = HEADER_COLUMNS.issuperset(schema.names)
     corrupt_column = options.corrupt_column if options.corrupt_column in schema.names else None
     part = log_part_of(item)
@@ -163,8 +170,14 @@ def records(
                 found.append(finding_of(problem.error, location))
                 report_damage(found[-1])
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
-            for bounded in bounded_parts(kept):
-                yield _kafka_batch(bounded, location, schema)
+            for decoded in decoded_tables(kept, location, decoding):
+                if isinstance(decoded, Finding):
+                    found.append(decoded)
+                    if options.mode == "FAILFAST":
+                        report_damage(decoded)
+                    continue
+                for bounded in bounded_parts(decoded):
+                    yield _kafka_batch(bounded, location, schema)
         if corrupt_column is not None and options.mode == "PERMISSIVE" and found:
             yield _damage_rows(found, corrupt_column, schema)
 
@@ -190,7 +203,7 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
         made["raw_headers"] = headers_array(table)
     details = [name for name in schema.names if name in _DETAILS]
     if details:
-        rows = columns_batch(RECORD, RowValues.of_records(table, location), details)
+        rows = columns_batch(_RECORD, RowValues.of_records(table, location), details)
         made |= dict(zip(rows.schema.names, rows.columns, strict=True))
     for name in schema.names:
         if name not in made:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from format.columns import (
     BATCH,
+    DECODED_COLUMNS,
     FINDING,
     LOG_DIR,
     PARTITION,
@@ -156,13 +157,15 @@ _VIEW_TYPES: dict[str, tuple[str, pa.DataType, Callable[[str], Any] | None]] = {
 ViewColumns = dict[str, tuple[str, pa.Field]]
 
 
-def columns_of_view(view: str, corrupt_column: str | None = None) -> ViewColumns:
-    """All columns that a view can have, in their order."""
+def columns_of_view(view: str, corrupt_column: str | None = None, *, decodes: bool = False) -> ViewColumns:
+    """All columns that a view can have, in their order; those of decoded keys and values where these are."""
     schema = VIEWS[view]
     if schema is not None:
         return _plain_columns(schema)
     found: ViewColumns = {name: (sql, pa.field(name, kind)) for name, sql, kind, _ in (*KAFKA_COLUMNS, KAFKA_HEADERS)}
     found |= _plain_columns(DETAILS)
+    if decodes:
+        found |= _plain_columns(RowSchema("decoded", DECODED_COLUMNS))
     if corrupt_column is not None:
         found[corrupt_column] = "STRING", pa.field(corrupt_column, pa.string())
     return found
@@ -180,10 +183,11 @@ def _plain_columns(schema: RowSchema) -> ViewColumns:
     return found
 
 
-def usual_records_columns(*, value: bool, headers: bool, details: bool) -> list[str]:
+def usual_records_columns(*, value: bool, headers: bool, details: bool, decodes: bool) -> list[str]:
     """The names of the columns that the records view has under these options."""
     names = [name for name, *_ in KAFKA_COLUMNS if value or name != "value"]
-    return [*names, *(["headers"] if headers else []), *(DETAILS.names if details else ())]
+    decoded = [column.name for column in DECODED_COLUMNS if decodes]
+    return [*names, *(["headers"] if headers else []), *(DETAILS.names if details else ()), *decoded]
 
 
 def view_schema(columns: ViewColumns, names: Iterable[str]) -> tuple[str, pa.Schema]:

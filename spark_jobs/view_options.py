@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from format import layout
+from format.decoding.plain import KINDS
+from format.decoding.schemas import SchemaOf, schema_of_topic
 from format.errors import InputError, UnreadableFile
 from format.io.session import entries_of, is_remote, is_there
 from format.io.source import os_reason
@@ -97,6 +99,16 @@ class ReadOptions(msgspec.Struct, frozen=True):
     fails_on_loss: bool = True
     max_offsets: int | None = None
     at_ms: int | None = None
+    value_as: str | None = None
+    key_as: str | None = None
+    schemas: str | None = None
+    schema_of: Mapping[str, SchemaOf] = msgspec.field(default_factory=dict)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether keys and values are decoded: any of the options for it is given, and not only raw is asked for."""
+        kinds = {self.value_as, self.key_as} - {None, "raw"}
+        return bool(kinds) or self.schemas is not None or bool(self.schema_of)
 
     def wants_partition(self, location: Location) -> bool:
         """Whether the partition at a location is selected."""
@@ -140,6 +152,8 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         raise BadOption(f"the option at is for the view transactions, not for {read_options.view}")
     if read_options.is_committed and read_options.view != "records":
         raise BadOption(f"the option isolationLevel is for the view records, not for {read_options.view}")
+    if read_options.decodes and read_options.view != "records":
+        raise BadOption(f"keys and values are decoded in the view records, not in {read_options.view}")
     for name, is_set in (
         ("includeControl", read_options.control),
         ("includeBelowLogStart", read_options.reads_below_log_start),
@@ -316,6 +330,14 @@ def _assigned(name: str, value: str) -> frozenset[tuple[str, int]]:
     return frozenset((topic, number) for topic, numbers in found.items() for number in numbers)
 
 
+def _schema_of(name: str, value: str) -> dict[str, SchemaOf]:
+    """The schemas of topics: TOPIC=FILE[:MESSAGE], separated by commas."""
+    try:
+        return dict(map(schema_of_topic, _listed(name, value)))
+    except ValueError as error:
+        raise BadOption(f"the option {name}: {error}") from None
+
+
 _is_true = _is("true", "true", "false")
 _is_committed = _is("read_committed", "read_uncommitted", "read_committed")
 #: Every option, with the field of ReadOptions that it sets, and its parser. Case does not count. See docs/spark.md.
@@ -345,6 +367,10 @@ OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "includeControl": ("control", _is_true),
     "columnNameOfCorruptRecord": ("corrupt_column", _text),
     "at": ("at_ms", _number),
+    "valueAs": ("value_as", _word(*KINDS)),
+    "keyAs": ("key_as", _word(*KINDS)),
+    "schemas": ("schemas", _text),
+    "schemaOf": ("schema_of", _schema_of),
     "rangeBytes": ("range_bytes", _size),
     "minPartitions": ("least_tasks", _count),
     "isolationLevel": ("is_committed", _is_committed),

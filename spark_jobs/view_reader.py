@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from format.columns import SEGMENT, TRANSACTION, RowSchema
-from format.errors import KafkaLogError, NotALogDir, UnreadableFile
+from format.decoding.decoder import Decoding
+from format.decoding.schemas import check_files, schemas_for
+from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, Severity
 from format.io.session import RemotePath, is_there
 from format.layout import TRANSACTION_STATE_TOPIC
@@ -291,6 +293,28 @@ def served(log: LogUnit, base_offset: int, first: int | None, end: int | None) -
     )
 
 
+def decoding_of(options: ReadOptions) -> Decoding | None:
+    """How keys and values are decoded, with the schemas that are there now; None where they are not.
+
+    Raises BadOption.
+    """
+    if not options.decodes:
+        return None
+    try:
+        targets = [] if options.schemas is not None else list(map(Target, resolved_paths(options)))
+        given = None if options.schemas is None else Target(path_of(options.schemas))
+        schemas = schemas_for(targets, given)
+        check_files(schemas, options.schema_of)
+    except InputError as error:
+        raise BadOption(f"the options schemas and schemaOf: {error}") from None
+    return Decoding(
+        key_as=options.key_as or "auto",
+        value_as=options.value_as or "auto",
+        schemas=schemas,
+        schema_of=options.schema_of,
+    )
+
+
 class KafkaLogReader(DataSourceReader):
     """The reader of a batch query: ``partitions`` plans the tasks on the driver, and ``read`` runs in each task.
 
@@ -304,6 +328,7 @@ class KafkaLogReader(DataSourceReader):
         self._query = Query()
         self._coordinators: TransactionalIds | None = None
         self._dropped: Counter[str] = Counter()
+        self._decoding = decoding_of(options)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Where there are none, one that does nothing, as Spark gives an empty list another meaning."""
@@ -384,7 +409,7 @@ class KafkaLogReader(DataSourceReader):
         try:
             if options.view == "records":
                 committed = self._committed_view(unit.path.parent) if options.is_committed else None
-                yield from log_views.records(item, options, self._schema, self._damage, committed)
+                yield from log_views.records(item, options, self._schema, self._damage, committed, self._decoding)
             elif options.view == "batches":
                 yield from log_views.batches(item, options, self._damage)
             elif options.view == "index_entries":

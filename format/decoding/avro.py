@@ -8,11 +8,13 @@ form (a year before 1 or after 9999) is its number, and a float that is no numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import date
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from format.decoding.leaves import MAX_I32, MAX_I64, MIN_I32, MIN_I64, Leaf, Path, zigzag_at
 from format.decoding.plain import InvalidSchema, Undecodable
 from format.kernel.avro import AVRO_ERRORS, AVRO_NODES, MOST_TEXT_BYTES, MOST_TEXT_PER_BYTE, write_avro
 from format.log.batch_table import Int64Column
@@ -37,6 +39,9 @@ _MOST_DEPTH = 100
 _MOST_SIZE = 2**31 - 1
 _MOST_SCALE = 1_000
 _UUID_BYTES = 16
+_DAY_S = 86_400
+#: The days from 1970-01-01 to the first and the last day of the years 1 to 9999.
+_FIRST_DAY, _LAST_DAY = (each.toordinal() - date(1970, 1, 1).toordinal() for each in (date.min, date.max))
 _ROOM_BYTES = 256 * 1024
 _encode = msgspec.json.Encoder().encode
 
@@ -60,6 +65,7 @@ class AvroSchema:
         root = program.node_of(_parsed(text), "", 0)
         self.names = tuple(name for name, row in program.names.items() if row == root)
         program.start_with(root)
+        self._rows = program.rows
         self._nodes = memoryview(np.array(program.rows, np.int64))
         self._pieces = bytes(program.pieces)
         self._room = memoryview(bytearray(_ROOM_BYTES))
@@ -77,6 +83,12 @@ class AvroSchema:
         return found
 
     bare_text_of = text_of
+
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> list[Leaf]:
+        """The parts of a value that ``text_of`` decodes. Raises Undecodable."""
+        reader = _Leaves(self._rows, self._pieces, data, start)
+        reader.read(0, ())
+        return reader.found
 
     def texts_of(self, buffer: bytes | memoryview, spans: Int64Column) -> list[str | Undecodable]:
         """The text of each value of ``spans`` (starts and ends in the buffer), or why it has none."""
@@ -241,3 +253,86 @@ def _scale(schema: dict[str, Any]) -> int | None:
     if not isinstance(scale, int) or not isinstance(precision, int) or not 0 <= scale <= min(precision, _MOST_SCALE):
         return None
     return scale
+
+
+class _Leaves:
+    """Finds the parts of a value, which is known to be of the schema. What is not found here only tells its structure:
+    lengths, numbers of items, and branches of unions.
+    """
+
+    def __init__(self, rows: list[tuple[int, int, int, int]], pieces: bytes, data: bytes, start: int) -> None:
+        self.found: list[Leaf] = []
+        self._rows = rows
+        self._pieces = pieces
+        self._data = data
+        self._at = start
+
+    def read(self, row: int, path: Path) -> None:
+        """Read the value of a node."""
+        number, first, second, _ = self._rows[row]
+        kind = AVRO_NODES[number]
+        if kind == "record":
+            for field in range(first, first + second):
+                self.read(self._rows[field][1], (*path, self._name(field)))
+        elif kind == "union":
+            self.read(self._rows[first + self._long()][1], path)
+        elif kind in ("array", "map"):
+            self._blocks(first, path, is_map=kind == "map")
+        elif kind == "string":
+            self._part("text", path, self._long())
+        elif kind in ("bytes", "fixed", "all-bytes", "uuid"):
+            sizes = {"fixed": first, "uuid": _UUID_BYTES, "all-bytes": len(self._data) - self._at}
+            self._part("bytes", path, sizes[kind] if kind in sizes else self._long())
+        elif kind == "decimal":
+            self._part("decimal", path, self._long() if first < 0 else first)
+        elif kind in ("float", "double"):
+            self._part("float", path, 4 if kind == "float" else 8)
+        elif kind == "boolean":
+            self._part("varint", path, 1, 0, 1)
+        elif kind != "null":
+            start = self._at
+            self._long()
+            size, self._at = self._at - start, start
+            self._part("zigzag", path, size, *_bounds(kind, first, second))
+
+    def _blocks(self, item: int, path: Path, *, is_map: bool) -> None:
+        while count := self._long():
+            stop = None
+            if count < 0:
+                count, size = -count, self._long()
+                stop = self._at + size
+            for _ in range(count):
+                inside = path
+                if is_map:
+                    length = self._long()
+                    inside = (*path, self._data[self._at : self._at + length])
+                    self._part("text", inside, length, is_name=True)
+                self.read(item, inside)
+            if stop not in (None, self._at):
+                raise Undecodable("a block of items has another size than it says")
+
+    def _long(self) -> int:
+        value, self._at = zigzag_at(self._data, self._at, len(self._data))
+        return value
+
+    def _part(self, form: str, path: Path, size: int, least: int = 0, most: int = 0, *, is_name: bool = False) -> None:
+        self.found.append(Leaf(form, path, self._at, self._at + size, least, most, is_name=is_name))
+        self._at += size
+
+    def _name(self, field: int) -> bytes:
+        _, _, start, end = self._rows[field]
+        name: str = msgspec.json.decode(self._pieces[start + 1 : end - 1])
+        return name.encode()
+
+
+def _bounds(kind: str, first: int, second: int) -> tuple[int, int]:
+    """The least and the largest number that a node can have; ``first`` and ``second`` are its numbers."""
+    if kind == "enum":
+        return 0, second - 1
+    if kind == "date":
+        return _FIRST_DAY, _LAST_DAY
+    if kind == "time":
+        return 0, _DAY_S * 10**first - 1
+    if kind == "timestamp":
+        return _FIRST_DAY * _DAY_S * 10**first, min((_LAST_DAY + 1) * _DAY_S * 10**first - 1, MAX_I64)
+    return (MIN_I32, MAX_I32) if kind == "int" else (MIN_I64, MAX_I64)

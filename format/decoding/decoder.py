@@ -31,18 +31,39 @@ _MOST_INFLATED_BYTES = 64 * MIB
 _PROVING_TEXT_BYTES = 8
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """How a key or a value was read: by which schema, and from which byte of ``data`` on.
+
+    ``is_framed`` tells whether it was read as what follows a frame of Confluent's. ``header``: the frame is in the
+    header with this name, whose last ``header_bytes`` are in front of the key or value in ``data``.
+    """
+
+    schema: Parsed
+    data: bytes
+    start: int
+    is_framed: bool
+    header: str | None = None
+    header_bytes: int = 0
+
+    def text(self) -> str:
+        """The value as JSON text. Raises Undecodable."""
+        return (self.schema.text_of if self.is_framed else self.schema.bare_text_of)(self.data, self.start)
+
+
 class Decoded(msgspec.Struct, frozen=True):
     """What a key or a value says.
 
     ``text`` is JSON, None where the bytes stay raw. ``format`` is one of KINDS without "auto", or the name of a topic
     of Kafka's ecosystem. ``schema_id`` is the id as the bytes or a header name it. ``reason`` says why the bytes could
-    not be decoded, None where they were, or where nothing says that they could be.
+    not be decoded, None where they were, or where nothing says that they could be. ``reading`` is there where a schema
+    decoded them.
     """
 
     text: str | None
     format: str
     schema_id: int | str | None = None
     reason: str | None = None
+    reading: Reading | None = None
 
 
 RAW = Decoded(None, "raw")
@@ -101,15 +122,21 @@ class TopicDecoder:
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """A schema id in front of a value or in a header; ``start`` is where the value begins.
+    """A schema id in front of a value, or in the ``header`` with this name; ``start`` is where the value begins.
 
-    ``data`` is the value, inflated where the frame says so. A frame that ``is_certain`` is in a header.
+    ``data`` is the value, after ``header_bytes`` of the header.
     """
 
     schema_id: int | str
     data: bytes
     start: int
-    is_certain: bool = False
+    header: str | None = None
+    header_bytes: int = 0
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is no chance."""
+        return self.header is not None
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -222,8 +249,9 @@ class _Part:
         schema = known.schema
         if schema is None:
             return Decoded(None, "raw", frame.schema_id, known.reason)
+        reading = Reading(schema, frame.data, frame.start, True, frame.header, frame.header_bytes)
         try:
-            return Decoded(schema.text_of(frame.data, frame.start), schema.kind, frame.schema_id)
+            return Decoded(reading.text(), schema.kind, frame.schema_id, reading=reading)
         except Undecodable as error:
             return Decoded(None, "raw", frame.schema_id, str(error))
 
@@ -233,17 +261,17 @@ class _Part:
             schema = self._schemas.parsed_file(named)
         except InvalidSchema as error:
             return Decoded(None, "raw", reason=f"{named.file}: {error}")
-        found: dict[str, int | str | None] = {}
+        found: dict[str, tuple[int | str | None, Reading]] = {}
         reason = ""
         for schema_id, content, start in _framings(data, schema.kind):
+            reading = Reading(schema, content, start, start == _ID_END)
             try:
-                read = schema.text_of if start == _ID_END else schema.bare_text_of
-                found.setdefault(read(content, start), schema_id)
+                found.setdefault(reading.text(), (schema_id, reading))
             except Undecodable as error:
                 reason = reason or str(error)
         if len(found) == 1:
-            [(text, schema_id)] = found.items()
-            return Decoded(text, schema.kind, schema_id)
+            [(text, (schema_id, reading))] = found.items()
+            return Decoded(text, schema.kind, schema_id, reading=reading)
         if found:
             reason = "it can be read in several ways: with a schema id in front of it and without"
         return Decoded(None, "raw", reason=reason)
@@ -254,7 +282,7 @@ class _Part:
             name = f"__{self._part}_schema_id"
             for header, content in reversed(headers):
                 if header == name and content:
-                    return _header_frame(data, content)
+                    return _header_frame(name, data, content)
         if len(data) >= _ID_END and data[0] == _BY_ID:
             return _Frame(int.from_bytes(data[1:_ID_END], "big"), data, _ID_END)
         return None
@@ -295,7 +323,7 @@ class _Part:
         return name[len(self._topic) + 1 :] in names
 
 
-def _header_frame(data: bytes, content: bytes) -> _Frame | None:
+def _header_frame(name: str, data: bytes, content: bytes) -> _Frame | None:
     """The frame in a header of Confluent's newer serializers: the id, and with Protobuf the place of the message."""
     if content[0] == _BY_ID and len(content) >= _ID_END:
         schema_id: int | str = int.from_bytes(content[1:_ID_END], "big")
@@ -304,7 +332,7 @@ def _header_frame(data: bytes, content: bytes) -> _Frame | None:
         schema_id, end = str(UUID(bytes=content[1:_GUID_END])), _GUID_END
     else:
         return None
-    return _Frame(schema_id, content[end:] + data, 0, is_certain=True)
+    return _Frame(schema_id, content[end:] + data, 0, name, len(content) - end)
 
 
 def _framings(data: bytes, kind: str) -> Iterator[tuple[int | str | None, bytes, int]]:
@@ -320,9 +348,11 @@ def _framings(data: bytes, kind: str) -> Iterator[tuple[int | str | None, bytes,
     if len(data) >= _APICURIO_ID_END and data[0] == _BY_ID:
         yield int.from_bytes(data[1:_APICURIO_ID_END], "big"), data, _APICURIO_ID_END
     if len(data) >= _GLUE_END and data[0] == _GLUE_MAGIC and data[1] in (_GLUE_PLAIN, _GLUE_ZLIB):
-        content = data[_GLUE_END:] if data[1] == _GLUE_PLAIN else _inflated(data[_GLUE_END:])
-        if content is not None:
-            yield str(UUID(bytes=data[2:_GLUE_END])), content, 0
+        schema_id = str(UUID(bytes=data[2:_GLUE_END]))
+        if data[1] == _GLUE_PLAIN:
+            yield schema_id, data, _GLUE_END
+        elif (content := _inflated(data[_GLUE_END:])) is not None:
+            yield schema_id, content, 0
 
 
 def _inflated(data: bytes) -> bytes | None:

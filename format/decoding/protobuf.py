@@ -18,8 +18,10 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
+from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, Undecodable
 from format.decoding.proto_text import file_of
+from format.decoding.protobuf_leaves import message_leaves
 from format.limits import MIB
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
@@ -82,6 +84,21 @@ class ProtobufSchema:
 
     def text_of(self, data: bytes, start: int = 0) -> str:
         """A value as JSON text: the place of its message in the schema, and the message. Raises Undecodable."""
+        message, start = self._placed(data, start)
+        return self._text(message, data[start:])
+
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> list[Leaf]:
+        """The parts of a value that ``text_of``, or with ``is_framed`` False ``bare_text_of``, decodes.
+
+        Raises Undecodable.
+        """
+        message = self._message
+        if is_framed:
+            message, start = self._placed(data, start)
+        return message_leaves(message, self._pool, data, start)
+
+    def _placed(self, data: bytes, start: int) -> tuple[Descriptor, int]:
+        """The message whose place in the schema is in front of it, and where it begins. Raises Undecodable."""
         places, start = _message_place(data, start)
         found = self._messages_at(places)
         if not found:
@@ -92,7 +109,7 @@ class ProtobufSchema:
         if len(found) > 1:
             names = " or ".join(each.full_name for each in found)
             raise Undecodable(f"its message can be {names}, as the serializer counts the entries of maps or not")
-        return self._text(found[0], content)
+        return found[0], start
 
     def bare_text_of(self, data: bytes, start: int = 0) -> str:
         """A message without its place in the schema as JSON text. Raises Undecodable."""

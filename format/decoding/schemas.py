@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from format.decoding.avro import AvroSchema
+from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, json_text
 from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRecords, SchemaVersion, context_of
 from format.errors import InputError, KafkaLogError
@@ -26,7 +27,7 @@ from format.node.partition import Partition, location_of_directory, parse_partit
 from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.state.log_headers import log_parts
-from format.wording import installing
+from format.wording import did_you_mean, installing
 
 _FILE_KINDS = {".avsc": "avro", ".proto": "protobuf", ".json": "json-schema"}
 _MOST_FILES = 10_000
@@ -61,6 +62,12 @@ class Parsed(Protocol):
     def bare_text_of(self, data: bytes, start: int = 0) -> str:
         """The value from byte ``start`` on that has no frame. Raises Undecodable."""
 
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> list[Leaf] | None:
+        """The parts of a value that was decoded, in order; None for JSON, which has no bytes of its own for them.
+
+        ``is_framed`` tells which of the other two functions decoded it. Raises Undecodable.
+        """
+
 
 class JsonSchema:
     """A JSON Schema: values are JSON, and are not held against it."""
@@ -73,6 +80,9 @@ class JsonSchema:
         return json_text(data[start:])
 
     bare_text_of = text_of
+
+    def leaves_of(self, data: bytes, start: int, *, is_framed: bool) -> None:
+        """None: the value is JSON."""
 
 
 class Schemas:
@@ -230,6 +240,24 @@ def find_schemas(targets: Iterable[Target], until_ms: int | None = None, limits:
                     except KafkaLogError as error:
                         findings.append(finding_of(error, location_of_directory(path)))
     return _of_partitions(found.values(), until_ms, limits, findings)
+
+
+def schemas_for(targets: Iterable[Target], given: Target | None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
+    """The schemas at the path that was given for them, or without one those of ``find_schemas``. Raises InputError."""
+    if given is None:
+        return find_schemas(targets, limits=limits)
+    found = schemas_at([given], limits=limits)
+    if not found:  # not a registry's topic: what was found in it is no damage
+        raise InputError(f"no schema can be read there: {found.findings[0].message}", Location(str(given.path)))
+    return found
+
+
+def check_files(schemas: Schemas, schema_of: Mapping[str, SchemaOf]) -> None:
+    """Raises InputError where the file of a topic's schema is not among the files of schemas."""
+    for each in schema_of.values():
+        if each.file not in schemas.files:
+            meant = did_you_mean(each.file, schemas.files)
+            raise InputError(f"there is no file {each.file} in the directory of schemas.{meant}")
 
 
 def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:

@@ -161,6 +161,7 @@ class SegmentResult(msgspec.Struct):
     segments: list[WrittenSegment] = msgspec.field(default_factory=list)
     lost_bytes: int = 0
     record_count: int = 0
+    whole_count: int = 0  # keys and values that were replaced as a whole, though fields were to be kept
     is_read: bool = True  # False: the file could not be opened, or not read to its end
 
     def add(self, found: Finding, is_loss: bool) -> None:
@@ -176,6 +177,7 @@ class SegmentResult(msgspec.Struct):
             "segments": [each.as_json() for each in self.segments],
             "lost_bytes": self.lost_bytes,
             "record_count": self.record_count,
+            "whole_count": self.whole_count,
         }
 
     @classmethod
@@ -188,6 +190,7 @@ class SegmentResult(msgspec.Struct):
             [WrittenSegment(**each) for each in values["segments"]],
             values["lost_bytes"],
             values["record_count"],
+            values["whole_count"],
         )
 
 
@@ -203,6 +206,7 @@ class RewritingResult(msgspec.Struct):
     left_out: list[str] = msgspec.field(default_factory=list)
     lost_bytes: int = 0
     record_count: int = 0
+    whole_count: int = 0
 
     def add(self, result: SegmentResult) -> None:
         """Add the result of a segment."""
@@ -211,6 +215,7 @@ class RewritingResult(msgspec.Struct):
         self.losses += [found for found, is_loss in result.findings if is_loss]
         self.lost_bytes += result.lost_bytes
         self.record_count += result.record_count
+        self.whole_count += result.whole_count
 
 
 class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +236,14 @@ class Failure(NamedTuple):
     row: int
     error: KafkaLogError
     is_left_out: bool = False
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """Something to report of the batches of a log that were made: ``what`` it is, where it was first, and how often."""
+
+    what: Any
+    place: Location
+    count: int = 1
 
 
 class SourceLog(LogUnit, frozen=True, eq=False):
@@ -328,7 +341,7 @@ class Rewriter:
 
     def portions(
         self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
-    ) -> Iterator[NewBatches | Failure]:
+    ) -> Iterator[NewBatches | Failure | Remark]:
         """What the kept batches of a chunk become, in order: copies, unless a verb makes other ones.
 
         Raises Refused where the run must end.
@@ -366,6 +379,9 @@ class Rewriter:
 
     def report_failure(self, failure: Failure, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
         """Report a batch that could not be rebuilt."""
+
+    def report_remarks(self, remarks: Sequence[Remark], result: SegmentResult) -> None:
+        """Report what ``portions`` remarked of a log that was written."""
 
     def check(self, result: SegmentResult) -> None:
         """Raise Refused where what was reported ends the run, so that nothing is published."""

@@ -55,6 +55,7 @@ from format.rewriting.rewriter import (
     Failure,
     FirstLook,
     NewBatches,
+    Remark,
     Rewriter,
     SegmentResult,
     SourceLog,
@@ -272,6 +273,7 @@ class RewrittenChunk(msgspec.Struct, frozen=True):
     first_offset: int | None
     last_offset: int | None
     has_gap: bool | None
+    remarks: tuple[Remark, ...] = ()
 
     def may_stop_broker(self, open_producers: Collection[int]) -> bool:
         """Whether a broker may stop at a batch of it; ``open_producers`` have open transactions before it."""
@@ -304,12 +306,16 @@ def rewritten(
     is_left = is_kept.copy()
     is_taken = rewriter.taken(chunk, is_kept)
     digest = None
+    remarks: list[Remark] = []
     gathered: list[NewBatches] = []
     gathered_bytes = 0
     for item in rewriter.portions(chunk, is_taken, log.location):
         if isinstance(item, Failure):
             report(item)
             is_left[item.row] &= not item.is_left_out
+            continue
+        if isinstance(item, Remark):
+            remarks.append(item)
             continue
         digest = item.digest
         gathered.append(item)
@@ -319,7 +325,8 @@ def rewritten(
             gathered, gathered_bytes = [], 0
     if gathered:
         yield joined(gathered)
-    yield _rewritten_chunk(chunk, is_left, is_left & is_taken, digest, rewriter.terms.limits)
+    done = _rewritten_chunk(chunk, is_left, is_left & is_taken, digest, rewriter.terms.limits)
+    yield replace(done, remarks=tuple(remarks))
 
 
 def _rewritten_chunk(
@@ -533,7 +540,7 @@ class SegmentRewriting(msgspec.Struct):
         progress: SpanProgress,
     ) -> None:
         """Write new batches as they come, read them back, and write the indexes."""
-        log, became = self.log, []
+        log, became, remarks = self.log, [], list[Remark]()
         with SegmentOutput(self.publication, self.rewriter, self.directory, log, source.mtime_ns) as output:
             before = output.mark()
             for item in made:
@@ -548,6 +555,7 @@ class SegmentRewriting(msgspec.Struct):
                     self.transactions.feed(item.transactional, item.markers)
                     result.last_offset = result.last_offset if item.last_offset is None else item.last_offset
                     result.record_count += item.record_count
+                    remarks += item.remarks
                     progress.advance(item.end - item.start)
             output.finish_log()
             is_shared = kept is None and self.rewriter.writes_log and len(became) > 1
@@ -557,6 +565,7 @@ class SegmentRewriting(msgspec.Struct):
             else:
                 self.rewriter.read_back(source, became, kept, log.location, progress.advance)
             result.segments = output.close(self.transactions.take(log.segment))
+        self.rewriter.report_remarks(remarks, result)
         result.segments[0].source_bytes = source.size_bytes
         result.segments[0].lost_bytes = result.lost_bytes
 

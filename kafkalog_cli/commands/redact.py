@@ -8,10 +8,12 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from format.node.target import targets_at
 from format.verbs.redact.replacements import Mode, Redactor
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
+from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, KeyFile, OutputDirectory, Resumption, Sources, key_of
 from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
@@ -26,7 +28,7 @@ EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "only lengths are left"),
     (
         "kafkalog redact /mnt/kafka/orders-0 --output shared --keep-fields status,state",
-        "JSON with two fields as they are",
+        "with two fields as they are, of JSON, Avro and Protobuf",
     ),
 )
 
@@ -53,10 +55,11 @@ class Redacted(msgspec.Struct, frozen=True):
         typer.Option(
             "--keep-fields",
             metavar="FIELD,...",
-            help="Keep these fields of keys and values that are JSON, such as id,customer.country. All else of them is "
-            "replaced, and so are keys and values of other formats, whole.",
+            help="Keep these fields, such as id,customer.country, of keys and values in JSON, Avro and Protobuf. All "
+            "else of them is replaced, and keys and values that do not decode are replaced whole.",
         ),
     ] = None
+    values: Values = msgspec.field(default_factory=Values)
     selected: Range = msgspec.field(default_factory=Range)
 
     @property
@@ -93,6 +96,8 @@ def redact(
         raise typer.BadParameter("--mode fill uses no key", param_hint="--key-file")
     if resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be resumed: give --key-file", param_hint="--resume")
+    if redacted.values.is_asked and not redacted.kept:
+        raise typer.BadParameter("keys and values are decoded for the fields to keep: give --keep-fields too")
     redactor = Redactor(Mode(mode), b"" if mode == "fill" else key_of(key_file))
     asked = Redaction(
         redactor=redactor,
@@ -107,11 +112,17 @@ def redact(
     with writing_run("redact", output, judging) as run:
         paths = redacted.sources.paths
         found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
-        job = found.job("redact", **asked.options())
+        if redacted.kept:
+            decoding = redacted.values.by_options(targets_at(paths), guards.limits)
+            run.findings(decoding.schemas.findings)
+            asked = replace(asked, decoding=decoding)
+        job = found.job("redact", **asked.options(), **redacted.values.job)
         with resumption.publication(redacted.output, paths, job) as publication:
             show_resumed(run, publication, resumption.resume)
             terms = replace(asked, advance=run.progress(PASSES * found.size_bytes).advance)
             show_written(run, redact_sources(found, publication, terms, result))
         run.count("records", result.record_count)
+        if redacted.kept:
+            run.count("wholly_replaced_values", result.whole_count)
         run.not_checked(*result.left_out)
         say_published(run, publication.target)

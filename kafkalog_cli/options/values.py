@@ -14,7 +14,7 @@ from format.errors import InputError
 from format.io.session import Session, is_remote
 from format.limits import Limits
 from format.node.target import Target
-from format.wording import did_you_mean, installing
+from format.wording import installing
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_if_given
 from kafkalog_cli.render.text import printable
@@ -125,24 +125,20 @@ class Values(msgspec.Struct, frozen=True):
     def by_options(self, targets: Sequence[Target], limits: Limits) -> Decoding:
         """What the options say, with ``auto`` for a kind that is not given, and the schemas at hand."""
         from format.decoding.decoder import Decoding
-        from format.decoding.schemas import find_schemas, schemas_at
+        from format.decoding.schemas import check_files, schemas_for
 
         if "protobuf" in (self.value_as, self.key_as):
             _require_protobuf()
         try:
-            given = None if self.schemas is None else [Target(self.session.path(self.schemas))]
-            schemas = find_schemas(targets, limits=limits) if given is None else schemas_at(given, limits=limits)
+            given = None if self.schemas is None else Target(self.session.path(self.schemas))
+            schemas = schemas_for(targets, given, limits)
         except InputError as error:
             raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
-        if given is not None and not schemas:  # not a registry's topic: what was found in it is no damage
-            message = f"no schema can be read there: {schemas.findings[0].message}"
-            raise typer.BadParameter(printable(message), param_hint="--schemas")
         schema_of = dict(map(_schema_of, self.schema_of or ()))
-        for each in schema_of.values():
-            if each.file not in schemas.files:
-                meant = did_you_mean(each.file, schemas.files)
-                message = f"there is no file {each.file} in the directory of --schemas.{meant}"
-                raise typer.BadParameter(printable(message), param_hint="--schema-of")
+        try:
+            check_files(schemas, schema_of)
+        except InputError as error:
+            raise typer.BadParameter(printable(str(error)), param_hint="--schema-of") from None
         return Decoding(
             key_as=self.key_as or "auto", value_as=self.value_as or "auto", schemas=schemas, schema_of=schema_of
         )

@@ -62,6 +62,8 @@ class Written:
     headers: list[tuple[str, bytes | None]]
     expected: Any
     is_same: Callable[[Any], bool]
+    #: What the deserializer returns of bytes and headers.
+    read: Callable[[bytes, list[tuple[str, bytes | None]]], Any]
 
 
 @dataclass
@@ -361,8 +363,12 @@ def _write(
     data = serializer(value, context)
     if data is None or (family.kind == "avro" and len(data) <= 5):
         return  # what the deserializer refuses
-    expected = deserializer(data, SerializationContext(family.name, MessageField.VALUE, list(headers)))
-    registered.written.append(Written(family.name, family.name, data, list(headers), expected, same_as(expected)))
+
+    def read(data: bytes, headers: list[tuple[str, bytes | None]]) -> Any:
+        return deserializer(data, SerializationContext(family.name, MessageField.VALUE, list(headers)))
+
+    expected = read(data, headers)
+    registered.written.append(Written(family.name, family.name, data, list(headers), expected, same_as(expected), read))
 
 
 # -- the log ---------------------------------------------------------------------------------------------------------
@@ -464,8 +470,8 @@ def main() -> int:
     tried: Counter[str] = Counter()
     topics = {each.name: decoding.topic(each.name) for each in families}
     for each in registered.written:
-        each.headers = [(name, _with_guid(value, guids)) for name, value in each.headers]
-        found = topics[each.topic].value(each.data, each.headers)
+        headers = [(name, with_guid(value, guids)) for name, value in each.headers]
+        found = topics[each.topic].value(each.data, headers)
         assert found is not None
         tried[each.family] += 1
         kind = next(one.kind for one in families if one.name == each.family)
@@ -500,7 +506,7 @@ def _raw_trial(decoding: Decoding, schemas: Any, topic_count: int, chance: rando
     return sum(count for name, count in formats.items() if name not in ("raw", "string", "json"))
 
 
-def _with_guid(header: bytes | None, guids: dict[str, str]) -> bytes | None:
+def with_guid(header: bytes | None, guids: dict[str, str]) -> bytes | None:
     """A header with the GUID that a registry gives, since the mock gives any."""
     if header is None or header[0] != 1:
         return header

@@ -33,6 +33,7 @@ from spark_jobs.schemas import INDEX_ENTRY
 from spark_jobs.view_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
+from tests.decoded_node import SCHEMAS, VALUES, order, write_node
 from tests.dumping import dump
 from tests.spark.scanning import EVERY_RECORD, Printed
 from tests.spark.scanning import shown as as_shown
@@ -411,6 +412,43 @@ def test_details_and_headers(kafkalog: Any, tmp_path: Path) -> None:
     assert rows[3].timestampType == 0
 
 
+def test_decoded_values_are_those_of_dump(kafkalog: Any, tmp_path: Path, run_kafkalog: Any) -> None:
+    """By the schemas beside the partition, or those of another place; without the options there is no column of it."""
+    node = tmp_path / "node"
+    partition = write_node(node, [*VALUES, *(order(number, f"customer {number}") for number in range(300))])
+    shown = run_kafkalog("dump", "--records", "--value-as", "auto", "--format", "jsonl", partition).rows("record")
+    names = [f"{field}_{name}" for field in ("key", "value") for name in ("decoded", "schema_id", "format")]
+    expected = [[_as_text(name, row[name]) for name in names] for row in shown]
+    assert {row[4] for row in expected} == {"7", "8", "99", None}
+    alone = tmp_path / "orders-0"
+    shutil.copytree(partition, alone)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "order.avsc").write_text(json.dumps(SCHEMAS[7]))
+    for frame in (
+        kafkalog(partition, valueAs="auto"),
+        kafkalog(node, topics="orders", keyAs="AUTO"),
+        kafkalog(alone, schemas=str(node / "_schemas-0"), mode="DROPMALFORMED"),
+        kafkalog(partition, valueAs="auto", columns=",".join(["offset", *names])),
+    ):
+        found = frame.select("offset", *names).orderBy("offset").collect()
+        assert [list(row)[1:] for row in found] == expected
+    by_file = kafkalog(alone, schemas=str(tmp_path / "files"), schemaOf="orders=order.avsc", keyAs="raw")
+    assert by_file.where("value_format = 'avro'").count() == 302
+    assert by_file.where("key_decoded IS NOT NULL").count() == 0
+    assert not set(kafkalog(partition, valueAs="raw", includeDetails=True).columns) & set(names)
+    with pytest.raises(Exception, match="the value does not decode"):
+        kafkalog(partition, valueAs="auto", mode="FAILFAST").collect()
+    rows = kafkalog(partition, valueAs="auto", columnNameOfCorruptRecord="wrong").where("wrong IS NOT NULL").collect()
+    assert [row.offset for row in rows] == [3, 5]
+
+
+def _as_text(name: str, value: Any) -> str | None:
+    """A value of JSON lines as the text that a table has."""
+    if value is None or name.endswith("format"):
+        return None if value is None else str(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False) if name.endswith("decoded") else str(value)
+
+
 def test_files_that_vanish_or_cannot_be_read(kafkalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_segment(tmp_path / "t-0", 0, batches(10))
     other = write_segment(tmp_path / "t-1", 0, batches(10))
@@ -443,6 +481,9 @@ def test_options_that_cannot_be_say_so() -> None:
         ({"paths": '"/a"'}, "must be a JSON list of paths"),
         ({"paths": "[1]"}, "must be a JSON list of paths"),
         ({}, "no path"),
+        ({"path": "x", "valueAs": "thrift"}, "the option valueAs is thrift; it may be auto, raw, string"),
+        ({"path": "x", "schemaOf": "orders"}, "is not TOPIC=FILE"),
+        ({"path": "x", "view": "batches", "valueAs": "auto"}, "decoded in the view records, not in batches"),
     ):
         with pytest.raises(BadOption, match=words):
             parse_options(options)

@@ -16,7 +16,6 @@ from format.codecs.checksums import crc32_of
 from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, OutputError, UnknownVersion
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import decode_control_value
-from format.kernel.records import index_headers
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -27,6 +26,7 @@ from format.log.encode_batches import batch_spans, reseal
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable, located
 from format.rewriting.read_back import Became, ReadBackMismatch, output_chunks
+from format.verbs.redact.fields import FieldRedaction
 from format.verbs.redact.replacements import Redactor
 
 Int64Column = NDArray[np.int64]
@@ -43,29 +43,52 @@ _OVERHEAD = layout.LOG_ENTRY.size_bytes
 _KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
 
 
+class ReplacedWhole(msgspec.Struct, frozen=True):
+    """A key or a value (``field``) that was replaced as a whole, though fields were to be kept.
+
+    ``reason`` says why it does not decode, None where nothing says that it could. ``batch`` is its row in a table.
+    """
+
+    field: str
+    schema_id: int | str | None
+    reason: str | None
+    batch: int
+    offset: int
+
+
 class RecordRedaction(msgspec.Struct, frozen=True):
-    """How to redact records; ``replace_record`` is for structured keys and values, which None replaces whole."""
+    """How to redact records: ``replace_record`` is for those of coordinators, ``fields`` where fields are kept.
+
+    With neither, keys and values are replaced as a whole.
+    """
 
     redactor: Redactor
     with_header_names: bool = False
     replace_record: ReplaceRecord | None = None
+    fields: FieldRedaction | None = None
 
-    def apply(self, table: RecordTable, target: bytearray) -> None:
+    def apply(self, table: RecordTable, target: bytearray) -> list[ReplacedWhole]:
         """Replace keys, values and headers of the table's records in ``target``, a copy of the table's buffer.
 
-        v0 and v1 messages get the CRC of their new content; a wrong CRC stays wrong by the same difference.
+        v0 and v1 messages get the CRC of their new content; a wrong CRC stays wrong by the same difference. Returns
+        what had no fields to keep.
         """
         wrong_by = self._legacy_checksums(table, target)
-        if self.replace_record is None:
+        whole: list[ReplacedWhole] = []
+        kept_headers: dict[int, set[bytes]] = {}
+        if self.replace_record is not None:
+            self._replace_records(table, target, self.replace_record)
+        elif self.fields is not None:
+            self._replace_fields(table, target, self.fields, whole, kept_headers)
+        else:
             self._replace(table.buffer, target, table.key_start, table.key_length)
             self._replace(table.buffer, target, table.value_start, table.value_length)
-        else:
-            self._replace_records(table, target, self.replace_record)
         for row in np.flatnonzero(table.header_count > 0).tolist():
-            self._replace_headers(table, target, row)
+            self._replace_headers(table, target, row, kept_headers.get(row, set()))
         for start, size_bytes, difference in wrong_by:
             crc = crc32_of(memoryview(target)[start + _CRC_START : start + size_bytes]) ^ difference
             target[start + _CRC_AT : start + _CRC_AT + 4] = crc.to_bytes(4, "big")
+        return whole
 
     def _replace(self, buffer: memoryview, target: bytearray, starts: Int64Column, lengths: Int64Column) -> None:
         replaced = self.redactor.replaced
@@ -85,13 +108,39 @@ class RecordRedaction(msgspec.Struct, frozen=True):
                         raise ValueError("a replaced key or value has to keep its length")
                     target[start : start + length] = new
 
-    def _replace_headers(self, table: RecordTable, target: bytearray, row: int) -> None:
-        count = int(table.header_count[row])
-        spans = np.empty((count, 4), np.int64)
-        index_headers(table.buffer, int(table.headers_start[row]), len(table.buffer), count, memoryview(spans))
-        for key_start, key_length, value_start, value_length in spans.tolist():
+    @staticmethod
+    def _replace_fields(
+        table: RecordTable,
+        target: bytearray,
+        fields: FieldRedaction,
+        whole: list[ReplacedWhole],
+        kept_headers: dict[int, set[bytes]],
+    ) -> None:
+        """Replace all but the fields to keep; adds what has none, and by row the headers that a reader needs."""
+        places = (("key", table.key_start, table.key_length), ("value", table.value_start, table.value_length))
+        for row, (batch, offset) in enumerate(zip(table.batch.tolist(), table.offset.tolist(), strict=True)):
+            headers = [(name.decode("utf-8", "replace"), value) for name, value in table.headers(row) or ()]
+            for field, starts, lengths in places:
+                start, length = int(starts[row]), int(lengths[row])
+                if length < 0:
+                    continue
+                new = fields.replaced(field, bytes(table.buffer[start : start + length]), headers)
+                if len(new.content) != length:
+                    raise ValueError("a replaced key or value has to keep its length")
+                target[start : start + length] = new.content
+                if new.is_whole and length:
+                    whole.append(ReplacedWhole(field, new.schema_id, new.reason, batch, offset))
+                if new.header is not None:
+                    kept_headers.setdefault(row, set()).add(new.header.encode())
+
+    def _replace_headers(self, table: RecordTable, target: bytearray, row: int, kept: set[bytes]) -> None:
+        """Replace headers but the last one of each name to keep, which is the one that is read."""
+        for key_start, key_length, value_start, value_length in reversed(table.header_spans(row)):
+            name = bytes(table.buffer[key_start : key_start + key_length])
+            if name in kept and value_length > 0:
+                kept.remove(name)
+                continue
             if self.with_header_names:
-                name = bytes(table.buffer[key_start : key_start + key_length])
                 target[key_start : key_start + key_length] = self.redactor.replaced_text(name)
             if value_length > 0:
                 value = bytes(table.buffer[value_start : value_start + value_length])
@@ -113,7 +162,7 @@ class RedactedChunk(msgspec.Struct):
     """The redacted batches of a chunk: ``table`` has the rows that could be redacted, with the sizes of ``batches``.
 
     ``payloads`` are the uncompressed records of each batch, as ``payload_of`` reads them. ``problems`` are about the
-    batches that cannot be read to their last byte.
+    batches that cannot be read to their last byte. ``whole`` are keys and values that had no fields to keep.
     """
 
     table: BatchTable
@@ -121,6 +170,7 @@ class RedactedChunk(msgspec.Struct):
     batches: list[bytes]
     payloads: list[bytes | memoryview]
     problems: list[RecordProblem] = msgspec.field(default_factory=list)
+    whole: list[ReplacedWhole] = msgspec.field(default_factory=list)
 
 
 def redact_chunk(
@@ -146,7 +196,8 @@ def redact_chunk(
     columns[:, BATCH_COLUMN["size_bytes"]] = [len(batch) for batch, _ in made]
     batches = BatchTable(columns, chunk.table.crc_valid[rows])
     problems = [work.problems[row] for row in sorted(work.problems)]
-    return RedactedChunk(batches, rows, [batch for batch, _ in made], [payload for _, payload in made], problems)
+    payloads = [payload for _, payload in made]
+    return RedactedChunk(batches, rows, [batch for batch, _ in made], payloads, problems, work.whole)
 
 
 class _Work:
@@ -159,6 +210,7 @@ class _Work:
         self._codecs = chunk.table.codec.tolist()
         self._payloads: dict[int, bytes] = {}
         self.problems: dict[int, RecordProblem] = {}
+        self.whole: list[ReplacedWhole] = []
         self._unpacked: memoryview | None = None  # the decompressed buffer that tables come from now
         self._target = bytearray()
         self._extents: dict[int, tuple[int, int]] = {}
@@ -168,14 +220,14 @@ class _Work:
         for problem in table.problems:
             self.problems.setdefault(problem.batch, problem)
         if table.buffer is self._buffer:
-            redaction.apply(table, self._image)
+            self.whole += redaction.apply(table, self._image)
             return
         if table.buffer is not self._unpacked:
             self.finish()
             self._unpacked, self._target = table.buffer, bytearray(table.buffer)
         if not len(table):  # no batch of it could be read
             return
-        redaction.apply(table, self._target)
+        self.whole += redaction.apply(table, self._target)
         batches, first = np.unique(table.batch, return_index=True)
         last = np.append(first[1:], len(table)) - 1
         starts, ends = table.start[first], table.start[last] + table.size_bytes[last]

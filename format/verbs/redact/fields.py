@@ -1,7 +1,7 @@
-"""Replaces the fields of JSON values but those to keep, byte by byte in place, so that all stays JSON of equal length.
+"""Replaces the fields of keys and values but those to keep, byte by byte in place, so that lengths and structure stay.
 
-Values of the JSON Schema serializer, JSON after a schema id, are JSON here, too. A value that is not a JSON object or
-array is replaced as a whole: of Avro and Protobuf no part is kept.
+JSON is replaced by its own text, also after a schema id. Of Avro and Protobuf the schema must be at hand. What is
+neither, or cannot be decoded, is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -10,17 +10,35 @@ import json
 import re
 from collections.abc import Iterable
 
-from format.verbs.redact.batches import ReplaceRecord
-from format.verbs.redact.replacements import Redactor
+import msgspec
 
-#: The path of a field, by the names of the objects around it.
-Path = tuple[bytes, ...]
+from format.decoding.decoder import Decoded, Decoding, Headers, Reading
+from format.decoding.leaves import Path
+from format.decoding.plain import Undecodable
+from format.verbs.redact.leaves import KeptFields, replaced_leaves
+from format.verbs.redact.replacements import Redactor
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _NUMBER = re.compile(rb"(-?)([0-9]+)((?:\.[0-9]+)?)((?:[eE][+-]?[0-9]+)?)")
 _FRAME_BYTES = 5  # a 0 and the schema id
 #: An integer of so many digits may be one that 64 bits do not hold.
 _LONG_DIGITS = 19
+#: What JSON may be decoded as.
+_JSON_KINDS = ("auto", "json", "json-schema")
+
+
+class Replaced(msgspec.Struct, frozen=True):
+    """A replaced key or value: as a whole, or but for the fields to keep.
+
+    ``header`` is the name of the header that a reader needs for it. ``schema_id`` and ``reason`` say why one that a
+    schema should have decoded was replaced as a whole.
+    """
+
+    content: bytes
+    is_whole: bool = False
+    header: str | None = None
+    schema_id: int | str | None = None
+    reason: str | None = None
 
 
 def field_paths(names: Iterable[str]) -> frozenset[Path]:
@@ -28,18 +46,42 @@ def field_paths(names: Iterable[str]) -> frozenset[Path]:
     return frozenset(tuple(json_name.encode() for json_name in name.split(".")) for name in names)
 
 
-def field_redaction(keep: frozenset[Path], redactor: Redactor) -> ReplaceRecord:
-    """The function that replaces keys and values, except the fields to keep of those that are JSON."""
+class FieldRedaction:
+    """Replaces the keys and values of a topic, except the fields to keep."""
 
-    def replaced(content: bytes | None) -> bytes | None:
-        if content is None:
-            return None
-        start = _FRAME_BYTES if content[:1] == b"\0" else 0
-        if content[start : start + 1] in (b"{", b"[") and _is_json(content[start:]):
-            return content[:start] + _replaced_fields(content[start:], keep, redactor)
-        return redactor.replaced(content)
+    def __init__(self, keep: frozenset[Path], redactor: Redactor, decoding: Decoding, topic: str) -> None:
+        self._kept = KeptFields(keep)
+        self._redactor = redactor
+        self._decoder = decoding.topic(topic)
+        self._has_json = {"key": decoding.key_as in _JSON_KINDS, "value": decoding.value_as in _JSON_KINDS}
 
-    return lambda key, value: (replaced(key), replaced(value))
+    def replaced(self, field: str, content: bytes, headers: Headers) -> Replaced:
+        """The replacement of a key or a value (``field``), of the same length."""
+        decode = self._decoder.key if field == "key" else self._decoder.value
+        found = decode(content, headers) or Decoded(None, "raw")
+        reading, reason = found.reading, found.reason
+        header = None if reading is None else reading.header
+        if reading is not None and found.format != "json-schema":
+            try:
+                return Replaced(self._by_schema(reading, content), header=header)
+            except Undecodable as error:
+                reason = str(error)
+        elif self._has_json[field]:
+            start = _FRAME_BYTES if content[:1] == b"\0" else 0
+            start = start if reading is None else reading.start
+            if content[start : start + 1] in (b"{", b"[") and _is_json(content[start:]):
+                new = _replaced_fields(content[start:], self._kept, self._redactor)
+                return Replaced(content[:start] + new, header=header)
+        return Replaced(self._redactor.replaced(content), True, None, found.schema_id, reason)
+
+    def _by_schema(self, reading: Reading, content: bytes) -> bytes:
+        """The key or value by its schema. Raises Undecodable."""
+        if reading.data[reading.header_bytes :] != content:
+            raise Undecodable("it is compressed")
+        leaves = reading.schema.leaves_of(reading.data, reading.start, is_framed=reading.is_framed) or []
+        if any(leaf.start < reading.header_bytes for leaf in leaves):
+            raise Undecodable("a part of it is in a header")
+        return replaced_leaves(reading.data, leaves, self._kept, self._redactor)[reading.header_bytes :]
 
 
 def _is_json(content: bytes) -> bool:
@@ -50,9 +92,8 @@ def _is_json(content: bytes) -> bool:
     return True
 
 
-def _replaced_fields(content: bytes, keep: frozenset[Path], redactor: Redactor) -> bytes:
+def _replaced_fields(content: bytes, kept: KeptFields, redactor: Redactor) -> bytes:
     """Valid JSON with the names and values of all fields replaced that are not kept."""
-    above = {path[:length] for path in keep for length in range(1, len(path))}
     new = bytearray(content)
     path: Path = ()
     is_kept, kept_depth = False, 0
@@ -63,8 +104,8 @@ def _replaced_fields(content: bytes, keep: frozenset[Path], redactor: Redactor) 
         is_name = token[:1] == b'"' and opened[-1][0] == b"{" and before in (b"{", b",")
         if is_name and not is_kept:
             path = (*opened[-1][1], _name(token))
-            is_kept, kept_depth = path in keep, len(opened)
-            if not is_kept and path not in above:
+            is_kept, kept_depth = path in kept.paths, len(opened)
+            if not is_kept and path not in kept.above:
                 new[start : match.end()] = _replaced_scalar(token, redactor)
         elif token in (b"{", b"["):
             opened.append((token, path))

@@ -8,15 +8,17 @@ of coordinators keep their structure. The metadata log and the topic of tiered s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
+from format.decoding.decoder import Decoding
 from format.errors import InputError, UnreadableFile
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, PatchedSource
@@ -32,6 +34,7 @@ from format.rewriting.rewriter import (
     Failure,
     FirstLook,
     NewBatches,
+    Remark,
     Rewriter,
     RewritingResult,
     SegmentResult,
@@ -41,11 +44,12 @@ from format.rewriting.rewriter import (
 )
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
+from format.rows.decoded_rows import undecodable_finding
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.redact.batches import ContentDigest, RecordRedaction, read_back, redact_chunk
-from format.verbs.redact.fields import field_paths, field_redaction
+from format.verbs.redact.batches import ContentDigest, RecordRedaction, ReplacedWhole, read_back, redact_chunk
+from format.verbs.redact.fields import FieldRedaction, field_paths
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
@@ -61,7 +65,8 @@ class Redaction(WriteTerms, frozen=True, kw_only=True):
     redactor: Redactor
     with_header_names: bool = False
     selection: Selection = EVERYTHING
-    keep_fields: tuple[str, ...] = ()  # of keys and values that are JSON, such as customer.country
+    keep_fields: tuple[str, ...] = ()  # such as customer.country
+    decoding: Decoding = msgspec.field(default_factory=Decoding)  # of the keys and values with fields to keep
 
     def options(self) -> dict[str, Any]:
         """The options for the manifest."""
@@ -113,6 +118,25 @@ def redact(
     return rewrite(replace(sources, partitions=kept), publication, rewriter, verify_output, result)
 
 
+def _remarks(whole: Sequence[ReplacedWhole], chunk: BatchChunk, location: Location) -> list[Remark]:
+    return _added(
+        Remark(
+            (each.field, each.schema_id, each.reason),
+            location.at(int(chunk.table.position[each.batch]), offset=each.offset),
+        )
+        for each in whole
+    )
+
+
+def _added(remarks: Iterable[Remark]) -> list[Remark]:
+    """A remark for each thing, at the first place."""
+    sums: dict[Any, Remark] = {}
+    for each in remarks:
+        known = sums.get(each.what)
+        sums[each.what] = each if known is None else replace(known, count=known.count + each.count)
+    return list(sums.values())
+
+
 class RedactingRewriter(Rewriter):
     """Replaces the content of batches; those that cannot be read to the last byte are left out."""
 
@@ -126,23 +150,25 @@ class RedactingRewriter(Rewriter):
         self._options = terms.options()
         self._with_header_names = terms.with_header_names
         self._keep = field_paths(terms.keep_fields)
+        self._decoding = terms.decoding
         self._selection = terms.selection
         self.makes_snapshots = terms.selection.is_everything
         self._redaction_of = lru_cache(16)(self._redaction)
 
     def _redaction(self, topic: str | None) -> RecordRedaction:
         replace_record = coordinator_redaction(topic, self._redactor)
-        if replace_record is None and self._keep:
-            replace_record = field_redaction(self._keep, self._redactor)
-        return RecordRedaction(self._redactor, self._with_header_names, replace_record)
+        fields = FieldRedaction(self._keep, self._redactor, self._decoding, topic or "") if self._keep else None
+        return RecordRedaction(self._redactor, self._with_header_names, replace_record, fields)
 
     def portions(
         self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
-    ) -> Iterator[NewBatches | Failure]:
+    ) -> Iterator[NewBatches | Failure | Remark]:
         redaction = self._redaction_of(location.topic)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
             yield Failure(problem.batch, problem.error, is_left_out=True)
+        left_out = {problem.batch for problem in made.problems}
+        yield from _remarks([each for each in made.whole if each.batch not in left_out], chunk, location)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
         decisions = np.where(made.table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
@@ -197,6 +223,16 @@ class RedactingRewriter(Rewriter):
         message = f"the batch is left out, since it cannot be redacted: {found.message}"
         result.add(finding(found.code, failure.error.location or location, message), True)
         result.lost_bytes += int(chunk.table.size_bytes[failure.row])
+
+    def report_remarks(self, remarks: Sequence[Remark], result: SegmentResult) -> None:
+        """A finding for each schema and reason of what does not decode, and the count of all that had no fields."""
+        for each in _added(remarks):
+            field, schema_id, reason = each.what
+            result.whole_count += each.count
+            if reason is not None:
+                what = f"the {field}" if each.count == 1 else f"the {field}s of {counted_plainly(each.count, 'record')}"
+                found = undecodable_finding(each.place, what, schema_id, f"{reason}; replaced as a whole")
+                result.add(found, False)
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return not lost_bytes and self._selection.is_everything

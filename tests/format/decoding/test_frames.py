@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from format.decoding.decoder import Decoded, Decoding
 from format.decoding.schemas import SchemaOf, Schemas, find_schemas, schemas_at
@@ -52,7 +53,7 @@ def framed(schema_id: int, data: bytes) -> bytes:
 def value(schemas: Schemas, topic: str, data: bytes, headers: Any = (), kind: str = "auto") -> Decoded:
     found = pickle.loads(pickle.dumps(Decoding(value_as=kind, schemas=schemas))).topic(topic).value(data, headers)
     assert found is not None
-    return found
+    return replace(found, reading=None)
 
 
 def test_confluents_frame(schemas: Schemas) -> None:
@@ -62,7 +63,8 @@ def test_confluents_frame(schemas: Schemas) -> None:
     assert value(schemas, "json", framed(6, b' {"a": 1}')) == Decoded('{"a":1}', "json-schema", 6)
     assert value(schemas, "empty", framed(11, b"")) == Decoded('""', "avro", 11)
     key = Decoding(schemas=schemas).topic("orders").key(framed(2, b"\x0a"))
-    assert key == Decoded("5", "avro", 2)
+    assert key is not None
+    assert replace(key, reading=None) == Decoded("5", "avro", 2)
 
 
 def test_the_id_of_a_deleted_or_purged_version_still_serves(schemas: Schemas) -> None:
@@ -181,7 +183,7 @@ def from_files(folder: Path, named: SchemaOf, data: bytes, kind: str = "auto") -
     decoding = Decoding(value_as=kind, schemas=found, schema_of={"orders": named})
     decoded = pickle.loads(pickle.dumps(decoding)).topic("orders").value(data)
     assert isinstance(decoded, Decoded)
-    return decoded
+    return replace(decoded, reading=None)
 
 
 @pytest.fixture

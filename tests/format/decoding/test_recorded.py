@@ -21,16 +21,20 @@ from tests.format.decoding.registry_log import registry_batches, write_node
 _LINES = [
     json.loads(line) for line in gzip.decompress((DATA_DIR / "decoding" / "samples.jsonl.gz").read_bytes()).splitlines()
 ]
-_SAMPLES = [each for each in _LINES if "topic" in each]
+SAMPLES = [each for each in _LINES if "topic" in each]
+
+
+def recorded_schemas(folder: Path) -> Schemas:
+    """The schemas of all samples, from a registry's topic that is written into a folder."""
+    records = [
+        [None if part is None else part.encode() for part in each["registry"]] for each in _LINES if "registry" in each
+    ]
+    return find_schemas(targets_at([write_node(folder, registry_batches((key, value) for key, value in records))]))
 
 
 @pytest.fixture(scope="module")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> Schemas:
-    records = [
-        [None if part is None else part.encode() for part in each["registry"]] for each in _LINES if "registry" in each
-    ]
-    folder: Path = tmp_path_factory.mktemp("registry")
-    return find_schemas(targets_at([write_node(folder, registry_batches((key, value) for key, value in records))]))
+    return recorded_schemas(tmp_path_factory.mktemp("registry"))
 
 
 def test_the_registry(schemas: Schemas) -> None:
@@ -39,10 +43,10 @@ def test_the_registry(schemas: Schemas) -> None:
     assert {each.kind for each in schemas.versions if each.state == "deleted"} == {"avro", "protobuf", "json-schema"}
 
 
-@pytest.mark.parametrize("topic", sorted({each["topic"] for each in _SAMPLES}))
+@pytest.mark.parametrize("topic", sorted({each["topic"] for each in SAMPLES}))
 def test_values_say_what_the_deserializer_returned(schemas: Schemas, topic: str) -> None:
     decoder = Decoding(schemas=schemas).topic(topic)
-    samples = [each for each in _SAMPLES if each["topic"] == topic]
+    samples = [each for each in SAMPLES if each["topic"] == topic]
     assert len(samples) >= 3
     for each in samples:
         headers = [(name, b64decode(value)) for name, value in each["headers"]]

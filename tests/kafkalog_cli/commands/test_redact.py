@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.building import batches, write_segment
+from tests.decoded_node import write_node
 from tests.running import Run, Word
 
 pytestmark = pytest.mark.long
@@ -111,6 +112,23 @@ def test_a_range_keeps_the_batches_with_a_record_in_it(run_kafkalog, data_dir, t
     assert [(row["base_offset"], row["last_offset"]) for row in rows] == kept
     assert not list(output.rglob("*.snapshot"))
     assert run_kafkalog("verify", "--format", "jsonl", output).check(0).summary["findings"]["error"] == 0
+
+
+def test_fields_of_avro(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """By the schemas that lie beside the partition; with the schemas of another place they are read from the copy."""
+    node = tmp_path / "node"
+    source = write_node(node)
+    run = run_one(run_kafkalog_many, source, "--output", tmp_path / "out", "--keep-fields", "id,customer").check(3)
+    assert {row["actual"]["schema_id"]: row["offset"] for row in run.rows("finding")} == {7: 3, 99: 5}
+    assert run.summary["counts"]["wholly_replaced_values"] == 9
+    words = ("dump", "--records", "--value-as", "auto", "--format", "jsonl", "--schemas", node)
+    (copy,) = run_kafkalog_many([(*words, tmp_path / "out" / "orders-0")])
+    decoded = [row["value_decoded"] for row in copy.rows("record")]
+    assert decoded[0] == {"id": 4711, "customer": "Ana"}
+    assert (decoded[1]["id"], decoded[1]["customer"]) == (4712, "Zoë")
+    run_one(run_kafkalog_many, source, "--output", tmp_path / "no", "--value-as", "avro").check(2)
+    run_one(run_kafkalog_many, source, "--output", tmp_path / "no", "--keep-fields", "id", "--schemas", source).check(2)
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_range_without_a_segment_is_refused(run_kafkalog, tmp_path):

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from format.columns import RECORD
+from format.decoding.decoder import Decoding
+from format.decoding.schemas import find_schemas
 from format.errors import OutputError
 from format.findings import Finding, Severity
 from format.internal_topics.decoder import decoder_for
@@ -20,6 +22,7 @@ from format.layout import COORDINATOR_TOPICS
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
+from format.node.target import targets_at
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, OutputRange
 from format.rewriting.rewriter import RewritingResult, WrittenSegment
@@ -30,6 +33,7 @@ from format.verbs.redact.replacements import Mode, Redactor
 from format.verbs.verify.verify import Level, VerifyTerms, verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.corpora import Corpus
+from tests.decoded_node import CUT, order, write_node
 from tests.dumping import dump
 
 pytestmark = pytest.mark.slow
@@ -41,11 +45,11 @@ CONTENT = ("key", "value", "headers")
 
 
 def run_redact(
-    source: Path, output: Path, *, mode: Mode = Mode.HASH, key: bytes = KEY, header_names: bool = False
+    source: Path, output: Path, *, mode: Mode = Mode.HASH, key: bytes = KEY, **terms_of: Any
 ) -> tuple[RewritingResult, list[Finding], list[WrittenSegment]]:
     """The redacted copy of one path; what was found and written."""
     redactor = Redactor(mode, key if mode is Mode.HASH else b"")
-    terms = Redaction(redactor=redactor, with_header_names=header_names)
+    terms = Redaction(redactor=redactor, **terms_of)
     result = RewritingResult()
     sources = read_write_sources([source], takes_files=True)
     with Publication(output, [source], job=sources.job("redact", **terms.options())) as publication:
@@ -163,7 +167,7 @@ def test_the_same_key_gives_the_same_copy(tmp_path: Path, data_dir: Path, mode: 
 
 def test_filler(tmp_path: Path, data_dir: Path) -> None:
     source = data_dir / "kafka-4.3-single" / "node-1"
-    run_redact(source, tmp_path / "out", mode=Mode.FILL, header_names=True)
+    run_redact(source, tmp_path / "out", mode=Mode.FILL, with_header_names=True)
     assert all(set(each) == {ord("x")} for each in contents(user_rows(tmp_path / "out")))
     names = {name for row in user_rows(tmp_path / "out") for name, _ in row[AT["headers"]] or ()}
     assert names
@@ -173,7 +177,7 @@ def test_filler(tmp_path: Path, data_dir: Path) -> None:
 def test_header_names_stay_unless_asked_for(tmp_path: Path) -> None:
     source = write_log(tmp_path / "t-0", [batch(0, [b"value"], headers=((b"trace-id", b"0123456789"),))])
     run_redact(source, tmp_path / "kept")
-    run_redact(source, tmp_path / "gone", header_names=True)
+    run_redact(source, tmp_path / "gone", with_header_names=True)
     (kept,), (gone,) = (rows_of(tmp_path / name / "t-0")[0][AT["headers"]] for name in ("kept", "gone"))
     assert kept[0] == b"trace-id"
     assert gone[0] != b"trace-id"
@@ -342,6 +346,76 @@ def test_a_batch_of_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     before, after = rows_of(source), rows_of(tmp_path / "out" / "t-0")
     assert [shape(row) for row in after] == [shape(row) for row in before]
     assert not {row[AT["value"]] for row in after} & {*values, b"last value"}
+
+
+# -- fields that are kept ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("codec", [0, 4])
+def test_kept_fields_of_avro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, codec: int) -> None:
+    """Also where other processes make the batches, and where a damaged batch makes the log be read as a whole."""
+    monkeypatch.setattr("format.rewriting.segment_rewriting.Rewriter.chunk_bytes", 2_000, raising=False)
+    write_node(tmp_path / "node")
+    source = tmp_path / "node" / "orders-0"
+    batches = [
+        batch(10 * number, [order(number, f"customer {number:04d}"), CUT, b"text of none"], codec=codec)
+        for number in range(200)
+    ]
+    damaged = bytearray(batches[150])
+    damaged[-1] ^= 1
+    decoding = Decoding(schemas=find_schemas(targets_at([source])))
+    for made, lost in ((batches, 0), ([*batches[:150], bytes(damaged), *batches[151:]], 1)):
+        (source / f"{0:020d}.log").write_bytes(b"".join(made))
+        (source / f"{0:020d}.index").unlink(missing_ok=True)
+        (source / f"{0:020d}.timeindex").unlink(missing_ok=True)
+        output = tmp_path / f"out-{lost}"
+        result, findings, _ = run_redact(source, output, keep_fields=("id",), decoding=decoding, jobs=jobs)
+        [cut] = [each for each in findings if each.code == "value-undecodable"]
+        assert cut.message == (
+            f"the values of {200 - lost} records do not decode (schema 7): "
+            "not of the Avro schema: the value is cut off (byte 2); replaced as a whole"
+        )
+        assert (cut.location.position, cut.location.offset) == (0, 1)
+        assert result.whole_count == (200 - lost) * 5  # the three keys, and the text, too
+        assert [each.code for each in findings if each.code != "value-undecodable"] == ["batch-crc-mismatch"] * lost
+        values = [row[AT["value"]] for row in rows_of(output / "orders-0")]
+        decoder = decoding.topic("orders")
+        decoded = [json.loads(decoder.value(each).text or "") for each in values[::3]]
+        assert [each["id"] for each in decoded] == [number for number in range(200) if not lost or number != 150]
+        assert {len(each["customer"]) for each in decoded} == {13}
+        assert b"customer" not in b"".join(values)
+        assert not {CUT, b"text of none"} & set(values)
+        assert levels_of(output / "orders-0") <= {"index-missing"}
+
+
+def test_a_schema_id_in_a_header_is_kept_where_a_reader_needs_it(tmp_path: Path) -> None:
+    write_node(tmp_path / "node")
+    source = tmp_path / "node" / "orders-0"
+    schema_id, other = b"\0\0\0\0\7", b"\0\0\0\0\x63"
+    bare = order(4711, "a customer")[5:]
+    headers = ((b"__value_schema_id", b"a secret"), (b"trace", b"a secret"), (b"__value_schema_id", schema_id))
+    batches = [
+        batch(0, [bare], headers=headers),
+        batch(1, [bare], headers=((b"__value_schema_id", other),)),
+        batch(2, [None], headers=((b"__value_schema_id", schema_id),)),
+    ]
+    (source / f"{0:020d}.log").write_bytes(b"".join(batches))
+    decoding = Decoding(schemas=find_schemas(targets_at([source])))
+    for with_names in (False, True):
+        output = tmp_path / f"out-{with_names}"
+        run_redact(source, output, keep_fields=("id",), decoding=decoding, with_header_names=with_names)
+        first, second, third = rows_of(output / "orders-0")
+        kept = [each for each in first[AT["headers"]] if each[1] == schema_id]
+        assert kept == [(b"__value_schema_id", schema_id)]
+        found = decoding.topic("orders").value(first[AT["value"]], [("__value_schema_id", schema_id)])
+        assert found is not None
+        assert json.loads(found.text or "")["id"] == 4711
+        log = (output / "orders-0" / f"{0:020d}.log").read_bytes()
+        assert b"secret" not in log
+        assert b"customer" not in log
+        assert second[AT["headers"]][0][1] != other
+        assert third[AT["headers"]][0][1] != schema_id
 
 
 # -- reading back --------------------------------------------------------------------------------------------
