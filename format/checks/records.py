@@ -14,7 +14,7 @@ from format.codecs import decompress_briefly
 from format.codecs.checksums import crc_tables
 from format.errors import CorruptDataError, KafkaLogError
 from format.findings import Finding, finding, finding_of
-from format.kernel.checks import count_sound_batches, find_bad_header_key, find_doubtful_record
+from format.kernel.checks import count_sound_batches, find_bad_header_key, find_doubtful_record, find_wrong_offset
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.partitioner import find_misplaced_record
 from format.limits import Limits
@@ -85,18 +85,18 @@ def check_record_offsets(table: RecordTable, location: Location, before: int = -
     ``before`` is the offset of the last record of the table before, for a batch that continues from there.
     """
     batches = table.batches
-    batch, offset = table.batch, table.offset
-    falls = np.zeros(len(table), bool)
-    falls[1:] = (offset[1:] <= offset[:-1]) & (batch[1:] == batch[:-1])
-    if table.is_continued:
-        falls[0] = offset[0] <= before
-    outside = (offset < batches.base_offset[batch]) | (offset > batches.last_offset[batch])
-    wrong = falls | (outside & (batches.magic[batch] == 2)) | (offset < 0)
-    yield from _per_batch(
-        table, location, wrong, "record-offset-invalid",
-        lambda row, of: f"record offset {offset[row]} is out of order or outside the batch's offsets "
-                        f"{batches.base_offset[of]} to {batches.last_offset[of]}",
-    )  # fmt: skip
+    records, headers = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, batches))
+    row = find_wrong_offset(records, headers, 0, before if table.is_continued else -1)
+    while row >= 0:
+        batch, offset = int(table.batch[row]), int(table.offset[row])
+        place = batch_location(location, batches, batch)
+        yield finding(
+            "record-offset-invalid",
+            place.at(place.position, place.length, offset),
+            f"record offset {offset} is out of order or outside the batch's offsets "
+            f"{batches.base_offset[batch]} to {batches.last_offset[batch]}",
+        )
+        row = find_wrong_offset(records, headers, int(np.searchsorted(table.batch, batch, side="right")), -1)
 
 
 class RecordCheck:

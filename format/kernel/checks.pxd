@@ -35,6 +35,11 @@ cpdef Py_ssize_t find_doubtful_record(const unsigned char[::1] buffer, const lon
                                       const long long[:, ::1] batches, long long max_record_bytes,
                                       const unsigned int[::1] tables)
 
+@cython.locals(row=cython.Py_ssize_t, batch=cython.longlong, magic=cython.longlong, base_offset=cython.longlong,
+               last_delta=cython.longlong, offset=cython.longlong)
+cpdef Py_ssize_t find_wrong_offset(const long long[:, ::1] records, const long long[:, ::1] batches, Py_ssize_t first,
+                                   long long previous)
+
 @cython.locals(span=cython.Py_ssize_t, row=cython.Py_ssize_t, at=cython.Py_ssize_t, end=cython.Py_ssize_t,
                start=cython.Py_ssize_t, stop=cython.Py_ssize_t, key_at=cython.Py_ssize_t, attributes=cython.longlong,
                base_offset=cython.longlong, base_timestamp=cython.longlong, last_delta=cython.longlong,

@@ -158,6 +158,32 @@ def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_reco
     return -1
 
 
+def find_wrong_offset(records: Table, batches: Table, first: int, previous: int) -> int:
+    """The first row from ``first`` on whose offset is negative, does not rise in its batch, or is outside its v2 batch.
+
+    ``records`` is an indexed record table; its batch column points into the batch table ``batches``. ``previous`` is
+    the offset before the first row in the same batch, -1 for none. Returns -1 if there is no such row.
+    """
+    batch = -1
+    for row in range(first, len(records)):
+        if records[row, R_BATCH] != batch:
+            if batch >= 0:
+                previous = -1
+            batch = records[row, R_BATCH]
+            magic = batches[batch, B_MAGIC]
+            base_offset = batches[batch, B_BASE_OFFSET]
+            last_delta = batches[batch, B_LAST_DELTA]
+        offset = records[row, R_OFFSET]
+        if offset < 0 or offset <= previous:
+            return row
+        if magic == 2 and (offset < base_offset or base_offset > MAX_I64 - last_delta):
+            return row
+        if magic == 2 and offset - base_offset > last_delta:
+            return row
+        previous = offset
+    return -1
+
+
 def count_sound_batches(buffer: Bytes, spans: Table, batches: Table, max_record_bytes: int, found: Row) -> int:
     """The number of sound v2 batches before the first that needs a full check, ``index_records`` and ``RecordCheck``.
 

@@ -31,7 +31,7 @@ from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, l
 from format.wording import counted_plainly
 
 #: The approximate bytes of records in a group, if compression makes them eight times smaller.
-_GROUP_BYTES = 2 * MIB
+_GROUP_BYTES = 8 * MIB
 _COMPRESSION = 8
 
 
