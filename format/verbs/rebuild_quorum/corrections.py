@@ -96,7 +96,7 @@ def _without_absent(
 
 
 def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica | None) -> Change:
-    """The records of a partition whose in-sync replicas are not here; the replica ``best`` is to lead, None for none."""
+    """The records of a partition whose in-sync replicas are not here. ``best`` is to lead, None for none."""
     whose, keep = ("its", "it keeps") if len(holders) == 1 else ("their", "they keep")
     subject = f"records of partition {name}"
     reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: lost unless "

@@ -26,7 +26,6 @@ from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, write_segment
-from tests.corpora import DATA_DIR
 from tests.format.internal_topics.known_messages import MESSAGES, records_of
 from tests.format.internal_topics.message_encoder import encode
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot, write_voters
@@ -294,10 +293,8 @@ def test_records_that_only_absent_nodes_have_are_at_risk(data_dir: Path, tmp_pat
             )
             assert "were on node 3, which is not here: lost unless it keeps its log directories." in said
             assert "were on nodes 2 and 3, which are not here: lost unless they keep their log directories." in said
-            assert plan.not_checked == [
-                f"whether the disks of {'nodes 2 and 3' if number else 'nodes 1, 2 and 3'} show later changes: they are "
-                "not here"
-            ]
+            missing = "nodes 2 and 3" if number else "nodes 1, 2 and 3"
+            assert plan.not_checked == [f"whether the disks of {missing} show later changes: they are not here"]
         (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint([]))
 
 
