@@ -302,13 +302,14 @@ def _snapshot_id(copies: list[MetadataCopy]) -> SnapshotId:
 def _changes_in_others(
     copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits, not_checked: list[str]
 ) -> Iterator[Change]:
-    """The changes in records that only other copies have, the furthest copy first."""
+    """The changes in records that only other copies have, the furthest copy first, or that are after damage."""
     for other in sorted(copies, key=lambda each: each.end, reverse=True):
         cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
-        if other is copy or cut >= other.end[1]:
+        is_damaged = other.dropped_from is not None
+        if cut >= other.end[1] and not is_damaged:
             continue
         try:
-            later = surviving_records(other, limits, since=cut)
+            later = surviving_records(other, limits, since=cut, is_past_damage=is_damaged)
         except Refused as error:
             not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
             continue
@@ -319,6 +320,9 @@ def _changes_in_others(
         later.subjects = subjects
         before = found.image if later.before is None or cut >= copy.end[1] else later.before
         reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
+        if is_damaged:
+            reason += f", with damage at offset {other.dropped_from:,}"
+            not_checked.append(f"what is damaged in {other.path} at offset {other.dropped_from:,}")
         yield from changes_between(before, later, subjects, reason, str(other.path))
 
 

@@ -21,6 +21,7 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.verbs.quorum.quorum import quorum
 from format.verbs.rebuild_quorum.corrections import corrections_by_disks
 from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
@@ -73,6 +74,13 @@ def replica(
     (directory / "leader-epoch-checkpoint").write_bytes(leader_epoch_checkpoint.write(noted))
     entries = [] if watermark is None else [TopicPartitionOffset(topic, number, watermark)]
     (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint(entries))
+
+
+def damage(node: Path, value: bytes) -> Path:
+    """Change a byte of a metadata record, so that the CRC of its batch is wrong; the log."""
+    path = node / "__cluster_metadata-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes().replace(value, b"X" + value[1:]))
+    return path
 
 
 def changes(plan: Rebuilding) -> list[tuple[str, str]]:
@@ -335,6 +343,38 @@ def test_copies_without_segments_are_enough_where_no_leader_has_to_be_chosen(tmp
     next((nodes[1] / "orders-0").glob("*.log")).unlink()
     with pytest.raises(Refused, match=r"partition orders-0 is to lead depends on their ends.*whole log directories"):
         planned(*nodes)
+
+
+def test_what_is_after_damage_is_lost(tmp_path: Path) -> None:
+    """A node drops it, so it is not written. What can be read of it is named, by quorum as well."""
+    node = broker(tmp_path, extra_topics=7)
+    shutil.copytree(node, untouched := tmp_path / "untouched")
+    path = damage(node, b"extra-3")
+    replica(node, (0,), topic="extra-5")
+    plan, before = planned(node), planned(untouched)
+    assert plan.copy.end == (1, 5)
+    assert set(before.found.image.names.values()) - set(plan.found.image.names.values()) == {
+        f"extra-{number}" for number in (3, 4, 5, 6)
+    }
+    assert [each.subject for each in plan.lost] == [f"topic extra-{number}" for number in (4, 5, 6)]
+    assert plan.lost[0].reason == (
+        "it is in records from offset 5 on, which only the copy of node 1 has, with damage at offset 5"
+    )
+    assert plan.not_checked[0] == f"what is damaged in {path.parent} at offset 5"
+    found = quorum([Target(node)])
+    assert found.quorum.state.image == plan.found.image
+    assert [(each.topic, each.is_proven) for each in found.lost.changes] == [("extra-5", True)]
+
+
+def test_damage_before_the_newest_snapshot(tmp_path: Path) -> None:
+    """The node empties its log, and goes on from the snapshot: nothing is missing before that."""
+    node = broker(tmp_path, extra_topics=7)
+    path = damage(node, b"extra-1")
+    write_snapshot(path.parent, 6, 1, _NAMES)
+    plan = planned(node)
+    assert (plan.copy.end, plan.copy.gap) == ((1, 6), "")
+    assert [each.subject for each in plan.lost] == [f"topic extra-{number}" for number in (4, 5, 6)]
+    assert not quorum([Target(node)]).quorum.state.is_damaged
 
 
 def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:
