@@ -45,7 +45,7 @@ from format.verbs.rebuild_quorum.corrections import (
 )
 from format.verbs.rebuild_quorum.evidence import Disks, read_disks
 from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
-from format.verbs.rebuild_quorum.surviving import SurvivingRecords, surviving_records
+from format.verbs.rebuild_quorum.surviving import SurvivingRecords, records_after_damage, surviving_records
 from format.wording import counted, listed
 
 #: How far the new snapshot lies above all copies: nodes whose copy is not at hand may have a later epoch or end.
@@ -305,25 +305,34 @@ def _changes_in_others(
     """The changes in records that only other copies have, the furthest copy first, or that are after damage."""
     for other in sorted(copies, key=lambda each: each.end, reverse=True):
         cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
-        is_damaged = other.dropped_from is not None
-        if cut >= other.end[1] and not is_damaged:
-            continue
-        try:
-            later = surviving_records(other, limits, since=cut, is_past_damage=is_damaged)
-        except Refused as error:
-            not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
-            continue
-        subjects = dict(later.subjects)
-        if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
-            for key, read in surviving_records(copy, limits, since=0).subjects.items():
-                subjects.setdefault(key, read)
-        later.subjects = subjects
-        before = found.image if later.before is None or cut >= copy.end[1] else later.before
-        reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
-        if is_damaged:
-            reason += f", with damage at offset {other.dropped_from:,}"
+        if cut < other.end[1]:
+            yield from _changes_since(cut, copy, other, found, limits, not_checked)
+        elif other.dropped_from is not None:
+            end = copy.end[1]
+            later = records_after_damage(other, found.image, end, limits)
+            reason = f"it is in records from offset {end:,} on, after damage in the copy of {_owner(other)}"
+            yield from changes_between(found.image, later, later.subjects, reason, str(other.path))
+        if other.dropped_from is not None and other.dropped_from >= copy.end[1]:
             not_checked.append(f"what is damaged in {other.path} at offset {other.dropped_from:,}")
-        yield from changes_between(before, later, subjects, reason, str(other.path))
+
+
+def _changes_since(
+    cut: int, copy: MetadataCopy, other: MetadataCopy, found: SurvivingRecords, limits: Limits, not_checked: list[str]
+) -> Iterator[Change]:
+    """The changes in the records of another copy from an offset on, which the copy that is taken has not."""
+    try:
+        later = surviving_records(other, limits, since=cut)
+    except Refused as error:
+        not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
+        return
+    subjects = dict(later.subjects)
+    if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
+        for key, read in surviving_records(copy, limits, since=0).subjects.items():
+            subjects.setdefault(key, read)
+    later.subjects = subjects
+    before = found.image if later.before is None or cut >= copy.end[1] else later.before
+    reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
+    yield from changes_between(before, later, subjects, reason, str(other.path))
 
 
 def _without_repeats(changes: list[Change]) -> list[Change]:

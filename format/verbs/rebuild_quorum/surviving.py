@@ -11,7 +11,7 @@ from format.findings import Finding
 from format.limits import Limits
 from format.location import Location
 from format.state.cluster_image import ClusterImage
-from format.state.metadata_copies import MetadataCopy, records_of_copy
+from format.state.metadata_copies import CopyRecord, MetadataCopy, records_of_copy
 from format.state.metadata_log import MetadataRecord, MetadataReplay
 from format.verbs.metadata.rows import Read, subject_of
 
@@ -49,17 +49,15 @@ class SurvivingRecords(msgspec.Struct):
             self.subjects[subject, record.data.get("topicId")] = read
 
 
-def surviving_records(
-    copy: MetadataCopy, limits: Limits, since: int | None = None, *, is_past_damage: bool = False
-) -> SurvivingRecords:
+def surviving_records(copy: MetadataCopy, limits: Limits, since: int | None = None) -> SurvivingRecords:
     """The records of a copy up to its end; those of a metadata transaction that has no end are not in effect.
 
-    Raises Refused where one cannot be read. With ``is_past_damage`` also what can be read of the records after that.
+    Raises Refused where one cannot be read.
     """
     found = SurvivingRecords()
     replay = MetadataReplay(found.image, watch=found.take)
     is_in_snapshot = since is not None and copy.sound_snapshot is not None and copy.sound_snapshot.end_offset > since
-    for item in records_of_copy(copy, limits, is_past_damage=is_past_damage):
+    for item in records_of_copy(copy, limits):
         if isinstance(item, Finding):
             raise Refused(f"a record cannot be read: {item.message}", item.location)
         record = item.record
@@ -72,8 +70,18 @@ def surviving_records(
         replay.take(record, is_snapshot=item.is_snapshot)
     if is_in_snapshot:
         found.before = None
-    if replay.first_contradiction is not None and not is_past_damage:
+    if replay.first_contradiction is not None:
         offset, text = replay.first_contradiction
         raise Refused(f"the record at offset {offset} contradicts those before it: {text}", Location(str(copy.path)))
     found.last_timestamp = max(found.last_timestamp, replay.last_timestamp or 0)
+    return found
+
+
+def records_after_damage(copy: MetadataCopy, image: ClusterImage, since: int, limits: Limits) -> SurvivingRecords:
+    """The records from ``since`` on that a node would drop, as far as they can be read, applied to an image."""
+    found = SurvivingRecords(since, image=deepcopy(image))
+    replay = MetadataReplay(found.image, watch=found.take)
+    for item in records_of_copy(copy, limits, is_past_damage=True):
+        if isinstance(item, CopyRecord) and not item.is_snapshot and item.record.offset >= since:
+            replay.take(item.record)
     return found

@@ -357,13 +357,22 @@ def test_what_is_after_damage_is_lost(tmp_path: Path) -> None:
         f"extra-{number}" for number in (3, 4, 5, 6)
     }
     assert [each.subject for each in plan.lost] == [f"topic extra-{number}" for number in (4, 5, 6)]
-    assert plan.lost[0].reason == (
-        "it is in records from offset 5 on, which only the copy of node 1 has, with damage at offset 5"
-    )
+    assert plan.lost[0].reason == ("it is in records from offset 5 on, after damage in the copy of node 1")
     assert plan.not_checked[0] == f"what is damaged in {path.parent} at offset 5"
     found = quorum([Target(node)])
     assert found.quorum.state.image == plan.found.image
     assert [(each.topic, each.is_proven) for each in found.lost.changes] == [("extra-5", True)]
+
+
+@pytest.mark.parametrize(("length", "lost"), [(7, []), (9, ["topic extra-7", "topic extra-8"])])
+def test_damage_in_another_copy(tmp_path: Path, length: int, lost: list[str]) -> None:
+    """What the copy that is taken has as well is not lost, and known."""
+    node, other = broker(tmp_path, extra_topics=7), broker(tmp_path, 2, extra_topics=length)
+    damage(other, b"extra-3")
+    plan = planned(node, other)
+    assert (plan.copy.node_id, plan.copy.end) == (1, (1, 9))
+    assert [each.subject for each in plan.lost] == lost
+    assert not [each for each in plan.not_checked if "damaged" in each]
 
 
 def test_damage_before_the_newest_snapshot(tmp_path: Path) -> None:
