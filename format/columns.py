@@ -443,7 +443,12 @@ REBUILT_CONTROLLER = row_schema(
 )
 REBUILD_CHANGE = row_schema(
     "rebuild_change",
-    Column("action", "string", "lost: later metadata, which is not in the copy; or set: written beside the copy"),
+    Column(
+        "action",
+        "string",
+        "lost: later metadata, which is not in the copy; at_risk: records that only nodes had whose disks are not here; "
+        "or set: written beside the copy",
+    ),
     Column("subject", "string", "topic, partition, config, acl, … with its name"),
     Column("before", "any", "its state in the copy, null for none; of fields, only those that differ"),
     Column("after", "any", "its later state, or what is set"),

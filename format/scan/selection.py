@@ -88,7 +88,8 @@ class CommittedView(msgspec.Struct, frozen=True):
     """What a read_committed consumer gets of a partition: no control records, and no aborted ones, up to the LSO.
 
     ``aborted`` has, for each producer id, the first offsets of its aborted transactions and the offsets of their
-    markers (int64), in log order. The view starts at ``log_start_offset``, and ends before ``last_stable_offset``.
+    markers (int64), in log order. The view starts at ``log_start_offset``, and ends before ``last_stable_offset``. That
+    can lie in a batch, if records of an open transaction were deleted; brokers serve only whole batches before it.
     """
 
     log_start_offset: int
@@ -97,7 +98,7 @@ class CommittedView(msgspec.Struct, frozen=True):
 
     def batches(self, table: BatchTable) -> NDArray[np.bool_]:
         """Which batches have records for the consumer (bool); the first may also have some below the log start."""
-        keep = ~table.is_control & (table.base_offset < self.last_stable_offset)
+        keep = ~table.is_control & (table.last_offset < self.last_stable_offset)
         keep &= table.last_offset >= self.log_start_offset
         for row in np.flatnonzero(keep & table.is_transactional).tolist():
             keep[row] = not self.is_aborted(int(table.producer_id[row]), int(table.base_offset[row]))

@@ -21,7 +21,7 @@ from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint, meta_properties, quorum_state
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.files.quorum_state import QuorumState
-from format.files.side_file import INT32_RANGE
+from format.files.side_file import INT32_RANGE, INT64_RANGE
 from format.findings import Finding, Severity, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -34,7 +34,15 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.state.leader_epochs import ReplicaEpochs, replica_epochs
 from format.state.log_headers import log_parts
-from format.state.metadata_log import MetadataRecord, MetadataRecords, MetadataSource, metadata_sources
+from format.state.metadata_log import (
+    MetadataRecord,
+    MetadataRecords,
+    MetadataSource,
+    MetadataState,
+    check_start,
+    metadata_records,
+    metadata_sources,
+)
 from format.wording import counted
 
 _FileT = TypeVar("_FileT")
@@ -204,6 +212,69 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
             yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1:,} were committed"
     if foreign:
         yield f"{counted(foreign, 'copy')} of another cluster left out"
+
+
+# -- the metadata up to the end of a copy --------------------------------------------------------------------------
+
+
+class CopyRecord(msgspec.Struct, frozen=True):
+    """A record of a copy, and whether it is in the snapshot."""
+
+    record: MetadataRecord
+    is_snapshot: bool
+
+
+def records_of_copy(
+    copy: MetadataCopy, limits: Limits, *, is_past_damage: bool = False
+) -> Iterator[CopyRecord | Finding]:
+    """The records of its newest sound snapshot and of its log from there to its end, and findings about these.
+
+    With ``is_past_damage`` also those that its node drops, as far as they can be read.
+    """
+    partition, snapshot = copy.source.partition, copy.sound_snapshot
+    start, known_end = 0, copy.end[1]
+    end = INT64_RANGE[1] if is_past_damage else known_end
+    if snapshot is not None:
+        start = snapshot.end_offset
+        for item in metadata_records(LogUnit(snapshot.path, partition.location(snapshot.path)), 0, limits):
+            if isinstance(item, MetadataRecord):
+                yield CopyRecord(item, is_snapshot=True)
+            elif item.is_incomplete or item.severity >= Severity.ERROR:
+                yield item
+    for segment in partition.segments:
+        log, next_base = log_of_segment(partition, segment), partition.next_base_offset(segment)
+        if log is None or segment.base_offset >= end or (next_base is not None and next_base <= start):
+            continue
+        for item in metadata_records(log, start, limits):
+            if isinstance(item, Finding):
+                if _concerns(item, start, known_end):
+                    yield item
+            elif item.offset < end:
+                yield CopyRecord(item, is_snapshot=False)
+            else:
+                break
+
+
+def _concerns(found: Finding, start: int, end: int) -> bool:
+    """Whether a finding is about records of a log between these offsets; a copy ends at the first damage of its log."""
+    offset = found.location.offset
+    if offset is None:
+        return found.is_incomplete and start < end
+    return start <= offset < end and (found.is_incomplete or found.severity >= Severity.ERROR)
+
+
+def state_of_copy(copy: MetadataCopy, limits: Limits = DEFAULT_LIMITS) -> MetadataState:
+    """The image of the cluster at the end of a copy. Records after damage, which its node drops, do not count."""
+    snapshot = copy.sound_snapshot
+    state = MetadataState(path=copy.path, snapshot=None if snapshot is None else snapshot.path)
+    check_start(copy.source.partition, state)
+    for item in records_of_copy(copy, limits):
+        if isinstance(item, Finding):
+            state.findings.append(item)
+        else:
+            state.take(item.record, is_snapshot=item.is_snapshot)
+    state.findings += state.last_findings(copy.source.partition.location())
+    return state
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

@@ -281,6 +281,22 @@ class MetadataState(MetadataReplay, kw_only=True):
         """Whether something may be missing from the image."""
         return any(found.severity >= Severity.ERROR for found in self.findings)
 
+    def last_findings(self, place: Location) -> Iterator[Finding]:
+        """The findings about records that took no effect."""
+        if self.transaction_start is not None:
+            yield finding(
+                "metadata-transaction-open", place.at(offset=self.transaction_start),
+                f"a metadata transaction that begins at offset {self.transaction_start} has no end: its records "
+                "are not applied",
+            )  # fmt: skip
+        if self.first_contradiction is not None:
+            offset, text = self.first_contradiction
+            more = f", and {self.contradictions - 1} records after it" if self.contradictions > 1 else ""
+            yield finding(
+                "metadata-incomplete", place.at(offset=offset),
+                f"the record at offset {offset} builds on something that is not in the image{more}: {text}",
+            )  # fmt: skip
+
 
 def read_metadata(
     partition: Partition,
@@ -296,30 +312,13 @@ def read_metadata(
     until = until or Until()
     first_offset = partition.segments[0].base_offset if partition.segments else None
     state = _first_state(partition, first_offset, until, limits, is_oldest=watch is not None)
-    _check_start(partition, first_offset, state)
+    check_start(partition, state)
     state.watch = watch
     _replay_log(partition, until, limits, state)
     if until == Until() and state.image.leader is None:
         _read_leader(partition, state, limits)
     state.last_offset = max(state.last_offset, state.start_offset - 1)
-    place = partition.location()
-    if state.transaction_start is not None:
-        state.findings.append(
-            finding(
-                "metadata-transaction-open", place.at(offset=state.transaction_start),
-                f"a metadata transaction that begins at offset {state.transaction_start} has no end: its records "
-                "are not applied",
-            )
-        )  # fmt: skip
-    if state.first_contradiction is not None:
-        offset, text = state.first_contradiction
-        more = f", and {state.contradictions - 1} records after it" if state.contradictions > 1 else ""
-        state.findings.append(
-            finding(
-                "metadata-incomplete", place.at(offset=offset),
-                f"the record at offset {offset} builds on something that is not in the image{more}: {text}",
-            )
-        )  # fmt: skip
+    state.findings += state.last_findings(partition.location())
     return state
 
 
@@ -395,8 +394,9 @@ def _state_of(partition: Partition, snapshot: KraftSnapshot, limits: Limits) -> 
     return state
 
 
-def _check_start(partition: Partition, first_offset: int | None, state: MetadataState) -> None:
+def check_start(partition: Partition, state: MetadataState) -> None:
     """A finding for a log whose head was deleted and is in no snapshot."""
+    first_offset = partition.first_base_offset
     if state.snapshot is None and first_offset != 0:
         what = "there is no segment" if first_offset is None else f"the log begins at offset {first_offset}"
         message = f"{what}, and no snapshot has the earlier records: the image has only what is left of the log"

@@ -13,8 +13,8 @@ import msgspec
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.target import Target
-from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, best_copy, read_metadata_copies
-from format.state.metadata_log import MetadataState, read_metadata
+from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, best_copy, read_metadata_copies, state_of_copy
+from format.state.metadata_log import MetadataState
 
 #: The leader epoch of the last batch, and the end offset; in this order they compare as the voters do.
 LogEnd = tuple[int, int]
@@ -168,7 +168,7 @@ def quorum_of(
     ``chosen`` is the copy to compare with, None for the best one.
     """
     best = chosen or best_copy(copies)
-    state = read_metadata(best.copy.source.partition, limits=limits)
+    state = state_of_copy(best.copy, limits)
     of_nodes: dict[object, MetadataCopy] = {}
     for each in (best.copy, *sorted(copies, key=lambda each: (each.is_usable, each.end), reverse=True)):
         if None in (each.cluster_id, best.copy.cluster_id) or each.cluster_id == best.copy.cluster_id:

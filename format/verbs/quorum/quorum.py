@@ -272,7 +272,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             ahead = f"{counted(len(named), 'partition')} on disk {are(len(named))} ahead of the metadata"
             yield f"Changes are lost: {ahead}: {_few(named)}."
         if topics:
-            yield f"Lost with {counted(len(topics), 'topic')} that the metadata never had: {_few(topics)}."
+            yield f"Changes are lost: {counted(len(topics), 'topic')} on disk that the metadata lacks: {_few(topics)}."
         possible = sorted({each.topic for each in lost.of(TOPIC, is_proven=False)})
         if possible:
             unknown = f"{counted(len(possible), 'topic')} on disk {are(len(possible))} not in the metadata"

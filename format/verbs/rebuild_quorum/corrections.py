@@ -22,17 +22,18 @@ from format.verbs.metadata.rows import changed_fields
 from format.verbs.quorum.lost_changes import PARTITION, REPLICA, TOPIC, LostChange, LostChanges, furthest_of_each
 from format.verbs.rebuild_quorum.evidence import Disks, Replica, ReplicaKey
 from format.verbs.rebuild_quorum.surviving import SubjectKey, SurvivingRecords
-from format.wording import counted_plainly
+from format.wording import are, counted_plainly
 
 #: The size of the blocks in which a controller hands out producer ids (server-common ProducerIdsBlock).
 PRODUCER_ID_BLOCK = 1000
-LOST, SET = "lost", "set"
+LOST, AT_RISK, SET = "lost", "at_risk", "set"
 
 
 class Change(msgspec.Struct, frozen=True):
     """A change of the metadata that is lost, or that is made (``set``) so that the brokers' logs stay right.
 
-    ``record`` is what is written for it. ``path`` is the file or directory that proves it.
+    ``at_risk`` are records that only nodes have whose disks are not here. ``record`` is what is written for a change.
+    ``path`` is the file or directory that proves it.
     """
 
     action: str
@@ -45,52 +46,66 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def corrections_by_disks(
-    found: SurvivingRecords, disks: Disks, *, is_stale: bool, empty: frozenset[int] = frozenset()
+    found: SurvivingRecords, disks: Disks, *, is_stale: bool, absent: frozenset[int] = frozenset()
 ) -> list[Change]:
     """The corrections that brokers' disks ask for. ``is_stale``: a later change is lost.
 
-    ``empty`` are the nodes that come back without their partitions.
+    ``absent`` are the nodes that get a new metadata log, and may come back without their partitions.
     """
     changes: list[Change] = []
     names = {key: f"{found.image.names.get(key[0], key[0])}-{key[1]}" for key in found.image.partitions}
     for key, state in sorted(found.image.partitions.items(), key=lambda item: names[item[0]]):
         known = [each for each in disks.replicas.get(key, ()) if each.node_id in state.replicas]
         corrected = list(_corrected(key, state, known, names[key], found.versions)) if known else []
-        changes += corrected or _without_empty(key, state, known, names[key], found.versions, empty)
-    changes += _producer_ids(found, disks, is_stale=is_stale or bool(changes))
+        is_stale = is_stale or bool(corrected)
+        changes += corrected or _without_absent(key, state, known, names[key], found.versions, absent)
+    changes += _producer_ids(found, disks, is_stale=is_stale)
     return changes
 
 
-def _without_empty(
+def _without_absent(
     key: ReplicaKey,
     state: PartitionState,
     replicas: list[Replica],
     name: str,
     versions: dict[str, int],
-    empty: frozenset[int],
+    absent: frozenset[int],
 ) -> Iterator[Change]:
-    """The change of a partition that a node may lead, or hold back, which comes back without its log.
+    """The change of a partition that a node may lead, or hold back, which may come back without its log.
 
     Such a node has the directory id of before, so the controller would take it for the replica that it was. It leaves
-    the ISR, and fetches the log anew.
+    the ISR, and fetches what it lacks. Where all that were in sync are absent, the records are at risk.
     """
-    eligible = {*state.isr, *(state.eligible_leader_replicas or ()), *(state.last_known_elr or ())}
-    gone = sorted((eligible | {state.leader}) & empty)
+    elr = state.eligible_leader_replicas or ()
+    gone = sorted({*state.isr, *elr, *(state.last_known_elr or ()), state.leader} & absent)
     if not gone:
         return
-    isr = [each for each in state.isr if each not in empty]
+    isr = [each for each in state.isr if each not in absent]
     best = None if isr else _furthest(replicas, name)
+    if not isr and not any(each.node_id in elr for each in replicas):
+        yield _at_risk(name, state, sorted(state.isr) or gone, best)
     isr = isr if best is None else [best.node_id]
-    come = "comes back without its log" if len(gone) == 1 else "come back without their logs"
-    reason = f"{named_nodes(gone)} {come}"
     if not isr:
-        yield Change(
-            LOST, f"records of partition {name}", {"isr": list(state.isr)}, None, f"{reason}: no other is here"
-        )
         return
     leader = state.leader if state.leader in isr else isr[0]
     new = _with_leader(state, leader, isr, state.leader_epoch)
+    come = "is not here: it may come back without its log"
+    come = come if len(gone) == 1 else "are not here: they may come back without their logs"
+    reason = f"{named_nodes(gone)} {come}"
     yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions))
+
+
+def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica | None) -> Change:
+    """The records of a partition whose in-sync replicas are not here. ``best`` is to lead, None for none."""
+    whose, keep = ("its", "it keeps") if len(holders) == 1 else ("their", "they keep")
+    subject = f"records of partition {name}"
+    reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: lost unless "
+    if best is None:
+        reason += f"{keep} {whose} log directories"
+    else:
+        subject += f" from offset {best.end_offset:,} on"
+        reason += f"{whose} log directories are given, as node {best.node_id} leads"
+    return Change(AT_RISK, subject, {"isr": list(state.isr)}, None, reason, None if best is None else best.path)
 
 
 def _with_leader(state: PartitionState, leader: int, isr: list[int], top: int) -> PartitionState:

@@ -34,6 +34,7 @@ from format.state.quorum import Quorum, quorum_of
 from format.timestamps import iso_time
 from format.verbs.quorum.lost_changes import lost_changes
 from format.verbs.rebuild_quorum.corrections import (
+    AT_RISK,
     LOST,
     SET,
     Change,
@@ -44,7 +45,7 @@ from format.verbs.rebuild_quorum.corrections import (
 )
 from format.verbs.rebuild_quorum.evidence import Disks, read_disks
 from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
-from format.verbs.rebuild_quorum.surviving import SurvivingRecords, surviving_records
+from format.verbs.rebuild_quorum.surviving import SurvivingRecords, records_after_damage, surviving_records
 from format.wording import counted, listed
 
 #: How far the new snapshot lies above all copies: nodes whose copy is not at hand may have a later epoch or end.
@@ -97,6 +98,15 @@ class Rebuilding(msgspec.Struct, frozen=True):
         return [each for each in self.changes if each.action == LOST]
 
     @property
+    def at_risk(self) -> dict[str, list[str]]:
+        """The records that only nodes have whose disks are not here, by the reason."""
+        found: dict[str, list[str]] = {}
+        for each in self.changes:
+            if each.action == AT_RISK:
+                found.setdefault(each.reason, []).append(each.subject)
+        return found
+
+    @property
     def corrections(self) -> list[Change]:
         return [each for each in self.changes if each.action == SET]
 
@@ -137,13 +147,13 @@ class Rebuilding(msgspec.Struct, frozen=True):
         if self.copy.gap:
             yield f"Metadata is missing from it: {self.copy.gap}."
         if lost:
-            subjects = [each.subject for each in lost]
-            more = [f"{len(subjects) - _MOST_NAMED:,} more"] if len(subjects) > _MOST_NAMED else []
-            yield f"Lost: {listed([*subjects[:_MOST_NAMED], *more])}."
+            yield f"Lost: {_few([each.subject for each in lost])}."
         else:
             missing = self.missing_nodes()
             unknown = f"; what only {named_nodes(missing)} had is not known" if missing else ""
             yield f"No copy and no disk here shows a later change{unknown}."
+        for reason, subjects in list(self.at_risk.items())[:_MOST_NAMED]:
+            yield f"At risk: {_few(subjects)}, since {reason}."
         for each in self.corrections[:_MOST_NAMED]:
             yield f"{each.subject}: {_values(each.before)} becomes {_values(each.after)}, since {each.reason}."
         if len(self.corrections) > _MOST_NAMED:
@@ -207,9 +217,8 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
     changes += changes_on_disks(lost_changes(targets, quorum, limits), found.image)
     controllers = {each.node_id for each in (*voters, *(quorum.voters or ()))}  # also those that vote no more
-    empty = frozenset(controllers & set(found.image.brokers)) - disks.node_ids
-    empty = empty if disks.node_ids else frozenset()  # metadata alone says nothing of the disks
-    changes += corrections_by_disks(found, disks, is_stale=bool(changes), empty=empty)
+    absent = frozenset(controllers & set(found.image.brokers)) - disks.node_ids
+    changes += corrections_by_disks(found, disks, is_stale=bool(changes), absent=absent)
     gone = list(gone_topics(found.image, disks))
     not_checked += _not_checked(disks, found.image, [] if changes else gone)
     changes += gone if changes else []
@@ -293,24 +302,37 @@ def _snapshot_id(copies: list[MetadataCopy]) -> SnapshotId:
 def _changes_in_others(
     copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits, not_checked: list[str]
 ) -> Iterator[Change]:
-    """The changes in records that only other copies have, the furthest copy first."""
+    """The changes in records that only other copies have, the furthest copy first, or that are after damage."""
     for other in sorted(copies, key=lambda each: each.end, reverse=True):
         cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
-        if other is copy or cut >= other.end[1]:
-            continue
-        try:
-            later = surviving_records(other, limits, since=cut)
-        except Refused as error:
-            not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
-            continue
-        subjects = dict(later.subjects)
-        if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
-            for key, read in surviving_records(copy, limits, since=0).subjects.items():
-                subjects.setdefault(key, read)
-        later.subjects = subjects
-        before = found.image if later.before is None or cut >= copy.end[1] else later.before
-        reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
-        yield from changes_between(before, later, subjects, reason, str(other.path))
+        if cut < other.end[1]:
+            yield from _changes_since(cut, copy, other, found, limits, not_checked)
+        elif other.dropped_from is not None:
+            end = copy.end[1]
+            later = records_after_damage(other, found.image, end, limits)
+            reason = f"it is in records from offset {end:,} on, after damage in the copy of {_owner(other)}"
+            yield from changes_between(found.image, later, later.subjects, reason, str(other.path))
+        if other.dropped_from is not None and other.dropped_from >= copy.end[1]:
+            not_checked.append(f"what is damaged in {other.path} at offset {other.dropped_from:,}")
+
+
+def _changes_since(
+    cut: int, copy: MetadataCopy, other: MetadataCopy, found: SurvivingRecords, limits: Limits, not_checked: list[str]
+) -> Iterator[Change]:
+    """The changes in the records of another copy from an offset on, which the copy that is taken has not."""
+    try:
+        later = surviving_records(other, limits, since=cut)
+    except Refused as error:
+        not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
+        return
+    subjects = dict(later.subjects)
+    if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
+        for key, read in surviving_records(copy, limits, since=0).subjects.items():
+            subjects.setdefault(key, read)
+    later.subjects = subjects
+    before = found.image if later.before is None or cut >= copy.end[1] else later.before
+    reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
+    yield from changes_between(before, later, subjects, reason, str(other.path))
 
 
 def _without_repeats(changes: list[Change]) -> list[Change]:
@@ -389,6 +411,11 @@ def _bracketed(host: str) -> str:
 
 def _owner(copy: MetadataCopy) -> str:
     return str(copy.path) if copy.node_id is None else f"node {copy.node_id}"
+
+
+def _few(names: list[str]) -> str:
+    more = [f"{len(names) - _MOST_NAMED:,} more"] if len(names) > _MOST_NAMED else []
+    return listed([*names[:_MOST_NAMED], *more])
 
 
 def _values(values: Any) -> str:

@@ -7,14 +7,12 @@ from copy import deepcopy
 import msgspec
 
 from format.errors import Refused
-from format.findings import Finding, Severity
+from format.findings import Finding
 from format.limits import Limits
 from format.location import Location
-from format.scan.protocol import LogUnit
-from format.scan.selected_logs import log_of_segment
 from format.state.cluster_image import ClusterImage
-from format.state.metadata_copies import MetadataCopy
-from format.state.metadata_log import MetadataRecord, MetadataReplay, metadata_records
+from format.state.metadata_copies import CopyRecord, MetadataCopy, records_of_copy
+from format.state.metadata_log import MetadataRecord, MetadataReplay
 from format.verbs.metadata.rows import Read, subject_of
 
 #: What a record is about, in words, and the id of its topic.
@@ -58,24 +56,20 @@ def surviving_records(copy: MetadataCopy, limits: Limits, since: int | None = No
     """
     found = SurvivingRecords()
     replay = MetadataReplay(found.image, watch=found.take)
-    partition, snapshot = copy.source.partition, copy.sound_snapshot
-    start, end = 0, copy.end[1]
-    if snapshot is not None:
-        start = snapshot.end_offset
-        found.since = 0 if since is not None and start > since else None
-        log = LogUnit(snapshot.path, partition.location(snapshot.path))
-        for record in _records(log, 0, None, limits):
-            if record.record_type == "SNAPSHOT_HEADER":
-                found.last_timestamp = record.data.get("lastContainedLogTimestamp", 0)
-            replay.take(record, is_snapshot=True)
-        if found.since is not None:
-            found.before = None
-    found.since = since
-    for segment in partition.segments:
-        segment_log, next_base = log_of_segment(partition, segment), partition.next_base_offset(segment)
-        if segment_log is not None and segment.base_offset < end and (next_base is None or next_base > start):
-            for record in _records(segment_log, start, end, limits):
-                replay.take(record)
+    is_in_snapshot = since is not None and copy.sound_snapshot is not None and copy.sound_snapshot.end_offset > since
+    for item in records_of_copy(copy, limits):
+        if isinstance(item, Finding):
+            raise Refused(f"a record cannot be read: {item.message}", item.location)
+        record = item.record
+        if not item.is_snapshot:
+            found.since = since
+        elif is_in_snapshot:
+            found.since = 0
+        if item.is_snapshot and record.record_type == "SNAPSHOT_HEADER":
+            found.last_timestamp = record.data.get("lastContainedLogTimestamp", 0)
+        replay.take(record, is_snapshot=item.is_snapshot)
+    if is_in_snapshot:
+        found.before = None
     if replay.first_contradiction is not None:
         offset, text = replay.first_contradiction
         raise Refused(f"the record at offset {offset} contradicts those before it: {text}", Location(str(copy.path)))
@@ -83,22 +77,11 @@ def surviving_records(copy: MetadataCopy, limits: Limits, since: int | None = No
     return found
 
 
-def _records(log: LogUnit, start: int, end: int | None, limits: Limits) -> list[MetadataRecord]:
-    """The records of a file from ``start`` to before ``end``; None for all. Raises Refused."""
-    found: list[MetadataRecord] = []
-    for item in metadata_records(log, start, limits):
-        if isinstance(item, MetadataRecord):
-            if end is not None and item.offset >= end:
-                break
-            found.append(item)
-        elif _matters(item, end):
-            raise Refused(f"a record cannot be read: {item.message}", item.location)
+def records_after_damage(copy: MetadataCopy, image: ClusterImage, since: int, limits: Limits) -> SurvivingRecords:
+    """The records from ``since`` on that a node would drop, as far as they can be read, applied to an image."""
+    found = SurvivingRecords(since, image=deepcopy(image))
+    replay = MetadataReplay(found.image, watch=found.take)
+    for item in records_of_copy(copy, limits, is_past_damage=True):
+        if isinstance(item, CopyRecord) and not item.is_snapshot and item.record.offset >= since:
+            replay.take(item.record)
     return found
-
-
-def _matters(found: Finding, end: int | None) -> bool:
-    """Whether a finding is about records that count; a copy ends at the first damage of its log."""
-    offset = found.location.offset
-    if found.is_incomplete and (end is None or offset is None or offset < end):
-        return True
-    return found.severity >= Severity.ERROR and (end is None or (offset is not None and offset < end))

@@ -55,6 +55,17 @@ def test_a_dry_run_names_what_is_lost_and_writes_nothing(kafkalog: Kafkalog, tmp
     assert "Stop all brokers before the controllers start" in text
 
 
+def test_records_at_risk_are_no_proven_loss(kafkalog: Kafkalog, data_dir: Path) -> None:
+    run = kafkalog(data_dir / "trials/metadata/node-1", "--dry-run", "--format", "jsonl").check(0)
+    rows = run.rows("rebuild_change")
+    assert {row["action"] for row in rows} == {"at_risk"}
+    assert {tuple(row["before"]["isr"]) for row in rows} == {(2,), (3,), (2, 3)}
+    text = kafkalog(data_dir / "trials/metadata/node-1", "--dry-run").check(0).stdout
+    assert "At risk: records of partition orders-0" in text
+    assert "Lost:" not in text
+    assert "Stop all brokers" not in text
+
+
 def test_an_intact_majority_is_refused(kafkalog: Kafkalog, tmp_path: Path) -> None:
     nodes = [node(tmp_path, 11), node(tmp_path, 12)]
     run = kafkalog(*nodes, "--output", tmp_path / "new").check(5)

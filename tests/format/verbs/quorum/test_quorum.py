@@ -347,7 +347,7 @@ def test_a_partition_and_a_topic_that_the_metadata_lacks(tmp_path: Path) -> None
     found = result(tmp_path, 1)
     words = words_of(found)
     assert "Changes are lost: 1 partition on disk is ahead of the metadata: orders-1 (not in it)." in words
-    assert "Lost with 1 topic that the metadata never had: late." in words
+    assert "Changes are lost: 1 topic on disk that the metadata lacks: late." in words
     assert [(each["kind"], each["topic"], each["partition"]) for each in rows_of(found, LOST_CHANGE)] == [
         ("partition", "orders", 1), ("topic", "late", 0), ("topic", "late", 1),
     ]  # fmt: skip

@@ -21,12 +21,12 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.verbs.quorum.quorum import quorum
 from format.verbs.rebuild_quorum.corrections import corrections_by_disks
 from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, write_segment
-from tests.corpora import DATA_DIR
 from tests.format.internal_topics.known_messages import MESSAGES, records_of
 from tests.format.internal_topics.message_encoder import encode
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot, write_voters
@@ -63,16 +63,24 @@ def replica(
     number: int = 0,
     watermark: int | None = None,
     producer_id: int = -1,
+    topic_id: str | None = None,
 ) -> None:
     """A replica with a batch of three records of each of these leader epochs, and its high watermark."""
     directory = node / f"{topic}-{number}"
     content = [batch(3 * at, leader_epoch=epoch, producer_id=producer_id) for at, epoch in enumerate(epochs)]
     write_segment(directory, 0, content)
-    (directory / "partition.metadata").write_bytes(partition_metadata.write(topic_id_of(topic)))
+    (directory / "partition.metadata").write_bytes(partition_metadata.write(topic_id or topic_id_of(topic)))
     noted = [EpochEntry(epoch, 3 * epochs.index(epoch)) for epoch in sorted(set(epochs))]
     (directory / "leader-epoch-checkpoint").write_bytes(leader_epoch_checkpoint.write(noted))
     entries = [] if watermark is None else [TopicPartitionOffset(topic, number, watermark)]
     (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint(entries))
+
+
+def damage(node: Path, value: bytes) -> Path:
+    """Change a byte of a metadata record, so that the CRC of its batch is wrong; the log."""
+    path = node / "__cluster_metadata-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes().replace(value, b"X" + value[1:]))
+    return path
 
 
 def changes(plan: Rebuilding) -> list[tuple[str, str]]:
@@ -237,56 +245,81 @@ def test_a_replica_that_lacks_committed_records_leaves_the_isr(tmp_path: Path) -
     assert "ends before the high watermark 6 of node" in plan.changes[0].reason
 
 
+_ALONE = ("set", {"leader": 1, "leader_epoch": 1, "isr": [1]})
+
+
 @pytest.mark.parametrize(
-    ("isr", "leader", "empty", "has_disk", "expected"),
+    ("isr", "elr", "leader", "absent", "has_disk", "expected"),
     [
-        ((1, 2, 3), 2, {2, 3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1]})),
-        ((2, 3), 2, {2, 3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1]})),
-        ((1, 2, 3), 1, {3}, True, ("set", {"leader": 1, "leader_epoch": 1, "isr": [1, 2]})),
-        ((2, 3), 2, {2}, False, ("set", {"leader": 3, "leader_epoch": 1, "isr": [3]})),
-        ((2, 3), 2, {2, 3}, False, ("lost", None)),
-        ((1, 2), 1, {3}, True, None),
+        ((1, 2, 3), None, 2, {2, 3}, True, [_ALONE]),
+        ((2, 3), None, 2, {2, 3}, True, [("at_risk", None), _ALONE]),
+        ((1, 2, 3), None, 1, {3}, True, [("set", {"leader": 1, "leader_epoch": 1, "isr": [1, 2]})]),
+        ((2, 3), None, 2, {2}, False, [("set", {"leader": 3, "leader_epoch": 1, "isr": [3]})]),
+        ((2,), (1,), 2, {2}, True, [_ALONE]),
+        ((2,), (3,), 2, {2}, True, [("at_risk", None), _ALONE]),
+        ((2, 3), None, 2, {2, 3}, False, [("at_risk", None)]),
+        ((1, 2), None, 1, {3}, True, []),
     ],
 )
-def test_a_node_that_comes_back_without_its_log_leaves_the_isr(
+def test_a_node_that_may_come_back_without_its_log_leaves_the_isr(
     tmp_path: Path,
     isr: tuple[int, ...],
+    elr: tuple[int, ...] | None,
     leader: int,
-    empty: set[int],
+    absent: set[int],
     has_disk: bool,
-    expected: tuple[str, Any] | None,
+    expected: list[tuple[str, Any]],
 ) -> None:
     """Under the directory id of before it would be taken for the replica that it was, lead, and empty the others."""
-    node = broker(tmp_path, isr=isr, leader=leader)
+    node = broker(tmp_path, isr=isr, leader=leader, elr=elr)
     if has_disk:
         replica(node, [0, 0], watermark=3)
     (copy,) = read_metadata_copies([Target(node)])
     found = surviving_records(copy, DEFAULT_LIMITS)
     disks = read_disks([Target(node)], str(copy.cluster_id), DEFAULT_LIMITS)
-    made = corrections_by_disks(found, disks, is_stale=False, empty=frozenset(empty))
-    assert [(each.action, each.after) for each in made if "orders-0" in each.subject] == (
-        [expected] if expected else []
-    )
+    made = corrections_by_disks(found, disks, is_stale=False, absent=frozenset(absent))
+    assert [(each.action, each.after) for each in made] == expected
     assert corrections_by_disks(found, disks, is_stale=False) == []
 
 
-def test_a_lost_node_that_votes_no_more_comes_back_without_its_log(data_dir: Path, tmp_path: Path) -> None:
-    """All three nodes have both roles. With one voter, the two others come back as brokers with new disks."""
+def test_records_that_only_absent_nodes_have_are_at_risk(data_dir: Path, tmp_path: Path) -> None:
+    """All three nodes have both roles, and the ISRs are nodes 2, 3 or both: nobody knows whether they are lost.
+
+    With one voter, the two others come back as brokers, maybe with new disks.
+    """
     node = tmp_path / "node-1"
     shutil.copytree(data_dir / "trials/metadata/node-1", node)
-    (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint([]))
-    for plan in (planned(node), planned(node, voters=(Address(1, "h", 9093),))):
-        reasons = [each.reason for each in plan.lost]
-        assert len(reasons) == len(plan.found.image.partitions)  # the ISRs are nodes 2, 3 or both
-        assert all("without its log" in each or "without their logs" in each for each in reasons)
+    for number in range(2):  # metadata alone, and then a disk without any replica
+        for plan in (planned(node), planned(node, voters=(Address(1, "h", 9093),))):
+            assert {each.action for each in plan.changes} == {"at_risk"}
+            assert len(plan.changes) == len(plan.found.image.partitions)
+            said = " ".join(plan.sentences())
+            assert not plan.lost
+            assert "No copy and no disk here shows a later change" in said
+            assert (
+                "At risk: records of partition temporary-0 and records of partition users-3, since the in-sync " in said
+            )
+            assert "were on node 3, which is not here: lost unless it keeps its log directories." in said
+            assert "were on nodes 2 and 3, which are not here: lost unless they keep their log directories." in said
+            missing = "nodes 2 and 3" if number else "nodes 1, 2 and 3"
+            assert plan.not_checked == [f"whether the disks of {missing} show later changes: they are not here"]
+        (node / REPLICATION_OFFSET_CHECKPOINT).write_bytes(checkpoint([]))
 
 
-def test_paths_with_metadata_alone_say_nothing_of_the_disks() -> None:
-    """The voters are brokers, too: without any partition among the paths, their logs are not known to be lost."""
-    plan = planned(DATA_DIR / "trials/metadata/node-1")
-    assert {each.node_id for each in plan.voters} <= set(plan.found.image.brokers)
-    assert plan.changes == []
-    assert plan.not_checked == ["whether the disks of nodes 1, 2 and 3 show later changes: they are not here"]
+def test_what_a_new_leader_lacks_is_at_risk(data_dir: Path, tmp_path: Path) -> None:
+    """Node 1 is in no ISR: what it lacks is lost if it leads, also where the others keep their logs."""
+    node = tmp_path / "node-1"
+    shutil.copytree(data_dir / "trials/metadata/node-1", node)
+    replica(node, [0, 0], topic="users", number=3, topic_id="296q-w8aRpyzVyN7FLhcOw")
+    plan = planned(node)
+    risk, new = (each for each in plan.changes if "users-3" in each.subject)
+    assert (risk.action, risk.subject) == ("at_risk", "records of partition users-3 from offset 6 on")
+    assert risk.reason == (
+        "the in-sync replicas were on node 3, which is not here: lost unless its log directories are given, as node 1 "
+        "leads"
+    )
+    assert (new.action, new.after) == ("set", {"leader": 1, "leader_epoch": 3, "isr": [1]})
+    assert new.reason == "node 3 is not here: it may come back without its log"
 
 
 def test_replicas_that_agree_with_the_metadata_change_nothing(tmp_path: Path) -> None:
@@ -310,6 +343,47 @@ def test_copies_without_segments_are_enough_where_no_leader_has_to_be_chosen(tmp
     next((nodes[1] / "orders-0").glob("*.log")).unlink()
     with pytest.raises(Refused, match=r"partition orders-0 is to lead depends on their ends.*whole log directories"):
         planned(*nodes)
+
+
+def test_what_is_after_damage_is_lost(tmp_path: Path) -> None:
+    """A node drops it, so it is not written. What can be read of it is named, by quorum as well."""
+    node = broker(tmp_path, extra_topics=7)
+    shutil.copytree(node, untouched := tmp_path / "untouched")
+    path = damage(node, b"extra-3")
+    replica(node, (0,), topic="extra-5")
+    plan, before = planned(node), planned(untouched)
+    assert plan.copy.end == (1, 5)
+    assert set(before.found.image.names.values()) - set(plan.found.image.names.values()) == {
+        f"extra-{number}" for number in (3, 4, 5, 6)
+    }
+    assert [each.subject for each in plan.lost] == [f"topic extra-{number}" for number in (4, 5, 6)]
+    assert plan.lost[0].reason == ("it is in records from offset 5 on, after damage in the copy of node 1")
+    assert plan.not_checked[0] == f"what is damaged in {path.parent} at offset 5"
+    found = quorum([Target(node)])
+    assert found.quorum.state.image == plan.found.image
+    assert [(each.topic, each.is_proven) for each in found.lost.changes] == [("extra-5", True)]
+
+
+@pytest.mark.parametrize(("length", "lost"), [(7, []), (9, ["topic extra-7", "topic extra-8"])])
+def test_damage_in_another_copy(tmp_path: Path, length: int, lost: list[str]) -> None:
+    """What the copy that is taken has as well is not lost, and known."""
+    node, other = broker(tmp_path, extra_topics=7), broker(tmp_path, 2, extra_topics=length)
+    damage(other, b"extra-3")
+    plan = planned(node, other)
+    assert (plan.copy.node_id, plan.copy.end) == (1, (1, 9))
+    assert [each.subject for each in plan.lost] == lost
+    assert not [each for each in plan.not_checked if "damaged" in each]
+
+
+def test_damage_before_the_newest_snapshot(tmp_path: Path) -> None:
+    """The node empties its log, and goes on from the snapshot: nothing is missing before that."""
+    node = broker(tmp_path, extra_topics=7)
+    path = damage(node, b"extra-1")
+    write_snapshot(path.parent, 6, 1, _NAMES)
+    plan = planned(node)
+    assert (plan.copy.end, plan.copy.gap) == ((1, 6), "")
+    assert [each.subject for each in plan.lost] == [f"topic extra-{number}" for number in (4, 5, 6)]
+    assert not quorum([Target(node)]).quorum.state.is_damaged
 
 
 def test_producer_ids_in_use_are_not_handed_out_again(tmp_path: Path) -> None:

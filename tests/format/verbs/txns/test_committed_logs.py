@@ -58,5 +58,18 @@ def test_with_ranges_and_over_segments(tmp_path: Path) -> None:
     assert dumped(directory) == [2, 3, 4, 5, 6, 8, 9]
     assert dumped(directory, Selection(from_offset=3, to_offset=9, read_committed=True)) == [3, 4, 5, 6, 8]
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\npayments 0 5\n")
-    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 9\n")
-    assert dumped(directory) == [5, 6]  # the markers of 8 and of the second transaction of 7 are not replicated
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 11\n")
+    assert dumped(directory) == [5, 6]  # the marker of the second transaction of 7 is not replicated
+
+
+@pytest.mark.parametrize("log_start", [4, 12])
+def test_no_part_of_a_batch_in_which_the_last_stable_offset_lies(tmp_path: Path, log_start: int) -> None:
+    """As consumers of 3.9.1 and 4.3.1 got none: records were deleted up to the middle of a batch, and more.
+
+    A transaction is open from 0 on, so the last stable offset is the log start.
+    """
+    directory = tmp_path / "payments-0"
+    write_segment(directory, 0, [data(0, 7, count=10), batch(10, [b"x"] * 5), batch(15)])
+    (tmp_path / "log-start-offset-checkpoint").write_text(f"0\n1\npayments 0 {log_start}\n")
+    assert dumped(directory) == []
+    assert dumped(directory, Selection(from_log_start=True)) == list(range(log_start, 18))
