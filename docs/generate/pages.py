@@ -33,7 +33,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "finding-codes": tables.finding_code_tables,
     "exit-status": tables.exit_status_table,
     "conditions": tables.condition_table,
-    "diagnoses": tables.diagnosis_table,
+    "diagnoses": tables.diagnosis_list,
     "limits": tables.limit_table,
     "other-pages": lambda: other_pages(),
     "batch": byte_dumps.batch_dump,

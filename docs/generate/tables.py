@@ -131,12 +131,9 @@ def condition_table() -> str:
     return table(("condition", "exit status", "the work was done to its end"), rows)
 
 
-def diagnosis_table() -> str:
+def diagnosis_list() -> str:
     """The templates of the doctor, the most urgent first, and when each is true."""
-    rows = [
-        (f"`{each.code}`", each.severity.label, f"`{each.question}`", each.condition) for each in TEMPLATES.values()
-    ]
-    return table(("code", "severity", "question", "it is said when"), rows)
+    return "\n".join(f"- `{each.code}` ({each.severity.label}): {each.condition}" for each in TEMPLATES.values())
 
 
 def limit_table() -> str:

@@ -79,8 +79,8 @@ def _numbers(version: str) -> list[int]:
 def table(cells: list[Cell]) -> str:
     """A line for each broker, as a Markdown table."""
     lines = [
-        "| broker | tried | refused | open | judged | agreed | false alarms | records | look-ups | files | starts |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| broker | tried | refused | agreed | records | look-ups | files | starts |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for broker in dict.fromkeys((each.broker, each.mode) for each in cells):
         chosen = [each for each in cells if (each.broker, each.mode) == broker]
@@ -93,10 +93,7 @@ def _line(name: str, cells: list[Cell]) -> str:
     figures: list[Any] = [
         len(cells),
         sum(each.outcome == "refused" for each in cells),
-        sum(each.outcome == "failed" for each in cells),
-        len(judged),
         sum(each.is_right for each in judged),
-        sum(len(each.findings) for each in judged),
         sum(each.records for each in judged),
         sum(each.lookups for each in judged),
         sum(each.dumped_files for each in judged),
