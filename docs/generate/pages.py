@@ -32,7 +32,6 @@ PARTS: dict[str, Callable[..., str]] = {
     "spark-tables": tables.spark_tables,
     "finding-codes": tables.finding_code_tables,
     "exit-status": tables.exit_status_table,
-    "conditions": tables.condition_table,
     "diagnoses": tables.diagnosis_list,
     "limits": tables.limit_table,
     "other-pages": lambda: other_pages(),
