@@ -32,8 +32,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "spark-tables": tables.spark_tables,
     "finding-codes": tables.finding_code_tables,
     "exit-status": tables.exit_status_table,
-    "conditions": tables.condition_table,
-    "diagnoses": tables.diagnosis_table,
+    "diagnoses": tables.diagnosis_list,
     "limits": tables.limit_table,
     "other-pages": lambda: other_pages(),
     "batch": byte_dumps.batch_dump,
@@ -63,7 +62,7 @@ def other_pages() -> str:
     index = _PART.sub("", (DOCS / "README.md").read_text(encoding="utf-8"))
     others = [page for page in sorted(DOCS.glob("*.md")) if page.name != "README.md" and f"({page.name})" not in index]
     titles = [(page.name, re.search("^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)) for page in others]
-    return "\n".join(f"- [{name}]({name}): {title[1] if title else name}" for name, title in titles)
+    return "\n".join(f"- [{title[1] if title else name}]({name})" for name, title in titles)
 
 
 def rewritten(text: str) -> str:

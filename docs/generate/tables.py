@@ -119,24 +119,16 @@ def _finding_section(entry: FindingCode) -> str:
 
 
 def exit_status_table() -> str:
-    """Every exit code, its meaning and its rank when several conditions hold."""
+    """Every exit code, its meaning, its conditions and its rank when several of them hold."""
     rank = {code: number for number, code in enumerate(PRECEDENCE, 1)}
-    rows = [(f"**{int(code)}**", MEANINGS[code], rank[code]) for code in sorted(MEANINGS)]
-    return table(("exit status", "meaning", "rank"), rows)
+    names = {code: ", ".join(f"`{each.label}`" for each in Condition if each.exit_code is code) for code in MEANINGS}
+    rows = [(f"**{int(code)}**", MEANINGS[code], names[code], rank[code]) for code in sorted(MEANINGS)]
+    return table(("exit status", "meaning", "conditions", "rank"), rows)
 
 
-def condition_table() -> str:
-    """The conditions that a summary may name, and the exit code of each."""
-    rows = [(f"`{each.label}`", int(each.exit_code), "yes" if each.is_complete else "no") for each in Condition]
-    return table(("condition", "exit status", "the work was done to its end"), rows)
-
-
-def diagnosis_table() -> str:
+def diagnosis_list() -> str:
     """The templates of the doctor, the most urgent first, and when each is true."""
-    rows = [
-        (f"`{each.code}`", each.severity.label, f"`{each.question}`", each.condition) for each in TEMPLATES.values()
-    ]
-    return table(("code", "severity", "question", "it is said when"), rows)
+    return "\n".join(f"- `{each.code}` ({each.severity.label}): {each.condition}" for each in TEMPLATES.values())
 
 
 def limit_table() -> str:

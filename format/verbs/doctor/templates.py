@@ -21,7 +21,7 @@ class Template(msgspec.Struct, frozen=True):
 
 _TEMPLATES = (
     Template("start-refused", _E, "boot", "reasons to refuse the start",
-             "A broker would refuse to start on the log directory: boot has a refusal."),
+             "By boot, a broker would refuse to start on the log directory."),
     Template("metadata-damaged", _E, "metadata", "metadata logs are damaged",
              "Part of the metadata log is lost or damaged."),
     Template("disk-full", _E, "ls", "file systems are full",
@@ -43,7 +43,7 @@ _TEMPLATES = (
     Template("replica-missing", _E, "boot", "replicas are missing",
              "The metadata assigns the replica to this log directory, and it is not there."),
     Template("directory-stray", _E, "boot", "directories do not belong here",
-             "By the metadata the directory is of no topic, of another topic, or not of this node."),
+             "By the metadata the directory is of no topic, of another one, or not of this node."),
     Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
              "Cluster ids or topic ids of the directories contradict each other."),
     Template("transaction-hangs", _E, "txns", "transactions hang",
@@ -66,14 +66,13 @@ _TEMPLATES = (
     Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
              "A group committed an offset past the log end, or, if it has members, before the log start."),
     Template("transaction-open", _W, "txns", "transactions are open for long",
-             "A transaction is open and silent since 15 minutes before the newest record, and whether it hangs is not "
-             "known."),
+             "A transaction is open, and silent for 15 minutes before the newest record; whether it hangs is "
+             "not known."),
     Template("retention-held", _W, "retention", "segments are held by future timestamps",
-             "A record's timestamp, more than an hour in the future, keeps a segment and those after it from retention "
-             "by time."),
+             "A timestamp more than an hour in the future keeps a segment and those after it from retention by time."),
     Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
-             "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and the segments that it "
-             "could clean were closed 10 minutes before the newest record."),
+             "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and what it could clean "
+             "was closed 10 minutes before the newest record."),
     Template("group-behind", _W, "groups", "groups are behind",
              "No broker runs, a group lags by 1,000 records or more, and it committed last 10 minutes before the "
              "newest record, or has read less than half of what a partition holds."),
@@ -85,13 +84,13 @@ _TEMPLATES = (
              "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
              "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
     Template("partitions-added", _W, "verify", "topics have keys in other partitions",
-             "Where logs are read whole: keyed records are not where the default partitioner would put them now, and "
-             "by the metadata log partitions were added once; all records are where it put them at their time, or "
-             "within 5 minutes after, and 16 keys or more prove that."),
+             "Where logs are read whole: by the metadata log partitions were added, and keyed records are not where "
+             "the default partitioner would put them now, but all where it put them at their time, or within 5 minutes "
+             "after; 16 keys or more prove that."),
     Template("leftovers", _W, "ls", "directories hold leftovers",
              "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
     Template("suspicious", _W, "verify", "findings are suspicious",
-             "Another finding of verify that is a warning and reports something that can be mended."),
+             "Another warning of verify, about something that can be mended."),
 )  # fmt: skip
 
 TEMPLATES: dict[str, Template] = {each.code: each for each in _TEMPLATES}
