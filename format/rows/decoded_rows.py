@@ -30,8 +30,8 @@ _MOST_ROWS = 4096
 _MOST_BYTES = 1024 * 1024
 #: The columns of a field among DECODED_COLUMNS, by its name.
 _COLUMNS = {"key": slice(0, 3), "value": slice(3, 6)}
-#: The end of the names of headers with schema ids.
-_HEADER = b"_schema_id"
+#: The ends of the names of headers with schema ids: Confluent's and Apicurio's.
+_HEADERS = (b"_schema_id", b".globalId")
 
 
 class Undecodable(msgspec.Struct, frozen=True):
@@ -81,7 +81,10 @@ def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[Rec
     if decoder is None or not len(table):
         return replace(table, decoded=decoded), undecodable
     first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
-    has_headers = bool((table.header_count > 0).any()) and _HEADER in bytes(table.buffer[first:end])
+    has_headers = bool((table.header_count > 0).any())
+    if has_headers:
+        content = bytes(table.buffer[first:end])
+        has_headers = any(name in content for name in _HEADERS)
     for field in _COLUMNS:
         _decode_field(table, field, decoder, decoded, undecodable, has_headers=has_headers)
     undecodable.sort(key=lambda each: each.row)
