@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.decoding.avro import AvroSchema
@@ -34,15 +35,16 @@ _PROVING_TEXT_BYTES = 8
 class Reading(msgspec.Struct, frozen=True):
     """How a key or a value was read: by which schema, and from which byte of ``data`` on.
 
-    ``is_framed`` tells whether it was read as what follows a frame of Confluent's. ``header``: the frame is in the
-    header with this name, whose last ``header_bytes`` are in front of the key or value in ``data``.
+    ``is_framed`` tells whether it was read as what follows a frame of Confluent's. ``headers`` are the names of the
+    headers that a reader needs, with the id of the schema; the last ``header_bytes`` of the first are in front of the
+    key or value in ``data``.
     """
 
     schema: Parsed
     data: bytes
     start: int
     is_framed: bool
-    header: str | None = None
+    headers: tuple[str, ...] = ()
     header_bytes: int = 0
 
     def text(self) -> str:
@@ -249,7 +251,8 @@ class _Part:
         schema = known.schema
         if schema is None:
             return Decoded(None, "raw", frame.schema_id, known.reason)
-        reading = Reading(schema, frame.data, frame.start, True, frame.header, frame.header_bytes)
+        headers = () if frame.header is None else (frame.header,)
+        reading = Reading(schema, frame.data, frame.start, True, headers, frame.header_bytes)
         try:
             return Decoded(reading.text(), schema.kind, frame.schema_id, reading=reading)
         except Undecodable as error:
@@ -263,8 +266,11 @@ class _Part:
             return Decoded(None, "raw", reason=f"{named.file}: {error}")
         found: dict[str, tuple[int | str | None, Reading]] = {}
         reason = ""
+        apicurio_id, needed = _apicurio_header(self._part, headers)
         for schema_id, content, start in _framings(data, schema.kind):
             reading = Reading(schema, content, start, start == _ID_END)
+            if start == 0 and schema_id is None:
+                schema_id, reading = apicurio_id, replace(reading, headers=needed)
             try:
                 found.setdefault(reading.text(), (schema_id, reading))
             except Undecodable as error:
@@ -333,6 +339,15 @@ def _header_frame(name: str, data: bytes, content: bytes) -> _Frame | None:
     else:
         return None
     return _Frame(schema_id, content[end:] + data, 0, name, len(content) - end)
+
+
+def _apicurio_header(part: str, headers: Headers) -> tuple[int | None, tuple[str, ...]]:
+    """The id in Apicurio's header, None for none, and the names of the headers that its deserializer needs."""
+    name, encoding = f"apicurio.{part}.globalId", f"apicurio.{part}.encoding"
+    for header, content in reversed(headers):
+        if header == name and content is not None and len(content) == _APICURIO_ID_END - 1:
+            return int.from_bytes(content, "big"), (name, encoding)
+    return None, ()
 
 
 def _framings(data: bytes, kind: str) -> Iterator[tuple[int | str | None, bytes, int]]:

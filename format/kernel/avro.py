@@ -268,8 +268,9 @@ class _Reader:
             count = self.read_long()
             if count < 0:
                 self.read_long()  # the size of the block in bytes
-                if count < -MAX_I64:
+                if count < -MAX_I64:  # it has no positive counterpart
                     self.error = _OVER_64_BITS
+                    break
                 count = -count
             if count == 0 or self.error != 0:
                 break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from format.columns import DECODED_COLUMNS
 from format.decoding.decoder import RAW, Decoding, TopicDecoder
-from format.findings import Finding, finding
+from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
@@ -28,8 +30,8 @@ _MOST_ROWS = 4096
 _MOST_BYTES = 1024 * 1024
 #: The columns of a field among DECODED_COLUMNS, by its name.
 _COLUMNS = {"key": slice(0, 3), "value": slice(3, 6)}
-#: The end of the names of headers with schema ids.
-_HEADER = b"_schema_id"
+#: The ends of the names of headers with schema ids: Confluent's and Apicurio's.
+_HEADERS = (b"_schema_id", b".globalId")
 
 
 class Undecodable(msgspec.Struct, frozen=True):
@@ -79,7 +81,10 @@ def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[Rec
     if decoder is None or not len(table):
         return replace(table, decoded=decoded), undecodable
     first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
-    has_headers = bool((table.header_count > 0).any()) and _HEADER in bytes(table.buffer[first:end])
+    has_headers = bool((table.header_count > 0).any())
+    if has_headers:
+        content = bytes(table.buffer[first:end])
+        has_headers = any(name in content for name in _HEADERS)
     for field in _COLUMNS:
         _decode_field(table, field, decoder, decoded, undecodable, has_headers=has_headers)
     undecodable.sort(key=lambda each: each.row)
@@ -146,13 +151,21 @@ def _findings(
         what = (
             f"the {field}" if len(rows) == 1 else f"the {field}s of {counted_plainly(len(rows), 'record')} of a batch"
         )
-        yield rows[0], undecodable_finding(place, what, schema_id, reason)
+        yield rows[0], undecodable_finding(place, what, schema_id, reason, len(rows))
 
 
-def undecodable_finding(place: Location, what: str, schema_id: int | str | None, reason: str) -> Finding:
-    """The finding about keys or values, named by ``what``, that do not decode."""
+def undecodable_finding(
+    place: Location, what: str, schema_id: int | str | None, reason: str, count: int = 1
+) -> Finding:
+    """The finding about keys or values, ``count`` of them and named by ``what``, that do not decode."""
     schema = "" if schema_id is None else f" (schema {schema_id})"
     verb = "does" if what in ("the key", "the value") else "do"
+    where = os.path.dirname(place.path) if place.topic is not None else place.path
+    step = f"See who wrote such values, and since when: {shlex.join(('kafkalog', 'verify', '--values', where))}"
     return finding(
-        "value-undecodable", place, f"{what} {verb} not decode{schema}: {reason}", actual={"schema_id": schema_id}
+        "value-undecodable",
+        place,
+        f"{what} {verb} not decode{schema}: {reason}",
+        actual={"schema_id": schema_id, "count": count},
+        judgement=Judgement(next_step=step),
     )

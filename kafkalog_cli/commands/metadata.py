@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -186,6 +187,9 @@ def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: 
         run.conclude(found.sentence())
         run.findings(found.schemas.findings)
         run.write(SCHEMA_VERSION, found.rows())
+        if found.schemas.versions:
+            words = ("kafkalog", "verify", "--values", *map(str, reading.paths))
+            run.say_at_end(f"Which values they decode: {shlex.join(words)}")
         if not found.schemas.versions:
             run.condition(Condition.NOTHING_FOUND)
 

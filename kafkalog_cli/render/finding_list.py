@@ -25,6 +25,9 @@ _LEAST_WIDTH, _MOST_WIDTH = 60, 110
 _IN_FULL = 3
 _MOST_FILES = 3
 _ALL = "--format logfmt lists all"
+#: The code that records on a terminal show themselves: its findings are gathered by schema after them.
+_UNDECODABLE = "value-undecodable"
+_MOST_SCHEMAS = 3
 #: A paragraph of more lines repeats the place at its end, where a terminal still shows it.
 _MANY_LINES = 14
 #: The commands in a next step, and where one ends and the next begins.
@@ -62,21 +65,35 @@ class _InFile(msgspec.Struct):
 
 
 class _Kind(msgspec.Struct):
-    """The findings of one code and severity: how many are shown in full, and the others by file."""
+    """The findings of one code and severity: how many are shown in full, and the others by file.
+
+    Of keys and values that do not decode, ``first`` is the first, and ``schemas`` has their number by schema id.
+    """
 
     severity: str
     count: int = 0
     gathered: dict[str, _InFile] = msgspec.field(default_factory=dict)
+    first: tuple[Any, ...] | None = None
+    schemas: Counter[str | None] = msgspec.field(default_factory=Counter)
 
 
 class FindingList:
     """Findings as paragraphs while they arrive; ``closing`` is the rest.
 
     Findings below warning and ``fail_on`` are only counted, except those that say that something was not checked.
-    Those below ``fail_on`` that follow from another one are counted under it: ``following``.
+    Those below ``fail_on`` that follow from another one are counted under it: ``following``. ``among_records``: keys
+    and values that do not decode are marked in the records, and counted once after them.
     """
 
-    def __init__(self, width: int | None, *, is_coloured: bool, fail_on: Severity = Severity.ERROR) -> None:
+    def __init__(
+        self,
+        width: int | None,
+        *,
+        is_coloured: bool,
+        fail_on: Severity = Severity.ERROR,
+        among_records: bool = False,
+    ) -> None:
+        self._among_records = among_records
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, width or _MOST_WIDTH))
         self._is_coloured = is_coloured
         self._minor = {each.label for each in Severity if each < min(fail_on, Severity.WARNING)}
@@ -109,6 +126,12 @@ class FindingList:
         self._causes.add(own)
         kind = self._kinds.setdefault((code, severity), _Kind(severity))
         kind.count += 1
+        if code == _UNDECODABLE and self._among_records:
+            kind.first = kind.first or row
+            actual = row[_AT["actual"]]
+            schema_id, count = (actual.get("schema_id"), actual.get("count", 1)) if actual else (None, 1)
+            kind.schemas[None if schema_id is None else str(schema_id)] += count
+            return ""
         if kind.count > _IN_FULL:
             kind.gathered.setdefault(path, _InFile()).add(row)
             return ""
@@ -144,6 +167,7 @@ class FindingList:
     def closing(self) -> str:
         """What is not shown in full: problems by code and file, and the counts of all others in a line."""
         parts = [self._gathered(code, kind) for (code, _severity), kind in self._kinds.items() if kind.gathered]
+        parts += [self._by_schema(code, kind, kind.first) for (code, _), kind in self._kinds.items() if kind.first]
         if self._other_effects:
             words = f"{_following(self._other_effects, 'others above')}; {_ALL}"
             parts.append("\n".join(folded_line(words, self._width)) + "\n")
@@ -164,6 +188,21 @@ class FindingList:
             others = "another place" if len(rest) == 1 else f"{len(rest):,} other places"
             lines.append(f"{_INDENT}{sum(each.count for each in rest):,} in {others}")
         return "\n".join(lines) + "\n"
+
+    def _by_schema(self, code: str, kind: _Kind, first: tuple[Any, ...]) -> str:
+        named = [
+            f"{count:,} without a known schema" if schema_id is None else f"{count:,} of schema {schema_id}"
+            for schema_id, count in kind.schemas.most_common(_MOST_SCHEMAS)
+        ]
+        if len(kind.schemas) > _MOST_SCHEMAS:
+            named.append(f"{len(kind.schemas) - _MOST_SCHEMAS:,} more schemas")
+        message, path = printable(str(first[_AT["message"]])), printable(str(first[_AT["path"]]))
+        is_one = kind.count == 1
+        lines = [] if is_one else self._folded(f"{', '.join(named)}; {_ALL}")
+        lines += self._folded(message if is_one else f"The first: {message}")
+        lines += [_INDENT + path, *self._step(f"Next: {printable(str(first[_AT['next_step']] or ''))}")]
+        head = _place(first) if is_one else f"{kind.schemas.total():,} keys and values do not decode"
+        return "\n".join([f"{self._head(code, kind.severity)}  {head}", *lines]) + "\n"
 
     def _head(self, code: str, severity: str) -> str:
         return f"{self._styled(f'{severity:<7}', severity)}  {code}"

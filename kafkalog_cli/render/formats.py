@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from format.columns import RowSchema
+from format.columns import RECORD, RowSchema
 from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
@@ -75,7 +75,12 @@ def open_renderer(
         return CsvRenderer(output, main_schema, aside)
     if format_name in READABLE:
         return TableRenderer(
-            output, table_columns or {}, chosen_columns, is_text=format_name == "text", fail_on=fail_on
+            output,
+            table_columns or {},
+            chosen_columns,
+            is_text=format_name == "text",
+            fail_on=fail_on,
+            among_records=main_schema is not None and main_schema.type == RECORD.type,
         )
     if format_name == "logfmt":
         return LogfmtRenderer(output)

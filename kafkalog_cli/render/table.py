@@ -96,7 +96,7 @@ class TableRenderer:
 
     ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
     shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns. With
-    ``is_text``, cells are neither coloured nor folded nor cut. ``fail_on``: see FindingList.
+    ``is_text``, cells are neither coloured nor folded nor cut. ``fail_on`` and ``among_records``: see FindingList.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class TableRenderer:
         *,
         is_text: bool = False,
         fail_on: Severity = Severity.ERROR,
+        among_records: bool = False,
     ) -> None:
         self._output = output
         self._columns = columns
@@ -133,7 +134,9 @@ class TableRenderer:
         dumb = os.environ.get("TERM") == "dumb"
         self._highlight: Highlight | None = None
         self._is_coloured = output.is_terminal and not is_text and not dumb and not os.environ.get("NO_COLOR")
-        self._findings = FindingList(self._width, is_coloured=self._is_coloured, fail_on=fail_on)
+        self._findings = FindingList(
+            self._width, is_coloured=self._is_coloured, fail_on=fail_on, among_records=among_records
+        )
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Draw rows, in blocks; findings as paragraphs."""

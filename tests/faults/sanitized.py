@@ -26,6 +26,8 @@ _THREAD_SANITIZER = "-fsanitize=thread"
 _FLAGS = "-fno-omit-frame-pointer -O1"
 _LEFT_OUT = (".git", ".venv", "build", "*.so", "__pycache__", "site", "dist")
 _LIBRARIES = ("libasan.so", "libubsan.so")
+#: The tests of the kernel, with those that give random bytes to the one for Avro.
+_TESTS = ("tests/format/kernel", *(f"tests/format/decoding/test_{name}.py" for name in ("avro", "recorded")))
 #: ThreadSanitizer needs the memory where it expects it.
 _SAME_ADDRESSES = ("setarch", "-R")
 
@@ -53,7 +55,7 @@ def _addresses(copy: Path, cases: int) -> Sequence[int]:
     fuzz = ("-m", "tests.faults.fuzz", "--cases", str(cases), "--seconds", "0")
     return (
         *_built(copy, sanitizers, checked),
-        _run(copy, checked, ("-m", "pytest", "-q", "-n", "0", "tests/format/kernel")),
+        _run(copy, checked, ("-m", "pytest", "-q", "-n", "0", *_TESTS)),
         _run(copy, checked, fuzz),
     )
 

@@ -130,8 +130,8 @@ class RecordRedaction(msgspec.Struct, frozen=True):
                 target[start : start + length] = new.content
                 if new.is_whole and length:
                     whole.append(ReplacedWhole(field, new.schema_id, new.reason, batch, offset))
-                if new.header is not None:
-                    kept_headers.setdefault(row, set()).add(new.header.encode())
+                if new.headers:
+                    kept_headers.setdefault(row, set()).update(name.encode() for name in new.headers)
 
     def _replace_headers(self, table: RecordTable, target: bytearray, row: int, kept: set[bytes]) -> None:
         """Replace headers but the last one of each name to keep, which is the one that is read."""

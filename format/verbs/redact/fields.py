@@ -30,13 +30,13 @@ _JSON_KINDS = ("auto", "json", "json-schema")
 class Replaced(msgspec.Struct, frozen=True):
     """A replaced key or value: as a whole, or but for the fields to keep.
 
-    ``header`` is the name of the header that a reader needs for it. ``schema_id`` and ``reason`` say why one that a
+    ``headers`` are the names of the headers that a reader needs for it. ``schema_id`` and ``reason`` say why one that a
     schema should have decoded was replaced as a whole.
     """
 
     content: bytes
     is_whole: bool = False
-    header: str | None = None
+    headers: tuple[str, ...] = ()
     schema_id: int | str | None = None
     reason: str | None = None
 
@@ -60,10 +60,10 @@ class FieldRedaction:
         decode = self._decoder.key if field == "key" else self._decoder.value
         found = decode(content, headers) or Decoded(None, "raw")
         reading, reason = found.reading, found.reason
-        header = None if reading is None else reading.header
+        needed = () if reading is None else reading.headers
         if reading is not None and found.format != "json-schema":
             try:
-                return Replaced(self._by_schema(reading, content), header=header)
+                return Replaced(self._by_schema(reading, content), headers=needed)
             except Undecodable as error:
                 reason = str(error)
         elif self._has_json[field]:
@@ -71,8 +71,8 @@ class FieldRedaction:
             start = start if reading is None else reading.start
             if content[start : start + 1] in (b"{", b"[") and _is_json(content[start:]):
                 new = _replaced_fields(content[start:], self._kept, self._redactor)
-                return Replaced(content[:start] + new, header=header)
-        return Replaced(self._redactor.replaced(content), True, None, found.schema_id, reason)
+                return Replaced(content[:start] + new, headers=needed)
+        return Replaced(self._redactor.replaced(content), True, (), found.schema_id, reason)
 
     def _by_schema(self, reading: Reading, content: bytes) -> bytes:
         """The key or value by its schema. Raises Undecodable."""

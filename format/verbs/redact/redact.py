@@ -231,7 +231,7 @@ class RedactingRewriter(Rewriter):
             result.whole_count += each.count
             if reason is not None:
                 what = f"the {field}" if each.count == 1 else f"the {field}s of {counted_plainly(each.count, 'record')}"
-                found = undecodable_finding(each.place, what, schema_id, f"{reason}; replaced as a whole")
+                found = undecodable_finding(each.place, what, schema_id, f"{reason}; replaced as a whole", each.count)
                 result.add(found, False)
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -77,7 +79,8 @@ class UndecodableValues(msgspec.Struct):
         found = undecodable_finding(
             self.place, what, self.schema_id, f"{self.reason} ({self.since}; by {self.producer})"
         )
-        step = f"Look at one: kafkalog dump --records --raw {where} PATH" if self.place.topic is not None else ""
+        words = ("kafkalog", "dump", "--records", "--raw", where, os.path.dirname(self.place.path))
+        step = f"Look at one: {shlex.join(words)}" if self.place.topic is not None else ""
         return msgspec.structs.replace(found, actual=actual, next_step=step)
 
     @property

@@ -60,7 +60,7 @@ def test_values_with_the_schemas_beside_them(tmp_path: Path) -> None:
         ("value-undecodable", 3, 0),
         ("value-undecodable", 5, 0),
     ]
-    assert findings[0].actual == {"schema_id": 7}
+    assert findings[0].actual == {"schema_id": 7, "count": 1}
     assert "schema 7" in findings[0].message
     assert findings[0].location.topic == "orders"
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from format.findings import Cause, Finding, Judgement, Severity, finding
 from format.location import Location
+from format.rows.decoded_rows import undecodable_finding
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.render.finding_list import FindingList
 
@@ -61,6 +62,32 @@ def test_many_of_a_kind_are_gathered_by_file() -> None:
         "fatal    batch-crc-mismatch  2 more; --format logfmt lists all",
         f"         {PLACE.path}: 2, offset 9, 20 not readable here",
     ]
+
+
+def test_what_does_not_decode_is_counted_after_the_records() -> None:
+    """The records say it themselves, and must stay on the screen."""
+    listed = FindingList(100, is_coloured=False, among_records=True)
+    for number in range(60):
+        schema_id = (7, 7, 7, None, 90 + number % 40)[number % 5]
+        place = PLACE.at(offset=5 + number)
+        found = undecodable_finding(place, "the values of 3 records of a batch", schema_id, "no reason", 3)
+        assert listed.paragraph(finding_row(found)) == ""
+    assert listed.closing().splitlines() == [
+        "warning  value-undecodable  180 keys and values do not decode",
+        "         108 of schema 7, 36 without a known schema, 6 of schema 94, 7 more schemas; --format logfmt",
+        "         lists all",
+        "         The first: the values of 3 records of a batch do not decode (schema 7): no reason",
+        f"         {PLACE.path}",
+        "         Next: See who wrote such values, and since when: kafkalog verify --values /data/orders-0",
+    ]
+    one = FindingList(100, is_coloured=False, among_records=True)
+    one.paragraph(finding_row(undecodable_finding(PLACE.at(0, offset=4), "the key", 8, "no reason")))
+    assert one.closing().splitlines()[:2] == [
+        "warning  value-undecodable  offset 4; position 0",
+        "         the key does not decode (schema 8): no reason",
+    ]
+    elsewhere = FindingList(100, is_coloured=False)
+    assert elsewhere.paragraph(finding_row(undecodable_finding(PLACE, "the key", 8, "no reason")))
 
 
 def test_an_effect_names_its_cause_and_has_no_next_step() -> None:

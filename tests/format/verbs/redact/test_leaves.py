@@ -304,7 +304,7 @@ def test_recorded_values(schemas: Schemas) -> None:
         fields = FieldRedaction(field_paths(keep), chance.choice([HASH, FILL]), decoding, topic)
         found = fields.replaced("value", content, headers)
         assert not found.is_whole, (topic, found.reason)
-        assert found.header == (headers[0][0] if headers else None)
+        assert found.headers == tuple(name for name, _ in headers)
         after = decoder.value(found.content, headers)
         assert after is not None
         assert after.text is not None, after.reason
