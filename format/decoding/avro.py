@@ -77,10 +77,10 @@ class AvroSchema:
         done = write_avro(self._nodes, self._pieces, data, memoryview(self._span), 0, self._room, self._result)
         if done and not self._result[0, 2]:
             return str(self._room[: self._result[0, 1]], "utf-8")
-        [found] = self.texts_of(data, self._span)
-        if isinstance(found, Undecodable):
-            raise found
-        return found
+        [text], reasons = self.texts_of(data, self._span)
+        if text is None:
+            raise Undecodable(reasons[0])
+        return text
 
     bare_text_of = text_of
 
@@ -90,27 +90,29 @@ class AvroSchema:
         reader.read(0, ())
         return reader.found
 
-    def texts_of(self, buffer: bytes | memoryview, spans: Int64Column) -> list[str | Undecodable]:
-        """The text of each value of ``spans`` (starts and ends in the buffer), or why it has none."""
-        found: list[str | Undecodable] = []
+    def texts_of(self, buffer: bytes | memoryview, spans: Int64Column) -> tuple[list[str | None], dict[int, str]]:
+        """The text of each value of ``spans`` (starts and ends in the buffer); by its number why one has none."""
+        texts: list[str | None] = []
+        reasons: dict[int, str] = {}
         results = np.empty((len(spans), 4), np.int64)
         table = memoryview(np.ascontiguousarray(spans))
         first = 0
         while first < len(spans):
             done = write_avro(self._nodes, self._pieces, buffer, table, first, self._room, memoryview(results))
-            for start, end, error, at in results[first:done].tolist():
-                if error:
-                    at -= int(spans[len(found), 0])
-                    found.append(Undecodable(f"not of the Avro schema: {AVRO_ERRORS[error]} (byte {at})"))
-                else:
-                    found.append(str(self._room[start:end], "utf-8"))
             if done == first:
                 most = MOST_TEXT_BYTES + MOST_TEXT_PER_BYTE * int(spans[first, 1] - spans[first, 0])
                 self._room = memoryview(bytearray(min(most, 4 * len(self._room))))
-            elif len(self._room) > _ROOM_BYTES:
+                continue
+            written = bytes(self._room[: results[done - 1, 1]])
+            texts += [written[start:end].decode() for start, end in results[first:done, :2].tolist()]
+            for number in (first + np.flatnonzero(results[first:done, 2])).tolist():
+                at = int(results[number, 3] - spans[number, 0])
+                reasons[number] = f"not of the Avro schema: {AVRO_ERRORS[int(results[number, 2])]} (byte {at})"
+                texts[number] = None
+            if len(self._room) > _ROOM_BYTES:
                 self._room = memoryview(bytearray(_ROOM_BYTES))
             first = done
-        return found
+        return texts, reasons
 
 
 def _parsed(text: str) -> Any:

@@ -114,11 +114,11 @@ class TopicDecoder:
 
     def framed(
         self, field: str, buffer: memoryview, starts: Int64Column, lengths: Int64Column
-    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | Undecodable]]]:
+    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | None], dict[int, str]]]:
         """The keys or values that begin with the id of a schema of Avro, by id, where no header has another.
 
-        For each id: the rows, the schema, the id, and for each row the text or why there is none. It is what ``key``
-        and ``value`` say of each, but much faster.
+        For each id: the rows, the schema, the id, the text of each row, and by number why one has none. It is what
+        ``key`` and ``value`` say of each, but much faster.
         """
         return self._parts[field].framed(buffer, starts, lengths)
 
@@ -175,7 +175,7 @@ class _Part:
 
     def framed(
         self, buffer: memoryview, starts: Int64Column, lengths: Int64Column
-    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | Undecodable]]]:
+    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | None], dict[int, str]]]:
         """See TopicDecoder."""
         if self.kind not in ("auto", "avro") or self._ecosystem is not None:
             return
@@ -193,7 +193,7 @@ class _Part:
                 continue
             of_id = rows[ids == schema_id]
             spans = np.stack((starts[of_id] + _ID_END, starts[of_id] + lengths[of_id]), axis=1)
-            yield of_id, known.schema, schema_id, known.schema.texts_of(buffer, spans)
+            yield of_id, known.schema, schema_id, *known.schema.texts_of(buffer, spans)
 
     def _raw(self, data: bytes, headers: Headers) -> Decoded:
         return RAW

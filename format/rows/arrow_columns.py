@@ -83,6 +83,8 @@ def schema_with_times(schema: RowSchema, columns: Sequence[str] | None = None) -
 
 def batch_with_times(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The record batch with the types of a schema that ``schema_with_times`` made; no value is copied."""
+    if not len(schema):
+        return batch
     arrays = [array.cast(field.type) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -187,9 +189,13 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
 def columns_batch(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """Batches or records as columns of their schema, or some of them; the values are those of ``rows_of``.
 
+    Without any column the batch still has its number of rows.
+
     Raises ValueError for records with 2 GiB or more in one column: ``block_batches`` gives bounded ones.
     """
     arrow = arrow_schema(schema, columns)
+    if not len(arrow):
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), len(rows), [None]))
     return pa.RecordBatch.from_arrays([column_array(filled(schema, name), rows) for name in arrow.names], schema=arrow)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -113,23 +114,24 @@ def _decode_field(
     if decoder.is_raw(field):
         decoded[is_left, columns.stop - 1] = "raw"
         return
-    for rows, schema, schema_id, texts in () if has_headers else decoder.framed(field, table.buffer, starts, lengths):
-        reasons = {number: each for number, each in enumerate(texts) if not isinstance(each, str)}
-        decoded[rows, columns.start] = [None if number in reasons else each for number, each in enumerate(texts)]
+    framed = () if has_headers else decoder.framed(field, table.buffer, starts, lengths)
+    for rows, schema, schema_id, texts, reasons in framed:
+        decoded[rows, columns.start] = texts
         decoded[rows, columns.start + 1] = schema_id
         decoded[rows, columns.start + 2] = schema.kind
         for number, reason in reasons.items():
             decoded[rows[number], columns.start + 2] = "raw"
-            undecodable.append(Undecodable(int(rows[number]), field, schema_id, str(reason)))
+            undecodable.append(Undecodable(int(rows[number]), field, schema_id, reason))
         is_left[rows] = False
     left = np.flatnonzero(is_left)
     decode = decoder.key if field == "key" else decoder.value
+    decode_once = lru_cache(_MOST_ROWS)(decode)  # keys repeat
     found = []
     for row, start, end in zip(left.tolist(), starts[left].tolist(), (starts + lengths)[left].tolist(), strict=True):
-        named = (
-            [(name.decode("utf-8", "replace"), each) for name, each in table.headers(row) or ()] if has_headers else ()
-        )
-        one = decode(bytes(table.buffer[start:end]), named) or RAW
+        data = bytes(table.buffer[start:end])
+        headers = table.headers(row) if has_headers else None
+        named = [(name.decode("utf-8", "replace"), each) for name, each in headers or ()]
+        one = (decode(data, named) if named else decode_once(data)) or RAW
         found.append(one)
         if one.reason is not None:
             undecodable.append(Undecodable(row, field, one.schema_id, one.reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import repeat
 from pickle import PickleBuffer
 from typing import Any
 
@@ -166,25 +167,24 @@ class RowText:
         """The decoded columns of all records as text of a line, and where each record's text ends."""
         if DECODED_COLUMNS[0] not in schema.columns:
             return b"", memoryview(np.empty(0, np.int64))
-        style = self._style
         values = np.full((len(table), len(DECODED_COLUMNS)), None) if table.decoded is None else table.decoded
-        columns = [self._words(column, own) for column, own in zip(DECODED_COLUMNS, values.T.tolist(), strict=True)]
-        template = "".join(style.label(column.name).replace("%", "%%") + "%s" for column in DECODED_COLUMNS)
-        texts = [text.encode() for text in map(template.__mod__, zip(*columns, strict=True))]
+        words: list[Iterable[str]] = []
+        for number, column in enumerate(DECODED_COLUMNS):
+            words += self._words(column, values[:, number].tolist())
+        texts = [text.encode() for text in map("".join, zip(*words, strict=True))]
         ends = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=ends[1:])
         return b"".join(texts), memoryview(ends)
 
-    def _words(self, column: Column, values: list[Any]) -> list[str]:
-        """The values of a decoded column as words of lines."""
-        null, write = self._style.null, self._style.writers[column.type]
-        if column.type == "json":
-            joined = "".join(filter(None, values))
-            if joined.isascii() and joined.isprintable():  # no character of it is escaped
-                return [null if value is None else value for value in values]
-        else:  # names and ids repeat
-            write = lru_cache(256)(write)
-        return [null if value is None else write(value) for value in values]
+    def _words(self, column: Column, values: list[Any]) -> tuple[Iterable[str], ...]:
+        """The label and the value of a decoded column as words of each line."""
+        label, null, write = self._style.label(column.name), self._style.null, self._style.writers[column.type]
+        if column.type != "json":  # names and ids repeat
+            return (map(lru_cache(256)(lambda value: label + (null if value is None else write(value))), values),)
+        joined = "".join(filter(None, values))
+        if not (joined.isascii() and joined.isprintable()):  # otherwise no character of it is escaped
+            values = [None if value is None else write(value) for value in values]
+        return repeat(label, len(values)), [null if value is None else value for value in values]
 
     def _batch_lines(
         self, location: Location, table: BatchTable, room: Callable[[], memoryview]

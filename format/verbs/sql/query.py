@@ -126,8 +126,7 @@ class _Scanner:
             notes.not_checked,
             lambda found: notes.found(found, is_row=True),
         )
-        # Something has to be made to count rows.
-        made = [name for name in self._schema.names if name in needed] or self._schema.names[:1]
+        made = [name for name in self._schema.names if name in needed]
         schema = pa.schema([self._schema.field(name) for name in made])
         for item in self._table.read(scan):
             if isinstance(item, Finding):
@@ -136,7 +135,7 @@ class _Scanner:
             for batch in _arrow_batches(item, self._table, made):
                 rows = narrowing.select(batch_with_times(batch, schema))
                 if rows.num_rows:
-                    yield _some_columns(rows, self.projected_schema)
+                    yield rows.select(self.projected_schema.names)
 
 
 def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -146,13 +145,6 @@ def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.Re
         yield rows_batch(table.schema, item).select(names)
     elif isinstance(item, pa.RecordBatch):
         yield item.select(names)
-
-
-def _some_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if len(schema):
-        return batch.select(schema.names)
-    empty = pa.StructArray.from_buffers(pa.struct([]), batch.num_rows, [None])
-    return pa.RecordBatch.from_struct_array(empty)  # has a number of rows, and no columns
 
 
 class Database:
