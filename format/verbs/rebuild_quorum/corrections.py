@@ -97,14 +97,16 @@ def _without_absent(
 
 def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica | None) -> Change:
     """The records of a partition whose in-sync replicas are not here. ``best`` is to lead, None for none."""
-    whose, keep = ("its", "it keeps") if len(holders) == 1 else ("their", "they keep")
+    whose = "its" if len(holders) == 1 else "their"
     subject = f"records of partition {name}"
-    reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: lost unless "
-    if best is None:
-        reason += f"{keep} {whose} log directories"
-    else:
+    reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: "
+    if best is not None:
         subject += f" from offset {best.end_offset:,} on"
-        reason += f"{whose} log directories are given, as node {best.node_id} leads"
+        reason += f"lost unless {whose} log directories are given, as node {best.node_id} leads"
+    elif len(holders) == 1:
+        reason += "lost unless it keeps its log directories"
+    else:  # one that comes back empty may lead the others
+        reason += "safe only if all of them keep their log directories"
     return Change(AT_RISK, subject, {"isr": list(state.isr)}, None, reason, None if best is None else best.path)
 
 
