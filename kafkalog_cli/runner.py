@@ -329,8 +329,11 @@ class Run:
         """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal, and in a pipe
         to a program on the terminal, such as a pager, from the first row on.
 
-        ``total_bytes`` may be a function; it is called only if progress is shown.
+        ``total_bytes`` may be a function; it is called only if progress is shown, and not where tasks of a cluster
+        list what is in a store, as this process would list all of it.
         """
+        if callable(total_bytes) and self._session.cluster is not None and self._session.reads_addresses:
+            total_bytes = None
         self._progress.close()
         self._progress = open_progress(
             self.summary.command, total_bytes, is_wanted=not self._is_quiet and not self._is_paged

@@ -2,7 +2,8 @@
 
 A plan reads only names, sizes and times. The task that reads a part of a log finds where it begins, from the segment's
 index (``tasks.bounds_of``). Plans are kept as compressed bytes, and long ones in a temporary file, so that the driver
-needs as much memory for a hundred thousand segments as for a thousand.
+needs as much memory for a hundred thousand segments as for a thousand. Units are sized when their job is planned: many
+units, which are on other hosts or in a store, by a job of Spark (``spark_cluster``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 from weakref import finalize
@@ -29,6 +30,7 @@ from format.files import meta_properties
 from format.findings import Finding, finding
 from format.io.read_policy import keep_freed_memory
 from format.io.session import Session, Tier, entries_of, is_remote, is_there
+from format.io.store import has_listings
 from format.limits import MIB
 from format.location import Location
 from format.node.log_dir import Kind
@@ -53,6 +55,9 @@ _TASKS_FOR_EACH_CORE = 8
 #: A job of a scan reads about so many items, or so many tasks for each core: its plan is kept in memory, and its last
 #: tasks leave cores idle.
 _ITEMS_OF_A_JOB = 8192
+#: The units that one task sizes, and how many of a log directory in a store are worth listing all that is below it.
+_SIZED_TOGETHER = 256
+_LISTED_AT_ONCE = 8
 
 
 # -- values as bytes -----------------------------------------------------------------------------------------
@@ -164,36 +169,53 @@ def stamp_of_file(path: str) -> FileStamp:
         status = path_of(path).lstat() if is_remote(path) else os.lstat(path)
     except OSError:
         return FileStamp(0, 0)  # reading it reports why it cannot be read
+    return _stamp_of(status)
+
+
+def _stamp_of(status: os.stat_result) -> FileStamp:
     return FileStamp(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileStamp(0, 0)
 
 
-def _stamps_of_logs(path: str) -> dict[str, FileStamp]:
-    """Size and time of each ``.log`` file in a directory, by name; none where it cannot be listed."""
-    found: dict[str, FileStamp] = {}
-    try:
-        with entries_of(path_of(path)) as entries:
-            for entry in entries:
-                if entry.name.endswith(".log"):
-                    status = entry.stat(follow_symlinks=False)
-                    is_file = stat.S_ISREG(status.st_mode)
-                    found[entry.name] = FileStamp(status.st_size, status.st_mtime_ns) if is_file else FileStamp(0, 0)
-    except OSError:
-        pass  # reading it reports why it cannot be read
-    return found
+class Stamps:
+    """Looks up the stamps of files, and of directories of logs. The last directory is listed once."""
 
+    def __init__(self) -> None:
+        self._listed: tuple[str, dict[str, FileStamp]] = "", {}
 
-def _stamp_of_place(path: str) -> tuple[FileStamp, dict[str, FileStamp]]:
-    """The stamp of a file, or of a directory's logs: their bytes, and the newest time. Then the stamps by name."""
-    try:
-        is_directory = path_of(path).is_dir()
-    except OSError:
-        is_directory = False
-    if not is_directory:
-        stamp = stamp_of_file(path)
-        return stamp, {path_of(path).name: stamp}
-    stamps = _stamps_of_logs(path)
-    newest = max((each.mtime_ns for each in stamps.values()), default=0)
-    return FileStamp(sum(each.size_bytes for each in stamps.values()), newest), stamps
+    def of_place(self, path: str) -> FileStamp:
+        """The stamp of a file, or that of a directory: the bytes of its logs, and the newest time."""
+        place = path_of(path)
+        if is_remote(path) and layout.SEGMENT_FILE.match(place.name):
+            return self.of_log(place)
+        try:
+            is_directory = place.is_dir()
+        except OSError:
+            is_directory = False
+        if not is_directory:
+            return stamp_of_file(path)
+        stamps = self._in_directory(path).values()
+        newest = max((each.mtime_ns for each in stamps), default=0)
+        return FileStamp(sum(each.size_bytes for each in stamps), newest)
+
+    def of_log(self, path: Path) -> FileStamp:
+        """The stamp of a log, from the listing of its directory where there are listings."""
+        known = self._in_directory(str(path.parent)).get(path.name) if has_listings(path) else None
+        return stamp_of_file(str(path)) if known is None else known
+
+    def _in_directory(self, path: str) -> dict[str, FileStamp]:
+        """The stamp of each ``.log`` file in a directory, by name; none where it cannot be listed."""
+        if self._listed[0] == path:
+            return self._listed[1]
+        found: dict[str, FileStamp] = {}
+        try:
+            with entries_of(path_of(path)) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".log"):
+                        found[entry.name] = _stamp_of(entry.stat(follow_symlinks=False))
+        except OSError:
+            pass  # reading it reports why it cannot be read
+        self._listed = path, found
+        return found
 
 
 def words_for_change(path: str, planned: FileStamp, now: FileStamp) -> str | None:
@@ -276,7 +298,7 @@ class Unit(msgspec.Struct, frozen=True):
         """A finding where the files are not those of the plan. Missing files are reported when they are opened."""
         if self.place is None:
             return
-        words = words_for_change(self.place, self.stamp, _stamp_of_place(self.place)[0])
+        words = words_for_change(self.place, self.stamp, Stamps().of_place(self.place))
         if words is not None and is_there(path_of(self.place)):
             location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
             yield finding("file-changed", location, words)
@@ -307,6 +329,70 @@ class Plan:
     surroundings: Surroundings = field(default_factory=Surroundings)
 
 
+class SizedUnit(msgspec.Struct, frozen=True):
+    """A unit with its stamp, and where it is large its logs with theirs."""
+
+    unit: Unit
+    logs: tuple[tuple[LogUnit, FileStamp], ...] = ()
+
+
+class Sizing(msgspec.Struct, frozen=True):
+    """How units are sized: the logs of those from ``large_bytes`` on are listed, too, so that they can be cut."""
+
+    logs_of: Callable[[Any], Sequence[LogUnit]]
+    large_bytes: int
+
+    def sized_together(self, units: Sequence[Unit]) -> list[SizedUnit]:
+        """The units of a group with their stamps and logs. Of a log directory in a store all is listed at once."""
+        found: list[SizedUnit] = []
+        for log_dir, group in groupby(units, _log_dir_of):
+            of_log_dir = list(group)
+            if log_dir is not None and len(of_log_dir) >= _LISTED_AT_ONCE:
+                with PROCESS.session.stores.listed_at_once(log_dir):
+                    found += self.sized(of_log_dir)
+            else:
+                found += self.sized(of_log_dir)
+        return found
+
+    def sized(self, units: Iterable[Unit]) -> Iterator[SizedUnit]:
+        """The units with their stamps and logs."""
+        stamps = Stamps()
+        for unit in units:
+            if unit.place is None:
+                yield SizedUnit(unit)
+                continue
+            stamp = stamps.of_place(unit.place)
+            logs = self.logs_of(unit.unit) if stamp.size_bytes >= self.large_bytes else ()
+            yield SizedUnit(replace(unit, stamp=stamp), tuple((each, stamps.of_log(each.path)) for each in logs))
+
+
+def _log_dir_of(unit: Unit) -> str | None:
+    """The log directory around a partition or a log in a store; None for any other unit."""
+    if unit.place is None or not is_remote(unit.place) or not has_listings(unit.place):
+        return None
+    place = path_of(unit.place)
+    return str(place.parent.parent if layout.SEGMENT_FILE.match(place.name) else place.parent)
+
+
+def groups_to_size(units: Iterable[Unit]) -> Iterator[list[Unit]]:
+    """Units in groups for one task each, with those of a log directory together if they are not too many."""
+    group: list[Unit] = []
+    last = None
+    for unit in units:
+        log_dir = _log_dir_of(unit)
+        if len(group) >= (_SIZED_TOGETHER if log_dir == last else _SIZED_TOGETHER // 2):
+            yield group
+            group = []
+        group.append(unit)
+        last = log_dir
+    if group:
+        yield group
+
+
+#: Sizes the units of a plan.
+Sizer = Callable[[Sizing, Iterable[Unit]], Iterator[SizedUnit]]
+
+
 def plan_units(
     scan: UnitScan[Any, Any],
     units: Iterable[Any],
@@ -314,6 +400,7 @@ def plan_units(
     parallelism: int,
     range_bytes: int | None = None,
     is_elsewhere: bool = False,
+    sizer: Sizer = Sizing.sized,
 ) -> Iterator[Plan]:
     """The plans of a scan, one for each job. Logs of large units are read in parts if the scan can be shared.
 
@@ -321,10 +408,11 @@ def plan_units(
     directory.
     """
     walk = scan.walk
-    logs_of = scan.logs if walk is not None and may_be_shared(walk) else lambda unit: ()
+    logs_of = scan.logs if walk is not None and may_be_shared(walk) else _no_logs
     if is_elsewhere:
         units = (replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units)
-    yield from _plans(_Sized(units, scan.place), logs_of, parallelism, range_bytes, is_elsewhere, _ITEMS_OF_A_JOB)
+    sized = sizer(Sizing(logs_of, 2 * (range_bytes or SMALLEST_RANGE_BYTES)), _numbered(units, scan.place))
+    yield from _plans(sized, parallelism, range_bytes, is_elsewhere, _ITEMS_OF_A_JOB)
 
 
 def plan_view(
@@ -340,82 +428,127 @@ def plan_view(
 
     There are about ``least_tasks`` at least, if the logs have so many index entries.
     """
-    plans = _plans(_Sized(units, place_of), logs_of, parallelism, range_bytes, True, None, least_tasks)
-    return next(plans, Plan(parallelism))
+    large_bytes = 2 * (range_bytes or SMALLEST_RANGE_BYTES) if least_tasks == 1 else 1
+    sized = Sizing(logs_of, large_bytes).sized(_numbered(units, place_of))
+    return next(_plans(sized, parallelism, range_bytes, True, None, least_tasks), Plan(parallelism))
 
 
-class _Sized:
-    """Units with their stamps, and by name the stamps of the logs in their directories."""
+def _no_logs(unit: Any) -> Sequence[LogUnit]:
+    return ()
 
-    def __init__(self, units: Iterable[Any], place_of: Callable[[Any], Path | None]) -> None:
-        self.total_bytes = 0
-        self.units = PackedStream(self._units(units, place_of))
 
-    def _units(
-        self, units: Iterable[Any], place_of: Callable[[Any], Path | None]
-    ) -> Iterator[tuple[Unit, dict[str, FileStamp]]]:
-        for number, unit in enumerate(units):
-            place = place_of(unit)
-            stamp, stamps = (FileStamp(0, 0), {}) if place is None else _stamp_of_place(str(place))
-            self.total_bytes += stamp.size_bytes
-            yield Unit(number, unit, None if place is None else str(place), stamp), stamps
+def _numbered(units: Iterable[Any], place_of: Callable[[Any], Path | None]) -> Iterator[Unit]:
+    """Units with their numbers and places, which are not sized yet."""
+    for number, unit in enumerate(units):
+        place = place_of(unit)
+        yield Unit(number, unit, None if place is None else str(place), FileStamp(0, 0))
+
+
+class _Waiting:
+    """Units that were sized and are not planned yet, packed."""
+
+    def __init__(self, units: Iterable[SizedUnit]) -> None:
+        self.count = self.total_bytes = 0
+        self.units = PackedStream(self._counted(units))
+
+    def _counted(self, units: Iterable[SizedUnit]) -> Iterator[SizedUnit]:
+        for each in units:
+            self.count += 1
+            self.total_bytes += each.unit.size_bytes
+            yield each
 
 
 def _plans(
-    sized: _Sized,
-    logs_of: Callable[[Any], Sequence[LogUnit]],
+    sized: Iterator[SizedUnit],
     parallelism: int,
     range_bytes: int | None,
     is_elsewhere: bool,
     items_of_a_job: int | None,
     least_tasks: int = 1,
 ) -> Iterator[Plan]:
-    range_bytes = range_bytes or _bytes_of_range(sized.total_bytes, None if is_elsewhere else parallelism)
-    task_bytes = max(sized.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
-    task_bytes = min(task_bytes, max(range_bytes, SMALLEST_TASK_BYTES))
-    if least_tasks > 1:
-        most_bytes = max(sized.total_bytes // least_tasks, 1)
-        range_bytes, task_bytes = min(range_bytes, most_bytes), min(task_bytes, most_bytes)
-    rest = iter(sized.units)
+    """The plans of the jobs. Units are sized some jobs ahead; those of a view, which has one job, all at once."""
 
-    def items_of(unit: Unit, stamps: dict[str, FileStamp], made: Plan) -> Iterator[Item]:
-        logs = logs_of(unit.unit) if unit.size_bytes >= 2 * range_bytes else ()
-        if not logs:
-            yield unit
-            return
-        planned = []
-        for number, log in enumerate(logs):
-            stamp = stamps.get(log.path.name) or stamp_of_file(str(log.path))
-            part_count = max(1, round(stamp.size_bytes / range_bytes))
-            planned.append(PlannedLog(unit.number, number, log, stamp, part_count))
-        if items_of_a_job is not None:
-            made.split[unit.number] = packed(replace(unit, logs=tuple(planned)))
-        for each in planned:
-            yield from (LogPart(each, part) for part in range(each.part_count))
+    def is_enough(item_count: int, task_count: float) -> bool:
+        is_long = items_of_a_job is not None and item_count >= items_of_a_job
+        return is_long and task_count >= _TASKS_FOR_EACH_CORE * parallelism
 
-    def items_of_job(made: Plan) -> Iterator[Item]:
-        """The items of one job, the next ones of the units. They are packed task by task."""
-        item_count, task_count = 0, 0.0
-        for unit, stamps in rest:
-            made.total_bytes += unit.size_bytes
-            for item in items_of(unit, stamps, made):
-                yield item
-                item_count += 1
-                task_count += min(max(item.size_bytes / task_bytes, 1 / _MOST_ITEMS_IN_A_TASK), 1)
-            is_full = items_of_a_job is not None and item_count >= items_of_a_job
-            if is_full and task_count >= _TASKS_FOR_EACH_CORE * parallelism:
-                return
-
+    seen_bytes = 0
     while True:
-        made = Plan(parallelism)
-        made.tasks = PackedList(_bundled(items_of_job(made), task_bytes))
-        if not made.tasks:
+        waiting = _Waiting(_next_units(sized, is_enough, range_bytes or LARGEST_RANGE_BYTES))
+        if not waiting.count:
             return
-        yield made
+        seen_bytes += waiting.total_bytes
+        cut_bytes = range_bytes or (
+            _bytes_of_range(seen_bytes) if is_elsewhere else _bytes_of_range(waiting.total_bytes, parallelism)
+        )
+        task_bytes = max(waiting.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
+        task_bytes = min(task_bytes, max(cut_bytes, SMALLEST_TASK_BYTES))
+        if least_tasks > 1:
+            most_bytes = max(waiting.total_bytes // least_tasks, 1)
+            cut_bytes, task_bytes = min(cut_bytes, most_bytes), min(task_bytes, most_bytes)
+        rest = iter(waiting.units)
+        while True:
+            made = Plan(parallelism)
+            items = _items_of_job(rest, made, cut_bytes, task_bytes, is_enough, keeps_split=items_of_a_job is not None)
+            made.tasks = PackedList(_bundled(items, task_bytes))
+            if not made.tasks:
+                break
+            yield made
 
 
-def _bytes_of_range(total_bytes: int, parallelism: int | None) -> int:
-    """The part of a large log that one task reads, by the bytes of the scan, and on one machine by its cores.
+def _next_units(
+    sized: Iterator[SizedUnit], is_enough: Callable[[int, float], bool], largest_bytes: int
+) -> Iterator[SizedUnit]:
+    """The next units, enough for a job even if it reads them in ranges of ``largest_bytes``."""
+    item_count, task_count = 0, 0.0
+    for each in sized:
+        yield each
+        share = each.unit.size_bytes / largest_bytes
+        item_count += max(len(each.logs), 1)
+        task_count += max(share if each.logs else min(share, 1), 1 / _MOST_ITEMS_IN_A_TASK)
+        if is_enough(item_count, task_count):
+            return
+
+
+def _items_of_job(
+    rest: Iterator[SizedUnit],
+    made: Plan,
+    range_bytes: int,
+    task_bytes: int,
+    is_enough: Callable[[int, float], bool],
+    *,
+    keeps_split: bool,
+) -> Iterator[Item]:
+    """The items of one job, the next ones of the units. They are packed task by task."""
+    item_count, task_count = 0, 0.0
+    for sized in rest:
+        made.total_bytes += sized.unit.size_bytes
+        for item in _items_of(sized, range_bytes, made if keeps_split else None):
+            yield item
+            item_count += 1
+            task_count += min(max(item.size_bytes / task_bytes, 1 / _MOST_ITEMS_IN_A_TASK), 1)
+        if is_enough(item_count, task_count):
+            return
+
+
+def _items_of(sized: SizedUnit, range_bytes: int, made: Plan | None) -> Iterator[Item]:
+    """A unit, or if it is large the parts of its logs. Then the plan, if it is given, keeps the unit for the fold."""
+    unit = sized.unit
+    if not sized.logs or unit.size_bytes < 2 * range_bytes:
+        yield unit
+        return
+    planned = [
+        PlannedLog(unit.number, number, log, stamp, max(1, round(stamp.size_bytes / range_bytes)))
+        for number, (log, stamp) in enumerate(sized.logs)
+    ]
+    if made is not None:
+        made.split[unit.number] = packed(replace(unit, logs=tuple(planned)))
+    for each in planned:
+        yield from (LogPart(each, part) for part in range(each.part_count))
+
+
+def _bytes_of_range(total_bytes: int, parallelism: int | None = None) -> int:
+    """The part of a large log that one task reads, by the bytes of the scan so far, and on one machine by its cores.
 
     A task takes the JVM and its worker some 20 ms besides its work, as long as reading 64 MiB.
     """

@@ -7,7 +7,7 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -15,11 +15,24 @@ import pyarrow as pa
 
 from format.errors import ClusterFailed, KafkaLogError
 from format.findings import Finding
+from format.io.session import ItemT, ValueT, is_remote
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
-from spark_jobs.planning import Brokers, Item, LogPart, Plan, Unit, plan_units, unpacked
+from spark_jobs.planning import (
+    Brokers,
+    Item,
+    LogPart,
+    PackedList,
+    Plan,
+    SizedUnit,
+    Sizing,
+    Unit,
+    groups_to_size,
+    plan_units,
+    unpacked,
+)
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
 from spark_jobs.session import (
     Where,
@@ -37,9 +50,11 @@ from spark_jobs.tasks import (
     LATE,
     LEFT_OUT,
     ORDER,
+    Argument,
     Bound,
     ReplayedParts,
     Result,
+    mapped_frame,
     merged_frame,
     results_frame,
     results_of_part,
@@ -168,6 +183,11 @@ _FEW_TASKS = 4
 _MOST_BYTES_OF_A_TASK = 4 * MIB
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
+#: This process sizes so many units that are far away, before it leaves them to jobs.
+_SIZED_HERE = 256
+#: The calls that one task makes, and the most tasks whose results are fetched at once.
+_CALLS_OF_A_TASK = 16
+_MOST_TASKS_OF_CALLS = 64
 #: The driver of scans that read without one.
 _NO_DRIVER: Any = None
 #: The number of findings that are put into one result.
@@ -219,9 +239,37 @@ class SparkCluster:
             parallelism=parallelism_of(self.session),
             range_bytes=self.range_bytes,
             is_elsewhere=is_elsewhere(self._where.master),
+            sizer=self._sized,
         )
         # The next plan is made when this one has been given up: the driver holds one at a time.
         yield from chain.from_iterable(map(partial(self._results_of, scan, advance), plans))
+
+    def _sized(self, sizing: Sizing, units: Iterable[Unit]) -> Iterator[SizedUnit]:
+        """The units with their sizes: many that are in a store or on other hosts by jobs, few of them here."""
+        rest = iter(units)
+        first = list(islice(rest, _SIZED_HERE + 1))
+        is_far = is_elsewhere(self._where.master) or any(each.place and is_remote(each.place) for each in first)
+        if len(first) <= _SIZED_HERE or not is_far:
+            yield from sizing.sized(chain(first, rest))
+            return
+        for group in self._mapped(sizing.sized_together, groups_to_size(chain(first, rest)), calls_of_a_task=1):
+            yield from group
+
+    def mapped(self, call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
+        """The results of a call for each item, in order."""
+        return self._mapped(call, items, calls_of_a_task=_CALLS_OF_A_TASK)
+
+    def _mapped(
+        self, call: Callable[[ItemT], ValueT], items: Iterable[ItemT], *, calls_of_a_task: int
+    ) -> Iterator[ValueT]:
+        """The results, by jobs of more and more tasks, so that the first results are soon there."""
+        task_count = parallelism_of(self.session)
+        rest = (Argument(number, value) for number, value in enumerate(items))
+        while tasks := PackedList(islice(iter(lambda: list(islice(rest, calls_of_a_task)), []), task_count)):
+            frame = mapped_frame(self.session, tasks, call)
+            rows = watched(self.session, f"kafkalog {self._where.name}: {len(tasks)} tasks of listings", frame.collect)
+            yield from (unpacked(pickle.loads(row[5])) for row in _sorted(rows))
+            task_count = min(2 * task_count, max(task_count, _MOST_TASKS_OF_CALLS))
 
     def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: Plan) -> Iterator[Any]:
         session = self.session

@@ -34,6 +34,8 @@ def on_spark(where: Where, session: Session) -> Iterator[SparkCluster]:
 
     PROCESS.session = session
     session.makes_absolute = is_elsewhere(where.master)
+    if session.reads_addresses:
+        session.stores.remember_less()
     with SparkCluster(where) as cluster:
         session.cluster = cluster
         try:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from format.errors import KafkaLogError
 from format.files import offset_index
 from format.findings import Finding, finding
+from format.io.session import ItemT, map_in_threads
 from format.io.source import FileSource, FileState, Source
 from format.limits import MIB, Limits
 from format.log.batch_chunk import BatchRange, HeaderChunk, batch_ranges
@@ -27,11 +28,13 @@ from spark_jobs.planning import (
     FileStamp,
     Item,
     LogPart,
+    PackedList,
     Plan,
     PlannedLog,
     Surroundings,
     Unit,
     begin_task,
+    packed,
     unpacked,
     words_for_change,
 )
@@ -103,7 +106,11 @@ def rows_frame(
     session: SparkSession, made: Plan, rows_of: Callable[[Item], Iterator[pa.RecordBatch]], ddl: str
 ) -> DataFrame:
     """A frame of the rows of all items of a plan: one Spark task for each of its tasks."""
-    return _items_frame(session, made, lambda items: (rows for item in items for rows in rows_of(item)), ddl)
+
+    def rows_of_task(items: list[Item]) -> Iterator[pa.RecordBatch]:
+        return (rows for item in items for rows in rows_of(item))
+
+    return _items_frame(session, made.tasks, made.surroundings, rows_of_task, ddl)
 
 
 def results_frame(
@@ -114,15 +121,42 @@ def results_frame(
     def rows_of(items: list[Item]) -> Iterator[pa.RecordBatch]:
         return _bounded((result for item in items for result in work(item)), bound)
 
-    return _items_frame(session, made, rows_of, RESULT_DDL)
+    return _items_frame(session, made.tasks, made.surroundings, rows_of, RESULT_DDL)
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """What a call is made for, and its number."""
+
+    number: int
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return str(self.value)[:200]
+
+
+def mapped_frame(session: SparkSession, tasks: PackedList[list[Argument]], call: Callable[[Any], Any]) -> DataFrame:
+    """A frame of the packed results of a call for each argument. A task makes several calls at once."""
+
+    def rows_of(arguments: list[Any]) -> Iterator[pa.RecordBatch]:
+        values = map_in_threads(lambda each: call(each.value), arguments)
+        numbered = zip(arguments, values, strict=True)
+        return as_batches(Result(each.number, 0, 0, 0, 0, packed(value)) for each, value in numbered)
+
+    return _items_frame(session, tasks, Surroundings(), rows_of, RESULT_DDL)
 
 
 def _items_frame(
-    session: SparkSession, made: Plan, rows_of: Callable[[list[Item]], Iterator[pa.RecordBatch]], ddl: str
+    session: SparkSession,
+    tasks: PackedList[list[ItemT]],
+    surroundings: Surroundings,
+    rows_of: Callable[[list[ItemT]], Iterator[pa.RecordBatch]],
+    ddl: str,
 ) -> DataFrame:
     """The tasks reach the executors as a broadcast. A worker unpacks only its own, as a plan of many units is large."""
-    known = _known_to_tasks(session, made.surroundings)
-    shared = shared_with_tasks(session, made.tasks.contents)
+    known = _known_to_tasks(session, surroundings)
+    shared = shared_with_tasks(session, tasks.contents)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(known.value)
@@ -132,7 +166,7 @@ def _items_frame(
                 _log_items(items)
                 yield from rows_of(items)
 
-    count = len(made.tasks)
+    count = len(tasks)
     return session.range(0, count, 1, max(count, 1)).mapInArrow(run, ddl)
 
 

@@ -362,11 +362,11 @@ class ObjectStore:
                     is_new = True
                     yield key
                 elif name != last:
-                    last, is_new, count = name, True, 0
+                    last, is_new, count = name, True, 1
                     yield key
                 else:
                     count += 1
-                    if count > _KEYS_PER_CALL:
+                    if count >= _KEYS_PER_CALL:
                         break
             else:
                 return

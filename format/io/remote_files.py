@@ -344,6 +344,8 @@ class RemoteFile:
 _PLUGIN = "aiven+"  # prefix of the scheme for objects that Aiven's tiered-storage plugin wrote
 #: The most names of a directory that are remembered for look-ups of single files in it.
 _MOST_AROUND = 5_000
+#: The names at the addresses of a command that are remembered where it leaves partitions to others.
+_FEW_NAMES = 20_000
 #: A connection that failed is not tried again for this time.
 _FAILED_FOR_S = 20.0
 
@@ -364,6 +366,7 @@ class Stores:
         self._given: dict[str, bool] = {}  # addresses of a command, and whether all below them was listed
         self._absent: dict[str, str] = {}  # addresses that were given or looked up and do not exist, and why
         self._too_large: set[str] = set()  # directories with too many names to be remembered
+        self._names_left: int | None = None  # that may be remembered of partitions, None for all
 
     @property
     def are_given(self) -> bool:
@@ -527,6 +530,9 @@ class Stores:
             if not self._given:
                 yield list(names.values())
                 return
+            if self._names_left is not None and any(map(layout.SEGMENT_FILE.match, names)):
+                yield list(names.values())
+                return
             self._remembered[directory] = names
         yield list(self._remembered[directory].values())
 
@@ -550,12 +556,17 @@ class Stores:
             is_file = layout.SEGMENT_FILE.match(name) is not None or name in layout.LOG_DIR_FILES
             self._given.setdefault(path, is_file)
 
+    def remember_less(self) -> None:
+        """Remember the names of partitions only if there are few, for a command that leaves partitions to others."""
+        self._names_left = _FEW_NAMES
+
     def _list_given(self, path: str) -> None:
         """List everything below the given address that ``path`` is at or below, if that was not done before."""
         for top, is_listed in self._given.items():
             if not is_listed and (path == top or path.startswith(f"{top}/")):
                 self._given[top] = True
-                self._remembered.update(self._listed_below(top))
+                if self._names_left != 0:
+                    self._remembered.update(self._listed_below(top))
 
     def _remember_around(self, directory: str) -> None:
         """Remember the names in the directory of a file, unless they are many: a listing costs as much as a look-up."""
@@ -598,6 +609,10 @@ class Stores:
         try:
             store, inner = self.store_of(top)
             for path, entry in store.entries(inner, True):
+                if self._names_left is not None:
+                    self._names_left = max(self._names_left - 1, 0)
+                    if not self._names_left:
+                        return {}
                 parent, _, name = path.rpartition("/")
                 found.setdefault(f"{top}/{parent}" if parent else top, {})[name] = entry
                 if entry.is_directory:

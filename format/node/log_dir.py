@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io import live_broker
 from format.io.live_broker import BrokerLock
-from format.io.session import entries_of, is_remote, is_there, path_of
+from format.io.session import entries_of, is_remote, is_there, map_near, path_of
 from format.io.source import os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -185,6 +186,10 @@ class LogDir:
             )
         return self._checkpoints
 
+    def take_checkpoints(self, checkpoints: Checkpoints) -> None:
+        """Take the checkpoints that another process read."""
+        self._checkpoints, self._broker_lock = checkpoints, checkpoints.lock
+
     @property
     def broker_lock(self) -> BrokerLock:
         """Whether a broker runs on the directory, probed once."""
@@ -279,6 +284,22 @@ def directory_around(partition: Path) -> Path:
     return named(partition).parent
 
 
+def with_checkpoints(log_dirs: Sequence[LogDir], limits: Limits = DEFAULT_LIMITS) -> Iterator[LogDir]:
+    """The log directories in turn. Of several in a store, the checkpoints are read, those of several at once."""
+    if len(log_dirs) < 2 or not is_remote(log_dirs[0].path):
+        yield from log_dirs
+        return
+    alone = (replace(each, partitions=()) for each in log_dirs)
+    found = map_near(partial(_checkpoints_of, limits), alone, log_dirs[0].path)
+    for log_dir, checkpoints in zip(log_dirs, found, strict=True):
+        log_dir.take_checkpoints(checkpoints)
+        yield log_dir
+
+
+def _checkpoints_of(limits: Limits, log_dir: LogDir) -> Checkpoints:
+    return log_dir.checkpoints(limits)
+
+
 def log_dir_around(partition: Path) -> LogDir | None:
     """The log directory of a partition directory, None if it cannot be listed."""
     try:
@@ -335,10 +356,11 @@ class LogDirSearch:
             yield log_dir_of(path, names)
             return
         found = False
-        for name, is_dir in names if depth else ():
-            if not is_dir:
-                continue
-            known = children.get(name) or self._list(path / name)
+        directories = [name for name, is_dir in names if is_dir] if depth else []
+        unknown = (path / name for name in directories if not children.get(name))
+        listings = map_near(_listing_of, unknown, path)
+        for name in directories:
+            known = children.get(name) or self._taken(listings)
             for log_dir in self._below(path / name, known, depth - 1) if known else ():
                 found = True
                 yield log_dir
@@ -358,14 +380,25 @@ class LogDirSearch:
         return any(not children[name] for name in named) and self._listed_count < _MOST_LISTED
 
     def _list(self, path: Path) -> Names:
+        return self._taken(map(_listing_of, (path,)))
+
+    def _taken(self, listings: Iterator[Names | UnreadableFile]) -> Names:
+        """The names of the next listing."""
         if self._listed_count >= _MOST_LISTED:
             return []
         self._listed_count += 1
-        try:
-            return list_directory(path)
-        except UnreadableFile as error:
-            self._unlistable.append(finding_of(error))
+        listing = next(listings)
+        if isinstance(listing, UnreadableFile):
+            self._unlistable.append(finding_of(listing))
             return []
+        return listing
+
+
+def _listing_of(path: Path) -> Names | UnreadableFile:
+    try:
+        return list_directory(path)
+    except UnreadableFile as error:
+        return error
 
 
 def has_own_files(names: Names) -> bool:

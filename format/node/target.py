@@ -277,7 +277,7 @@ class Target:
         """
         if self.kind is not Kind.LOG_DIR:
             return ()
-        return self._search.below(self.path, self._names) or (log_dir_of(self.path, self._names),)
+        return self._found_log_dirs or (log_dir_of(self.path, self._names),)
 
     @cached_property
     def partition(self) -> Partition:
@@ -312,6 +312,10 @@ class Target:
     def _names(self) -> list[tuple[str, bool]]:
         return list_directory(self.path)
 
+    @cached_property
+    def _found_log_dirs(self) -> tuple[LogDir, ...]:
+        return self._search.below(self.path, self._names)
+
     def _found_kind(self) -> Kind:
         location = Location(str(self.path))
         try:
@@ -338,14 +342,14 @@ class Target:
         names = self._names
         has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
         has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
-        if has_partition_dir and not has_segment and self._search.below(self.path, names):
+        if has_partition_dir and not has_segment and self._found_log_dirs:
             return Kind.LOG_DIR
         has_partition_file = any(is_partition_file(name) for name, _ in names)
         if has_segment or (parse_partition_dir(named(self.path).name) and (not names or has_partition_file)):
             return Kind.PARTITION
         if has_partition_file or any(name in layout.LOG_DIR_FILES for name, _ in names):
             return Kind.LOG_DIR
-        if self._search.below(self.path, names):
+        if self._found_log_dirs:
             return Kind.LOG_DIR
         foreign = foreign_segments(name for name, _ in names)
         if foreign:

@@ -7,12 +7,12 @@ receive the results of all units in order. A verb needs nothing else to run on a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from format.io.session import session_of
+from format.io.session import ItemT, ValueT, session_of
 from format.scan.progress import Advance
 from format.scan.protocol import Driver, LogUnit, Walk
 
@@ -48,6 +48,10 @@ class Cluster(Protocol):
 
     def results(self, scan: UnitScan[UnitT, ResultT], units: Iterable[UnitT], advance: Advance) -> Iterator[ResultT]:
         """The results of all units, in their order. ``units`` are requested once, as there may be very many."""
+        ...
+
+    def mapped(self, call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
+        """The results of a call for each item, in order; all are picklable. See ``session.map_near``."""
         ...
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
+from format.io.session import map_near
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Checkpoints, Kind
+from format.node.log_dir import Checkpoints, Kind, LogDir, with_checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition, Segment, location_of_directory, location_of_file
+from format.node.partition import Partition, Segment, location_of_directory, location_of_file, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target, nothing_to_read
 from format.scan.cluster import cluster_of
@@ -91,13 +94,26 @@ def partitions_below(
         return
     yield from target.link_findings()
     is_kept = cluster_of(target.path) is None
-    for log_dir in target.log_dirs:
+    for log_dir in with_checkpoints(target.log_dirs, limits):
         yield from log_dir.unread_findings()
-        for path in log_dir.partitions:
-            try:
-                yield log_dir.partition(path, is_kept=is_kept), log_dir.checkpoints(limits)
-            except KafkaLogError as error:
-                yield finding_of(error, location_of_directory(path))
+        # Threads list partitions for this process, which keeps them, and tasks of a cluster for one that keeps none.
+        list_one = partial(_listed, log_dir) if is_kept else _listed_anew
+        for found in map_near(list_one, log_dir.partitions, log_dir.path):
+            yield found if isinstance(found, Finding) else (found, log_dir.checkpoints(limits))
+
+
+def _listed(log_dir: LogDir, path: Path) -> Partition | Finding:
+    try:
+        return log_dir.partition(path)
+    except KafkaLogError as error:
+        return finding_of(error, location_of_directory(path))
+
+
+def _listed_anew(path: Path) -> Partition | Finding:
+    try:
+        return read_partition(path)
+    except KafkaLogError as error:
+        return finding_of(error, location_of_directory(path))
 
 
 def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:

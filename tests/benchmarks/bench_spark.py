@@ -67,7 +67,7 @@ def _children_rss_bytes() -> dict[str, int]:
     return found
 
 
-class _Peaks(threading.Thread):
+class Peaks(threading.Thread):
     """The largest resident size of each kind of descendant, looked at again and again."""
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ _PLANNED_COLUMNS = pa.schema([pa.field("offset", pa.int64())])
 _PLANS = {"scan verify": _of_verify, "scan grep": _of_grep, "the data source": _of_source, "a stream": _of_stream}
 
 
-def _cpu_s_by_kind() -> dict[str, float]:
+def cpu_s_by_kind() -> dict[str, float]:
     """Processor time of this process, the driver, of the JVM, and of the workers that live."""
     children: dict[int, list[int]] = {}
     times: dict[int, tuple[str, float]] = {}
@@ -208,7 +208,7 @@ def _cpu_s_by_kind() -> dict[str, float]:
 
 def _cpu_s() -> float:
     """Processor time of this process and of all its descendants that live."""
-    return sum(_cpu_s_by_kind().values())
+    return sum(cpu_s_by_kind().values())
 
 
 def _small_partitions(root: Path, count: int, segments: int) -> None:
@@ -308,16 +308,16 @@ def main() -> None:
     started = time.perf_counter()
     session = open_session(f"local[{given.cores}]")
     print(f"session started in {time.perf_counter() - started:.1f} s")
-    peaks = _Peaks()
+    peaks = Peaks()
     peaks.start()
     ratios, cpu_ratios = [], []
     for _ in range(given.rounds + 1):
         plain = run(command, (0, 1))
-        before, started = _cpu_s_by_kind(), time.perf_counter()
+        before, started = cpu_s_by_kind(), time.perf_counter()
         with SparkCluster(Where("verify")) as cluster:
             count = sum(1 for _ in verify(_on(cluster, given.path)))
         by_spark = time.perf_counter() - started
-        cpu_s = {kind: after - before[kind] for kind, after in _cpu_s_by_kind().items()}
+        cpu_s = {kind: after - before[kind] for kind, after in cpu_s_by_kind().items()}
         ratios.append(plain.wall_s / by_spark)
         cpu_ratios.append(plain.cpu_s / sum(cpu_s.values()))
         print(

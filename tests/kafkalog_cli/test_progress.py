@@ -6,9 +6,13 @@ import io
 from contextlib import redirect_stderr
 
 import pytest
+import typer
 
+from format.io.session import Session
 from kafkalog_cli import progress as progress_module
+from kafkalog_cli import runner
 from kafkalog_cli.main import main
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.progress import Progress, TerminalProgress, open_progress
 
 
@@ -88,3 +92,26 @@ def test_verify_tells_how_far_it_is(terminal, data_dir, tmp_path):
     with redirect_stderr(terminal):
         assert main(["verify", str(source), "--output", str(tmp_path / "findings")]) == 0
     assert "112.6/112.6 KiB" in terminal.getvalue()
+
+
+def test_what_tasks_list_in_a_store_is_not_listed_here_for_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals: list[object] = []
+
+    def opened(description: str, total_bytes: object, *, is_wanted: bool) -> Progress:
+        totals.append(total_bytes)
+        return Progress()
+
+    monkeypatch.setattr(runner, "open_progress", opened)
+    given = [(None, []), (object(), []), (None, ["s3://bucket/node"]), (object(), ["s3://bucket/node"])]
+    for cluster, addresses in given:
+        session = Session()
+        session.cluster = cluster
+        if addresses:
+            session.stores.give(addresses)
+        with pytest.raises(typer.Exit), runner.Run("verify", RowOutput(session=session), Judging()) as run:
+            run.progress(_no_total)
+    assert totals == [_no_total, _no_total, _no_total, None]
+
+
+def _no_total() -> int:
+    raise AssertionError

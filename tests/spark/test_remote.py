@@ -25,7 +25,7 @@ from format.io.session import Session, path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
-from spark_jobs import spark_cluster
+from spark_jobs import planning, spark_cluster
 from spark_jobs.planning import PROCESS, plan_units
 from spark_jobs.report import check_output
 from spark_jobs.view_reader import plan_logs
@@ -111,6 +111,30 @@ def test_scan_verify(spark_and_store: Any, address: str, some_damaged: Path) -> 
     got = scanned(lambda at: verify(at(address)), 4000)
     assert got == _moved(verify(some_damaged), some_damaged, address)
     assert len(got) > 10
+
+
+def test_units_that_tasks_size_are_planned_as_here(
+    spark_and_store: Any, address: str, some_damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_cluster, "_SIZED_HERE", 0)
+    monkeypatch.setattr(planning, "_SIZED_TOGETHER", 2)
+    monkeypatch.setattr(planning, "_LISTED_AT_ONCE", 2)
+    monkeypatch.setattr(planning, "SMALLEST_RANGE_BYTES", 4000)
+    made: list[list[Any]] = []
+
+    def planned(*args: Any, **kwargs: Any) -> Any:
+        for each in plan_units(*args, **kwargs):
+            made[-1].append([[(item.name, item.size_bytes) for item in task] for task in each.tasks])
+            yield each
+
+    monkeypatch.setattr(spark_cluster, "plan_units", planned)
+    found = []
+    for place in (address, some_damaged):
+        made.append([])
+        found.append(scanned(lambda at, place=place: verify(at(place))))
+    assert found[0] == _moved(found[1], some_damaged, address) == _moved(verify(some_damaged), some_damaged, address)
+    assert [*map(str, made[0])] == [str(each).replace(str(some_damaged), address) for each in made[1]]
+    assert any("part 2 of" in str(each) for each in made[0])
 
 
 @pytest.mark.parametrize("words", ["ls", "grep e", "dump --records"])

@@ -20,11 +20,11 @@ from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.live_broker import is_broker_running, settled
-from format.io.session import is_there, joins_remote_segments
+from format.io.session import is_there, joins_remote_segments, map_near
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.log_dir import Checkpoints, Kind, LogDir, TopicPartition, read_log_dir
+from format.node.log_dir import Checkpoints, Kind, LogDir, TopicPartition, read_log_dir, with_checkpoints
 from format.node.offsets import offsets_of, unread_heads_words
 from format.node.partition import (
     Partition,
@@ -146,18 +146,23 @@ def _replicas(log_dir: LogDir) -> dict[TopicPartition, Path]:
 
 def _owned(log_dirs: Iterable[LogDir], limits: Limits) -> list[tuple[LogDir, _Owner]]:
     """The log directories whose node is known."""
+    known = [(log_dir, log_dir.meta_properties) for log_dir in log_dirs if log_dir.meta_properties is not None]
+    if not known:
+        return []
     owned = []
-    for log_dir in log_dirs:
-        if log_dir.meta_properties is None:
-            continue
-        try:
-            found = meta_properties.read(log_dir.meta_properties, limits)
-        except KafkaLogError:
-            continue
-        if found.node_id is not None:
+    read = map_near(partial(_read_properties, limits), (path for _, path in known), known[0][1])
+    for (log_dir, _), found in zip(known, read, strict=True):
+        if found is not None and found.node_id is not None:
             is_metadata = _METADATA in log_dir.topic_partitions
             owned.append((log_dir, _Owner(found.cluster_id, found.node_id, found.directory_id, is_metadata)))
     return owned
+
+
+def _read_properties(limits: Limits, path: Path) -> meta_properties.MetaProperties | None:
+    try:
+        return meta_properties.read(path, limits)
+    except KafkaLogError:
+        return None
 
 
 __all__ = ["Coverage", "Level", "Verified", "VerifyScan", "VerifyTerms", "verify", "verify_all", "verify_nodes"]
@@ -250,7 +255,7 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
         return
     yield from target.link_findings()
     is_kept = cluster_of(target.path) is None  # there may be very many for one process
-    for log_dir in target.log_dirs:
+    for log_dir in with_checkpoints(target.log_dirs, limits):
         # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
         checkpoints = log_dir.checkpoints(limits)
         yield LogDirFiles(log_dir.path, log_dir)

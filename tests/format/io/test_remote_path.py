@@ -103,6 +103,22 @@ def test_one_listing_answers_for_all_below(log_dir: Path, monkeypatch: pytest.Mo
     assert is_there(path / "t-0" / "leader-epoch-checkpoint")
 
 
+def test_a_command_that_leaves_partitions_to_others_remembers_few_names(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not everything below its address, if that is much, and no partition; but the names in log directories."""
+    for number in range(1, 30):
+        write_segment(log_dir / f"t-{number}", 0, [])
+    for most, expected in ((20_000, 31), (10, 1)):
+        monkeypatch.setattr(remote_files, "_FEW_NAMES", most)
+        session = Session()
+        session.stores.give([f"local://{log_dir}"])
+        session.stores.remember_less()
+        found = read_log_dir(session.path(f"local://{log_dir}"))
+        assert len([found.partition(each) for each in found.partitions]) == 30
+        assert len(session.stores._remembered) == expected
+
+
 def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
     path = log_dir / "t-0" / f"{0:020d}.log"
     content = path.read_bytes()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from format.findings import Finding
 from format.io.session import (
     BundlePath,
     Description,
@@ -16,12 +20,15 @@ from format.io.session import (
     absolute,
     is_in_bundle,
     is_on_disk,
+    map_near,
     path_of,
     session_of,
 )
 from format.io.source import FileSource
+from format.node.log_dir import with_checkpoints
 from format.node.partition import read_partition
 from format.node.target import Target
+from format.scan.selected_logs import partitions_below
 from tests.building import batches, write_segment
 
 
@@ -118,3 +125,63 @@ def test_paths_that_other_hosts_read_are_absolute() -> None:
     session.makes_absolute = True
     assert session.path("orders-0") == Path("orders-0").absolute()
     assert str(session.path("s3://bucket/a")) == "s3://bucket/a"
+
+
+class _Cluster:
+    """A cluster that says what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+
+    def mapped(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self.given.append(item)
+            yield call(item)
+
+
+def test_calls_near_a_path_run_here_in_threads_or_on_the_cluster(tmp_path: Path) -> None:
+    session = Session()
+    here, stored = session.path(tmp_path), session.path("local:///some/place")
+    assert list(map_near(lambda each: (each, threading.get_ident()), range(40), here)) == [
+        (each, threading.get_ident()) for each in range(40)
+    ]
+    in_threads = list(map_near(lambda each: (each, threading.get_ident()), range(40), stored))
+    assert [each for each, _ in in_threads] == [*range(40)]
+    assert threading.get_ident() not in {ident for _, ident in in_threads}
+    session.cluster = cluster = _Cluster()
+    assert list(map_near(abs, range(-40, 0), stored)) == [*range(40, 0, -1)]
+    assert cluster.given == [*range(-40, 0)]
+    assert list(map_near(abs, range(-3, 0), stored)) == [3, 2, 1]
+    assert len(cluster.given) == 40
+
+
+def test_many_brokers_in_a_store_are_found_as_on_a_disk(tmp_path: Path) -> None:
+    """By threads, and by a cluster that looks at them in other processes: with the same checkpoints and partitions."""
+    for number in range(40):
+        place = tmp_path / f"broker.{number:02d}"
+        write_segment(place / "t-0", 0, batches(2))
+        (place / "meta.properties").write_text(f"version=1\nnode.id={number}\n")
+        (place / "replication-offset-checkpoint").write_text(f"0\n1\nt 0 {number}\n")
+    expected = [(f"broker.{number:02d}", number) for number in range(40)]
+    for cluster in (None, _Pickling()):
+        session = Session()
+        session.cluster = cluster
+        target = Target(session.path(f"local://{tmp_path}"))
+        found = [
+            (each.path.name, each.checkpoints().offset("replication-offset-checkpoint", ("t", 0)))
+            for each in with_checkpoints(target.log_dirs)
+        ]
+        assert found == expected
+        listed = [each[0] for each in partitions_below(target) if not isinstance(each, Finding)]
+        assert [str(each.segments[0].log) for each in listed] == [
+            f"local://{tmp_path}/{name}/t-0/{0:020d}.log" for name, _ in expected
+        ]
+
+
+class _Pickling(_Cluster):
+    """A cluster to whose processes all is sent."""
+
+    def mapped(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            there = pickle.loads(pickle.dumps((call, item)))
+            yield pickle.loads(pickle.dumps(there[0](there[1])))
