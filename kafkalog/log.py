@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check saw. The attributes are the columns of the row ``finding`` in docs/output.md."""
+    """One thing that a check saw. The attributes are the columns that ``kafkalog help schema finding`` lists."""
 
     code: str
     severity: str
@@ -79,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The record that a look-up found. The attributes are the columns of the row ``match`` in docs/output.md."""
+    """The record that a look-up found. The attributes are the columns that ``kafkalog help schema match`` lists."""
 
     topic: str | None
     partition: int | None

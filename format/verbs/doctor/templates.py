@@ -35,13 +35,13 @@ _TEMPLATES = (
     Template("node-older", _E, "diff", "nodes have an older state",
              "The node's metadata log ends before the offset at which it registered last, by newer metadata here."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
-             "Replicas at the paths have different records at the same offsets, or each has records that others lack."),
+             "Replicas here have different records at the same offsets, or each has records that others lack."),
     Template("no-leader", _E, "metadata", "partitions have no leader",
              "The newest metadata has no leader for the partition, while brokers with a replica of it run."),
     Template("not-served", _E, "boot", "partitions would not be served",
              "A broker would start, and not serve a log directory or a partition."),
     Template("replica-missing", _E, "boot", "replicas are missing",
-             "The metadata assigns the replica to this log directory, and it is not there."),
+             "By the metadata the replica is in this log directory, and it is not there."),
     Template("directory-stray", _E, "boot", "directories do not belong here",
              "By the metadata the directory is of no topic, of another one, or not of this node."),
     Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
@@ -49,7 +49,7 @@ _TEMPLATES = (
     Template("transaction-hangs", _E, "txns", "transactions hang",
              "A transaction is open, was silent longer than transaction.max.timeout.ms, and no coordinator has it."),
     Template("cleaner-stopped", _E, "compaction", "logs stop the cleaner",
-             "The log is compacted, and the cleaner cannot read a batch of what it has to clean next."),
+             "The cleaner cannot read a batch of what it has to clean next."),
     Template("index-wrong", _E, "verify", "partitions have wrong indexes",
              "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
     Template("file-damaged", _E, "verify", "files are damaged",
@@ -74,7 +74,7 @@ _TEMPLATES = (
              "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and what it could clean "
              "was closed 10 minutes before the newest record."),
     Template("group-behind", _W, "groups", "groups are behind",
-             "No broker runs, a group lags by 1,000 records or more, and it committed last 10 minutes before the "
+             "No broker runs, and a group lags by 1,000 records or more; it committed last 10 minutes before the "
              "newest record, or has read less than half of what a partition holds."),
     Template("group-commits", _W, "groups", "groups commit very often",
              "A group commits each partition more than once a second, in 8 MiB of records or more."),
