@@ -189,7 +189,11 @@ def _is_good(written: Written, value: bytes, headers: list[tuple[str, bytes | No
         print("not kept:", written.family, list(kept_in(before, keep)), list(kept_in(after, keep)), sep="\n  ")
         return False
     parts = list(parts_in(before, keep))
-    kept = b"\0".join(part for is_kept, part in parts if is_kept)
+    kept = b"\0".join(  # after its length, as Protobuf and Avro write it
+        bytes((size & 0xFF,)) + part
+        for is_kept, part in parts
+        for size in ((len(part), 2 * len(part)) if is_kept else ())
+    )
     left = [p for is_kept, p in parts if not is_kept and len(p) >= _LEAST_BYTES and p not in kept and p in value]
     if left:
         print("left:", written.family, left, before, after, sep="\n  ")

@@ -131,7 +131,7 @@ def test_compatibility(tmp_path: Path) -> None:
 
 
 def test_the_guid_is_the_md5_of_all_that_belongs_to_a_schema(tmp_path: Path) -> None:
-    """In the order of the registry's own hash, which its regression data was held against (docs/decoding.md)."""
+    """In the order of the registry's own hash, which its regression data was held against (docs/values.md)."""
     references = [{"name": "N", "subject": "s-value", "version": 3}]
     metadata = {"tags": {"b": ["PII"], "a": ["Y", "X"]}, "properties": {"owner": "x"}, "sensitive": ["z", "k"]}
     rules = {"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "disabled": True}]}

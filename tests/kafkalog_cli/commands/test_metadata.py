@@ -156,6 +156,7 @@ def test_schemas(kafkalog: Kafkalog, registry: Path) -> None:
     assert {row["compatibility"] for row in rows} == {"FULL"}
     assert run.stderr.startswith("The schema registry has 2 subjects with 3 versions, of which 1 deleted.")
     shown = kafkalog("--format", "table", "--schemas", registry).check(0).stdout
+    assert f"Which values they decode: kafkalog verify --values {registry}" in run.stderr
     assert "deleted" in shown
     assert "guid" not in shown
 

@@ -63,6 +63,9 @@ def test_the_command(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (0, 1, 3), (0, 3, 1), (0, 4, 1), (1, 0, 1),
     ]  # fmt: skip
     assert found[0]["actual"]["producer_id"] == 1
+    command = found[0]["next_step"].removeprefix("Look at one: kafkalog ").split()
+    (shown,) = run_kafkalog_many([(*command, "--format", "jsonl")])
+    assert [row["offset"] for row in shown.rows("record")] == [1]
     assert run.summary["counts"]["undecodable_values"] == 6
     assert "cannot be decoded by schema 7" in run.stderr
 
