@@ -190,7 +190,7 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
     for name in ("key", "value"):
         if name in wanted:
             starts, lengths = getattr(table, f"{name}_start"), getattr(table, f"{name}_length")
-            made[name] = bytes_array(table.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
+            made[name] = bytes_array(table.buffer, starts, lengths)
     made["topic"] = constant(location.topic, count, "string")
     made["partition"] = constant(location.partition, count, "int").cast(pa.int32())
     made["offset"] = ints(table.offset)

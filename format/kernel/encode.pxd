@@ -15,7 +15,7 @@ cpdef Py_ssize_t put_v2_records(unsigned char[::1] out, const unsigned char[::1]
 @cython.locals(row=cython.Py_ssize_t, at=cython.Py_ssize_t, size=cython.Py_ssize_t, room=cython.Py_ssize_t,
                start=cython.longlong, length=cython.longlong, source=cython.p_const_uchar, target=cython.p_uchar)
 cpdef Py_ssize_t join_fields(unsigned char[::1] out, unsigned int[::1] ends, const unsigned char[::1] buffer,
-                             const long long[::1] starts, const long long[::1] lengths)
+                             const long long[:] starts, const long long[:] lengths)
 
 @cython.locals(rest=cython.longlong, size=cython.Py_ssize_t)
 cdef inline Py_ssize_t _varint_bytes(long long value) noexcept nogil

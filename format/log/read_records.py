@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.codecs import decompress
+from format.codecs import decompress, decompress_briefly
 from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
 from format.io.source import FileSource, Source
@@ -454,29 +454,27 @@ def _v2_tables(
     if not table.codec.any():
         yield from _Spans(chunk.table, group.rows, table, buffer, starts, ends, where).tables([])
         return
-    parts: list[bytes | memoryview] = []
+    joined, part_ends = bytearray(), [0]
     problems: list[RecordProblem] = []
-    first = held_bytes = 0
+    first = 0
     columns = zip(table.codec.tolist(), starts.tolist(), ends.tolist(), strict=True)
     for number, (codec, start, end) in enumerate(columns):
         part: bytes | memoryview = buffer[start:end]
         if codec:
             try:
-                part = decompress(codec, part, magic=2, limits=limits)
+                part = decompress_briefly(codec, part, limits)
             except KafkaLogError as error:
                 place = batch_location(where, table, number)
                 problems.append(RecordProblem(int(group.rows[number]), located(error, place)))
                 part = b""
-        parts.append(part)
-        held_bytes += len(part)
-        if held_bytes < _PORTION_BYTES and number + 1 < len(table):
+        joined += part
+        part_ends.append(len(joined))
+        if len(joined) < _PORTION_BYTES and number + 1 < len(table):
             continue
-        part_ends = np.cumsum([len(each) for each in parts], dtype=np.int64)
-        part_starts = np.concatenate(([0], part_ends[:-1]))
-        joined = memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
-        rows = slice(first, number + 1)
-        parts, held_bytes, first = [], 0, number + 1
-        spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), joined, part_starts, part_ends, where)
+        edges, rows = np.array(part_ends, np.int64), slice(first, number + 1)
+        content = memoryview(joined)
+        joined, part_ends, first = bytearray(), [0], number + 1
+        spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:-1], edges[1:], where)
         yield from spans.tables(problems)
         problems = []
 

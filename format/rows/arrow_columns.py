@@ -123,8 +123,8 @@ def headers_array(table: RecordTable) -> pa.Array:
         rows = np.ascontiguousarray(table.columns[counts > 0])
         index_record_headers(table.buffer, memoryview(rows), memoryview(spans))
     fields = [
-        bytes_array(table.buffer, np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])),
-        bytes_array(table.buffer, np.ascontiguousarray(spans[:, 2]), np.ascontiguousarray(spans[:, 3])),
+        bytes_array(table.buffer, spans[:, 0], spans[:, 1]),
+        bytes_array(table.buffer, spans[:, 2], spans[:, 3]),
     ]
     offsets = np.zeros(len(table) + 1, np.int32)
     np.cumsum(np.maximum(counts, 0), out=offsets[1:])
@@ -175,7 +175,7 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
         return names(*WORDS[kind](rows))
     if kind == BYTES:
         starts, lengths = rows.of_record(source), rows.of_record(length_column(source))
-        return bytes_array(rows.records.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
+        return bytes_array(rows.records.buffer, starts, lengths)
     if kind == HEADERS:
         return headers_array(rows.records)
     if kind == DECODED:
