@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from format.errors import ClusterFailed, KafkaLogError
 from format.findings import Finding
-from format.io.session import ItemT, ValueT, is_remote
+from format.io.session import is_remote
+from format.io.store import ItemT, ValueT
 from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.drivers import SerialDriver

@@ -16,8 +16,8 @@ import pyarrow as pa
 from format.errors import KafkaLogError
 from format.files import offset_index
 from format.findings import Finding, finding
-from format.io.session import ItemT, map_in_threads
 from format.io.source import FileSource, FileState, Source
+from format.io.store import ItemT, map_in_threads
 from format.limits import MIB, Limits
 from format.log.batch_chunk import BatchRange, HeaderChunk, batch_ranges
 from format.log.batch_header import has_right_crc, read_header

@@ -23,6 +23,7 @@ from format.decoding.decoder import Decoding
 from format.decoding.schemas import check_files, schemas_for
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, Severity
+from format.io.remote_files import FEW_NAMES
 from format.io.session import RemotePath, is_there
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS
@@ -177,6 +178,31 @@ def units_at(path: Path) -> Iterator[PlaceUnit]:
     return (unit for unit in units_of(Target(path), DEFAULT_LIMITS) if not isinstance(unit, Finding))
 
 
+def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
+    """What lies at some paths. In a store, all below a path is listed at once; if that is much, below a log directory.
+
+    Only the listing of what is being read is remembered, as there may be very many names.
+    """
+    stored = [path for path in paths if isinstance(path, RemotePath)]
+    if not stored:
+        yield from (unit for path in paths for unit in units_at(path))
+        return
+    stores = stored[0].session.stores
+    with contextlib.closing(stores.listed_in_turn(map(str, stored), FEW_NAMES)) as paths_in_turn:
+        for path in paths:
+            if not isinstance(path, RemotePath) or next(paths_in_turn):
+                yield from units_at(path)
+                continue
+            target = Target(path)
+            log_dirs = (str(log_dir.path) for log_dir in target.log_dirs)
+            with contextlib.closing(stores.listed_in_turn(log_dirs)) as log_dirs_in_turn:
+                for unit in units_of(target, DEFAULT_LIMITS):
+                    if isinstance(unit, LogDirFiles):
+                        next(log_dirs_in_turn)
+                    if not isinstance(unit, Finding):
+                        yield unit
+
+
 def _location_of(unit: PlaceUnit) -> Location:
     """The topic and the partition of a unit, from the name of its directory."""
     if isinstance(unit, LogDirFiles):
@@ -193,7 +219,7 @@ def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int |
 class _Units:
     """The units at some paths that a query reads. ``coordinators`` are the paths of the partitions of their topic."""
 
-    def __init__(self, paths: Iterable[Path], options: ReadOptions) -> None:
+    def __init__(self, paths: Sequence[Path], options: ReadOptions) -> None:
         self._paths = paths
         self._options = options
         self.coordinators: list[str] = []
@@ -203,7 +229,7 @@ class _Units:
         options = self._options
         topics: set[str] = set()
         assigned = set(options.assigned or ())
-        for unit in (unit for path in self._paths for unit in units_at(path)):
+        for unit in units_listed(self._paths):
             if isinstance(unit, LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
                 raise BadOption(f"{unit.path} is not a log: {what}")
@@ -336,18 +362,14 @@ class KafkaLogReader(DataSourceReader):
         paths = resolved_paths(options)
         units = _Units(paths, options)
         is_of_logs = options.view in _OF_LOGS
-        with contextlib.ExitStack() as listings:
-            for path in paths:
-                if isinstance(path, RemotePath):
-                    listings.enter_context(path.session.stores.listed_at_once(str(path)))
-            planned = plan_view(
-                units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
-                lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
-                lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
-                parallelism=os.cpu_count() or 2,
-                range_bytes=options.range_bytes,
-                least_tasks=options.least_tasks,
-            )
+        planned = plan_view(
+            units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
+            lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
+            lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
+            parallelism=os.cpu_count() or 2,
+            range_bytes=options.range_bytes,
+            least_tasks=options.least_tasks,
+        )
         query = Query()
         if BROKER_ID.name in self._schema.names:
             places = {each.parent for each in paths} if options.recursive else paths

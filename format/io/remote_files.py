@@ -14,9 +14,10 @@ import threading
 import time
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ from format.io.store import (
     checked_size,
     error_words,
     has_listings,
+    map_in_threads,
     without_query,
 )
 from format.limits import MIB
@@ -344,8 +346,8 @@ class RemoteFile:
 _PLUGIN = "aiven+"  # prefix of the scheme for objects that Aiven's tiered-storage plugin wrote
 #: The most names of a directory that are remembered for look-ups of single files in it.
 _MOST_AROUND = 5_000
-#: The names at the addresses of a command that are remembered where it leaves partitions to others.
-_FEW_NAMES = 20_000
+#: So many names below an address are listed at once where partitions are left to others, or read one after the other.
+FEW_NAMES = 20_000
 #: A connection that failed is not tried again for this time.
 _FAILED_FOR_S = 20.0
 
@@ -558,7 +560,7 @@ class Stores:
 
     def remember_less(self) -> None:
         """Remember the names of partitions only if there are few, for a command that leaves partitions to others."""
-        self._names_left = _FEW_NAMES
+        self._names_left = FEW_NAMES
 
     def _list_given(self, path: str) -> None:
         """List everything below the given address that ``path`` is at or below, if that was not done before."""
@@ -566,7 +568,10 @@ class Stores:
             if not is_listed and (path == top or path.startswith(f"{top}/")):
                 self._given[top] = True
                 if self._names_left != 0:
-                    self._remembered.update(self._listed_below(top))
+                    found = self._listed_below(top, self._names_left)
+                    self._remembered.update(found)
+                    if self._names_left is not None:
+                        self._names_left = max(self._names_left - sum(map(len, found.values())), 0) if found else 0
 
     def _remember_around(self, directory: str) -> None:
         """Remember the names in the directory of a file, unless they are many: a listing costs as much as a look-up."""
@@ -595,24 +600,33 @@ class Stores:
         A store returns a thousand names per request, so this takes a few requests instead of one per directory. If that
         fails, each directory is listed by itself.
         """
-        found = self._listed_below(address.rstrip("/"))
-        self._remembered.update(found)
-        try:
+        with closing(self.listed_in_turn((address,))) as turns:
+            next(turns)
             yield
-        finally:
-            for directory in found:
-                self._remembered.pop(directory, None)
 
-    def _listed_below(self, top: str) -> dict[str, dict[str, RemoteEntry]]:
+    def listed_in_turn(self, addresses: Iterable[str], most_names: int | None = None) -> Generator[bool, None, None]:
+        """List everything below directories: each listing is used until the next one is requested.
+
+        Some of the next ones are listed meanwhile. Whether a directory was listed is yielded: not if that fails, or if
+        there are more names than ``most_names``.
+        """
+        listed = partial(self._listed_below, most_names=most_names)
+        for found in map_in_threads(listed, (address.rstrip("/") for address in addresses)):
+            self._remembered.update(found)
+            try:
+                yield bool(found)
+            finally:
+                for directory in found:
+                    self._remembered.pop(directory, None)
+
+    def _listed_below(self, top: str, most_names: int | None) -> dict[str, dict[str, RemoteEntry]]:
         """The names in each directory at or below ``top``; empty if listing fails or there are too many names."""
         found: dict[str, dict[str, RemoteEntry]] = {top: {}}
         try:
             store, inner = self.store_of(top)
-            for path, entry in store.entries(inner, True):
-                if self._names_left is not None:
-                    self._names_left = max(self._names_left - 1, 0)
-                    if not self._names_left:
-                        return {}
+            for count, (path, entry) in enumerate(store.entries(inner, True)):
+                if count == most_names:
+                    return {}
                 parent, _, name = path.rpartition("/")
                 found.setdefault(f"{top}/{parent}" if parent else top, {})[name] = entry
                 if entry.is_directory:

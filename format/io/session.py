@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path, PosixPath
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import unquote
 
 import msgspec
 
 from format.io.read_policy import ReadPolicy
-from format.io.store import without_query
+from format.io.store import CALLS_AT_ONCE, ItemT, ValueT, map_in_threads, without_query
 
 if TYPE_CHECKING:
     from format.io.remote_files import Stores
@@ -38,8 +36,6 @@ BUNDLE_SUFFIX = ".tar.zst"
 BUNDLE_MANIFEST = "manifest.json"
 
 PathLike = str | os.PathLike[str]
-ItemT = TypeVar("ItemT")
-ValueT = TypeVar("ValueT")
 
 
 class Tier(Protocol):
@@ -374,10 +370,6 @@ def entries_of(path: PathLike) -> AbstractContextManager[Iterable[Entry]]:
     return place.listing() if isinstance(place, StoredPath) else os.scandir(place)
 
 
-#: Calls to a store that run at once, where many are needed: each takes tens of milliseconds, however little it reads.
-_CALLS_AT_ONCE = 16
-
-
 def map_near(call: Callable[[ItemT], ValueT], items: Iterable[ItemT], place: PathLike) -> Iterator[ValueT]:
     """The results of a call for each item, in order; all items are near a place.
 
@@ -389,26 +381,11 @@ def map_near(call: Callable[[ItemT], ValueT], items: Iterable[ItemT], place: Pat
         yield from map(call, items)
         return
     rest = iter(items)
-    first = list(islice(rest, 2 * _CALLS_AT_ONCE))
-    if session.cluster is not None and len(first) == 2 * _CALLS_AT_ONCE:
+    first = list(islice(rest, 2 * CALLS_AT_ONCE))
+    if session.cluster is not None and len(first) == 2 * CALLS_AT_ONCE:
         yield from session.cluster.mapped(call, chain(first, rest))
     else:
         yield from map_in_threads(call, chain(first, rest))
-
-
-def map_in_threads(call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
-    """The results of a call for each item, in order. The calls for the next items run already."""
-    threads = ThreadPoolExecutor(_CALLS_AT_ONCE, "near")
-    try:
-        waiting: deque[Future[ValueT]] = deque()
-        for item in items:
-            waiting.append(threads.submit(call, item))
-            if len(waiting) > _CALLS_AT_ONCE:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def is_there(path: PathLike) -> bool:

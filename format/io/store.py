@@ -8,12 +8,16 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+ItemT = TypeVar("ItemT")
+ValueT = TypeVar("ValueT")
 
 
 class RemoteEntry(msgspec.Struct, frozen=True):
@@ -112,6 +116,25 @@ def without_query(address: str) -> str:
 def has_listings(path: str | os.PathLike[str]) -> bool:
     """Whether directories can be listed where a path is; a web server has only single files."""
     return not os.fspath(path).lower().startswith(("http://", "https://"))
+
+
+#: Calls to a store that run at once, where many are needed: each takes tens of milliseconds, however little it reads.
+CALLS_AT_ONCE = 16
+
+
+def map_in_threads(call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
+    """The results of a call for each item, in order. The calls for the next items run already."""
+    threads = ThreadPoolExecutor(CALLS_AT_ONCE, "near")
+    try:
+        waiting: deque[Future[ValueT]] = deque()
+        for item in items:
+            waiting.append(threads.submit(call, item))
+            if len(waiting) > CALLS_AT_ONCE:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 # -- calls that end in time ----------------------------------------------------------------------------------

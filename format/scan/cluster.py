@@ -12,7 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from format.io.session import ItemT, ValueT, session_of
+from format.io.session import session_of
+from format.io.store import ItemT, ValueT
 from format.scan.progress import Advance
 from format.scan.protocol import Driver, LogUnit, Walk
 

@@ -75,10 +75,9 @@ def _log(start: int, end: int) -> bytes:
 @cache
 def _names() -> tuple[list[str], list[int]]:
     """The names of a broker's files, in order, and their sizes."""
-    checkpoint = "".join(f"topic {number} 0\n" for number in range(_PARTITIONS))
     sizes = {
         "meta.properties": len(_META % 1),
-        **{f"{name}-offset-checkpoint": len(f"0\n{_PARTITIONS}\n{checkpoint}") for name in _CHECKPOINTS},
+        **{f"{name}-offset-checkpoint": len(_checkpoint(name)) for name in _CHECKPOINTS},
         ".kafka_cleanshutdown": 0,
     }
     for number in range(_PARTITIONS):
@@ -89,6 +88,13 @@ def _names() -> tuple[list[str], list[int]]:
         sizes |= {f"topic-{number}/leader-epoch-checkpoint": 10, f"topic-{number}/partition.metadata": 45}
     names = sorted(sizes)
     return names, [sizes[name] for name in names]
+
+
+@cache
+def _checkpoint(name: str) -> bytes:
+    offset = _SEGMENTS * _OFFSETS if name in ("replication", "recovery-point") else 0
+    lines = "".join(f"topic {number} {offset}\n" for number in range(_PARTITIONS))
+    return f"0\n{_PARTITIONS}\n{lines}".encode()
 
 
 _CHECKPOINTS = ("cleaner", "log-start", "recovery-point", "replication")
@@ -105,8 +111,7 @@ def _content(key: str, start: int, end: int) -> bytes:
     if name == "meta.properties":
         return (_META % int(broker[7:])).encode()[start:end]
     if name.endswith("-offset-checkpoint"):
-        lines = "".join(f"topic {number} 0\n" for number in range(_PARTITIONS))
-        return f"0\n{_PARTITIONS}\n{lines}".encode()[start:end]
+        return _checkpoint(name.removesuffix("-offset-checkpoint"))[start:end]
     return bytes(end - start)
 
 

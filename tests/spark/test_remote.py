@@ -25,10 +25,10 @@ from format.io.session import Session, path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
-from spark_jobs import planning, spark_cluster
+from spark_jobs import planning, spark_cluster, view_reader
 from spark_jobs.planning import PROCESS, plan_units
 from spark_jobs.report import check_output
-from spark_jobs.view_reader import plan_logs
+from spark_jobs.view_reader import plan_logs, units_listed
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.dumping import dump
@@ -289,3 +289,25 @@ def test_the_command(address: str, some_damaged: Path) -> None:
     assert json.loads(done.stdout.splitlines()[0])["path"].startswith(address)
     plain = kafkalog("verify", address, "--format", "jsonl")
     assert plain.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1]
+
+
+def test_views_of_several_brokers_in_a_store(
+    spark_and_store: Any, upload: Upload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listed at once, or where there are too many names one log directory after the other."""
+    root = store_of_four(tmp_path / "store")
+    address = upload(root, "views")
+    several = json.dumps([f"{address}/{name.name}" for name in sorted(root.iterdir())])
+
+    def rows(view: str, **options: str) -> list[Any]:
+        frame = spark_and_store.read.format("kafkalog").options(view=view, columns="path", **options).load()
+        return sorted(row[0].replace(address, str(root)) for row in frame.collect())
+
+    for view in ("batches", "segments", "findings"):
+        expected = rows(view, path=str(root))
+        assert len(expected) >= 4 or view == "findings"
+        assert rows(view, path=address) == rows(view, paths=several) == expected
+        monkeypatch.setattr(view_reader, "FEW_NAMES", 3)
+        planned = list(units_listed([Session().path(address)]))
+        assert [type(each).__name__ for each in planned] == ["LogDirFiles", "PartitionDirectory"] * 4
+        monkeypatch.undo()

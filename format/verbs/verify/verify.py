@@ -611,9 +611,12 @@ def findings_of_place(target: Target) -> Iterator[Finding]:
 
 def _nothing_to_read(target: Target) -> Iterator[Finding]:
     """A finding where there is no segment and nothing else explains why."""
-    listed = list(target.partitions())
-    expected = 1 if target.kind is Kind.PARTITION else sum(len(each.partitions) for each in target.log_dirs)
-    if len(listed) == expected and not any(partition.segments or partition.unexpected for partition in listed):
+    missing = 1 if target.kind is Kind.PARTITION else sum(len(each.partitions) for each in target.log_dirs)
+    for partition in target.partitions():
+        if partition.segments or partition.unexpected:
+            return
+        missing -= 1
+    if not missing:
         yield nothing_to_read(target)
 
 

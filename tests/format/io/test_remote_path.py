@@ -110,7 +110,7 @@ def test_a_command_that_leaves_partitions_to_others_remembers_few_names(
     for number in range(1, 30):
         write_segment(log_dir / f"t-{number}", 0, [])
     for most, expected in ((20_000, 31), (10, 1)):
-        monkeypatch.setattr(remote_files, "_FEW_NAMES", most)
+        monkeypatch.setattr(remote_files, "FEW_NAMES", most)
         session = Session()
         session.stores.give([f"local://{log_dir}"])
         session.stores.remember_less()
