@@ -85,6 +85,7 @@ def main() -> int:
             "--output",
             str(output),
         ]
+        os.sync()  # or the disk is busy with the replicas
         cost = run(words, expected=(0, 1))
         size_bytes = sum(path.stat().st_size for path in output.rglob("*.log"))
         shutil.rmtree(output)
