@@ -176,9 +176,9 @@ def find_wrong_offset(records: Table, batches: Table, first: int, previous: int)
         offset = records[row, R_OFFSET]
         if offset < 0 or offset <= previous:
             return row
-        if magic == 2 and (offset < base_offset or base_offset > MAX_I64 - last_delta):
+        if magic == 2 and (last_delta < 0 or base_offset > MAX_I64 - last_delta):
             return row
-        if magic == 2 and offset - base_offset > last_delta:
+        if magic == 2 and (offset < base_offset or offset > base_offset + last_delta):
             return row
         previous = offset
     return -1
