@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from format.decoding.leaves import MAX_I32, MAX_I64, MIN_I32, MIN_I64, Leaf, Path, zigzag_at
+from format.decoding.leaves import Leaf, Path, zigzag_at
 from format.decoding.plain import InvalidSchema, Undecodable
+from format.files.side_file import INT32_RANGE, INT64_RANGE
 from format.kernel.avro import AVRO_ERRORS, AVRO_NODES, MOST_TEXT_BYTES, MOST_TEXT_PER_BYTE, write_avro
 from format.log.batch_table import Int64Column
 
@@ -336,5 +337,5 @@ def _bounds(kind: str, first: int, second: int) -> tuple[int, int]:
     if kind == "time":
         return 0, _DAY_S * 10**first - 1
     if kind == "timestamp":
-        return _FIRST_DAY * _DAY_S * 10**first, min((_LAST_DAY + 1) * _DAY_S * 10**first - 1, MAX_I64)
-    return (MIN_I32, MAX_I32) if kind == "int" else (MIN_I64, MAX_I64)
+        return _FIRST_DAY * _DAY_S * 10**first, min((_LAST_DAY + 1) * _DAY_S * 10**first - 1, INT64_RANGE[1])
+    return INT32_RANGE if kind == "int" else INT64_RANGE

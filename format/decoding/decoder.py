@@ -137,7 +137,7 @@ class _Frame(msgspec.Struct, frozen=True):
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is no chance."""
+        """Whether the bytes cannot look like a frame by chance: the id is in a header."""
         return self.header is not None
 
 

@@ -9,8 +9,7 @@ from format.decoding.plain import Undecodable
 #: The names of fields and the keys of maps around a part. Arrays and unions add nothing to it.
 Path = tuple[bytes, ...]
 
-MIN_I32, MAX_I32 = -(2**31), 2**31 - 1
-MIN_I64, MAX_I64, MAX_U64 = -(2**63), 2**63 - 1, 2**64 - 1
+MAX_U64 = 2**64 - 1
 _VARINT_BYTES = 10
 
 

@@ -18,10 +18,10 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
-from format.decoding.leaves import Leaf
+from format.decoding.leaves import Leaf, zigzag_at
 from format.decoding.plain import InvalidSchema, Undecodable
 from format.decoding.proto_text import file_of
-from format.decoding.protobuf_leaves import message_leaves
+from format.decoding.protobuf_leaves import is_entry, message_leaves
 from format.limits import MIB
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
@@ -138,7 +138,7 @@ class ProtobufSchema:
                 if not 0 <= place < len(siblings):
                     break
                 message = siblings[place]
-                siblings = [each for each in message.nested_types if entries_count or not _is_entry(each)]
+                siblings = [each for each in message.nested_types if entries_count or not is_entry(each)]
             else:
                 if message is not None and message not in found:
                     found.append(message)
@@ -196,34 +196,28 @@ def _file_of(name: str, text: str | None) -> descriptor_pb2.FileDescriptorProto:
 
 def _message_place(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     """The place of a message: its number, and those of the ones in it; and where the message begins."""
-    count, start = _zigzag(data, start)
+    count, start = _place_number(data, start)
     if not 0 <= count <= _MOST_INDEXES:
         raise Undecodable("no place of a message is in front of it")
     if count == 0:
         return (0,), start
     places = []
     for _ in range(count):
-        place, start = _zigzag(data, start)
+        place, start = _place_number(data, start)
         places.append(place)
     return tuple(places), start
 
 
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for number, byte in enumerate(data[at : at + _VARINT_BYTES]):
-        value |= (byte & 0x7F) << 7 * number
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), at + number + 1
-    raise Undecodable("no place of a message is in front of it")
-
-
-def _is_entry(message: Descriptor) -> bool:
-    return bool(message.GetOptions().map_entry)
+def _place_number(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return zigzag_at(data, at, at + _VARINT_BYTES)
+    except Undecodable:
+        raise Undecodable("no place of a message is in front of it") from None
 
 
 def _all_messages(messages: Iterable[Descriptor]) -> list[Descriptor]:
     """Messages and all messages in them, the outermost first."""
     found = list(messages)
     for each in found:
-        found += (inner for inner in each.nested_types if not _is_entry(inner))
+        found += (inner for inner in each.nested_types if not is_entry(inner))
     return found

@@ -14,8 +14,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from format.decoding.leaves import MAX_I32, MAX_I64, MAX_U64, MIN_I32, MIN_I64, Leaf, Path, varint_at
+from format.decoding.leaves import MAX_U64, Leaf, Path, varint_at
 from format.decoding.plain import Undecodable
+from format.files.side_file import INT32_RANGE, INT64_RANGE
 
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _MOST_DEPTH = 100
@@ -23,14 +24,14 @@ _MOST_FIELD = 2**29 - 1
 _F = FieldDescriptor
 #: How scalars are written, and for varints the form and the bounds.
 _VARINTS = {
-    _F.TYPE_INT32: ("varint", MIN_I32, MAX_I32),
-    _F.TYPE_INT64: ("varint", MIN_I64, MAX_I64),
+    _F.TYPE_INT32: ("varint", *INT32_RANGE),
+    _F.TYPE_INT64: ("varint", *INT64_RANGE),
     _F.TYPE_UINT32: ("varint", 0, 2**32 - 1),
     _F.TYPE_UINT64: ("varint", 0, MAX_U64),
-    _F.TYPE_SINT32: ("zigzag", MIN_I32, MAX_I32),
-    _F.TYPE_SINT64: ("zigzag", MIN_I64, MAX_I64),
+    _F.TYPE_SINT32: ("zigzag", *INT32_RANGE),
+    _F.TYPE_SINT64: ("zigzag", *INT64_RANGE),
     _F.TYPE_BOOL: ("varint", 0, 1),
-    _F.TYPE_ENUM: ("varint", MIN_I32, MAX_I32),
+    _F.TYPE_ENUM: ("varint", *INT32_RANGE),
 }
 _FIXED = {
     _F.TYPE_FIXED32: ("bytes", 4),
@@ -136,7 +137,7 @@ class _Leaves:
                 size = _FIXED.get(field.type, ("", 0))[1]
                 at = self._fixed(field, path, at, at + size, stop) if size else self._varint(field, path, at, stop)
             return at
-        if _is_entry(field.message_type):
+        if is_entry(field.message_type):
             key = self._parsed(field.message_type, at, stop).key
             path = (*path, (str(key).lower() if isinstance(key, bool) else str(key)).encode())
         return self.message(field.message_type, at, stop, path, depth + 1)
@@ -212,17 +213,18 @@ def _is_written_as(field: FieldDescriptor, wire: int) -> bool:
 
 def _path_of(field: FieldDescriptor, path: Path) -> Path:
     owner = field.containing_type
-    if _is_entry(owner) or owner.full_name in _NAMELESS:
+    if is_entry(owner) or owner.full_name in _NAMELESS:
         return path
     return (*path, (f"[{field.full_name}]" if field.is_extension else field.name).encode())
 
 
-def _is_entry(message: Descriptor) -> bool:
+def is_entry(message: Descriptor) -> bool:
+    """Whether a message is an entry of a map."""
     return bool(message.GetOptions().map_entry)
 
 
 def _is_key(field: FieldDescriptor | None) -> bool:
-    return field is not None and field.number == 1 and _is_entry(field.containing_type)
+    return field is not None and field.number == 1 and is_entry(field.containing_type)
 
 
 @lru_cache(1024)

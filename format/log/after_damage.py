@@ -335,7 +335,8 @@ class Survey:
             group.is_certain |= bool(proof)
             found.add(group, proof)
             gap_start = ahead.popleft().end
-            if not (is_whole or ahead) and all(found.certain) and group.end - group.start >= _ENOUGH_BYTES:
+            is_long = group.end - group.start >= _ENOUGH_BYTES
+            if is_long and not is_whole and not ahead and all(found.certain):
                 return gap_start
         else:
             return gap_start

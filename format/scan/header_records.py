@@ -51,7 +51,7 @@ def records_of_headers(table: BatchTable) -> Iterator[RecordTable]:
 
 def _records(table: BatchTable) -> RecordTable:
     counts = table.record_count
-    columns = np.zeros((int(counts.sum()), len(RECORD_COLUMN)), np.int64, order="F")  # two columns of memory are used
+    columns = np.zeros((int(counts.sum()), len(RECORD_COLUMN)), np.int64)
     columns[:, RECORD_COLUMN["batch"]] = np.repeat(np.arange(len(table)), counts)
     firsts = table.base_offset - (np.cumsum(counts) - counts)
     columns[:, RECORD_COLUMN["offset"]] = np.repeat(firsts, counts) + np.arange(len(columns))

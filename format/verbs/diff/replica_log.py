@@ -272,10 +272,8 @@ class Window(msgspec.Struct, frozen=True):
 class _OpenSegment(msgspec.Struct):
     """The segment that is being read. ``walked`` is None while all its batches come from other replicas.
 
-    ``walk`` is what reads the chunks of ``walked``; None where they cannot be shared.
-
-    ``chain`` are the positions of the batches in their order, where batches on both sides of damage contradict each
-    other.
+    ``walk`` reads the chunks of ``walked``, and can skip those that are shared; None for a log in a bundle. ``chain``
+    are the positions of the batches in their order, where batches on both sides of damage contradict each other.
     """
 
     segment: Segment

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from format.decoding.leaves import MAX_U64, MIN_I64, Leaf, Path, varint_at
+from format.decoding.leaves import MAX_U64, Leaf, Path, varint_at
 from format.decoding.plain import Undecodable
+from format.files.side_file import INT64_RANGE
 from format.internal_topics.encoder import unsigned_varint
 from format.verbs.redact.replacements import Redactor
 
@@ -80,7 +81,7 @@ def _other_varint(part: bytes, leaf: Leaf, hashed: int) -> bytes:
         value = raw >> 1 ^ -(raw & 1)
         least, most = ((low + 1) // 2, high // 2) if value >= 0 else (-((high + 1) // 2), -(low // 2) - 1)
     elif raw >> 63 and leaf.least < 0:
-        value, least, most = raw - MAX_U64 - 1, MIN_I64, -1
+        value, least, most = raw - MAX_U64 - 1, INT64_RANGE[0], -1
     else:
         value, least, most = raw, low, high
     if leaf.least <= value <= leaf.most:
