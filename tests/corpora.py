@@ -16,6 +16,14 @@ DATA_DIR = REPOSITORY / "tests" / "_data"
 SHARED = Path(os.environ.get("KAFKALOG_SHARED") or REPOSITORY.parent / "shared")
 SHARED_CORPUS = SHARED / "corpus"
 
+
+def present(path: Path) -> Path:
+    """A path that a trial needs. Ends the program with the reason where it is absent."""
+    if not path.exists():
+        raise SystemExit(f"{path} is absent; the environment variable KAFKALOG_SHARED names the shared folder")
+    return path
+
+
 PARTITION_NAME = re.compile(r"^(?P<topic>.+)-(?P<partition>\d+)$")
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
+
 import pytest
 
 from tests.conftest import must_not_skip
+from tests.oracle import boot_trials, salvage_trials
 
 MISSING = ("pyarrow is not installed: pip install 'kafkalog[spark]'", "no pyspark or no Java", "could not import 'x'")
 DOES_NOT_APPLY = ("root may read everything", "this corpus has no coordinator's topic")
@@ -27,3 +32,13 @@ def test_a_run_as_a_user_has_it_may_lack_the_corpus_and_kafka(monkeypatch: pytes
     assert must_not_skip({"slow"}, MISSING[0])
     assert not must_not_skip({"shared"}, MISSING[0])
     assert not must_not_skip({"oracle", "slow"}, MISSING[0])
+
+
+@pytest.mark.parametrize("trials", [boot_trials, salvage_trials])
+def test_trials_without_the_shared_folder_say_so(
+    trials: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["trials"])
+    monkeypatch.setattr(trials, "SHARED_CORPUS", tmp_path / "corpus")
+    with pytest.raises(SystemExit, match="node-1 is absent; the environment variable KAFKALOG_SHARED names the shared"):
+        trials.main()

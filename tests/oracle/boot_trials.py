@@ -28,7 +28,7 @@ from pathlib import Path
 
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootResult, BootTerms
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.oracle.boot_mutations.node import Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.kafka_lab import KafkaLab
@@ -413,7 +413,7 @@ def main() -> int:
     if options.random is not None:
         chosen = random_mutations(range(options.first, options.first + options.random))
     with tempfile.TemporaryDirectory(prefix="boot-trials-") as scratch:
-        trials = Trials(KafkaLab(), options.kafka, options.node, options.work or Path(scratch))
+        trials = Trials(KafkaLab(), options.kafka, present(options.node), options.work or Path(scratch))
         trials.most_seconds = options.seconds
         trials.warm_up()
         results = run_all(trials, chosen, options.minutes)

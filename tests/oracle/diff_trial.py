@@ -23,7 +23,7 @@ from format import layout
 from format.files import leader_epoch_checkpoint, offset_checkpoint
 from format.node.target import Target
 from format.verbs.diff.diff import PartitionResult, diff
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.field.cluster import FieldCluster, Layout
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, plain
 from tests.oracle.kafka_lab import KafkaLab
@@ -113,7 +113,7 @@ def trial(lab: KafkaLab, version: str, work: Path, replicas: list[ModelReplica] 
     cluster = FieldCluster(lab, version, work, Layout(nodes=len(NODES), settings=_SETTINGS))
     for number, node in enumerate(NODES):
         directory = log_dir(cluster, node)
-        shutil.copytree(SHARED_CORPUS / "kafka-4.3" / f"node-{node}", directory)
+        shutil.copytree(present(SHARED_CORPUS / "kafka-4.3" / f"node-{node}"), directory)
         for path in [directory, *directory.rglob("*")]:
             path.chmod(path.stat().st_mode | 0o200)
         if replicas is not None:

@@ -30,7 +30,7 @@ from format.verbs.diff.diff import PartitionResult, diff, sentence
 from format.verbs.find.find import find_offset
 from format.verbs.find.visibility import standing, visibility_sentence
 from format.verbs.quorum.quorum import quorum
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.cluster_trial import ClusterTrial, waited
 from tests.oracle.kafka_lab import KafkaLab
@@ -54,7 +54,7 @@ class Trial(ClusterTrial):
         super().__init__(FieldCluster(lab, version, work, Layout(nodes=3, settings=_SETTINGS)))
         for node in (1, 2, 3):
             directory = self.log_dir(node)
-            shutil.copytree(SHARED_CORPUS / "kafka-4.3" / f"node-{node}", directory)
+            shutil.copytree(present(SHARED_CORPUS / "kafka-4.3" / f"node-{node}"), directory)
             for path in [directory, *directory.rglob("*")]:
                 path.chmod(path.stat().st_mode | 0o200)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.field.cluster import FieldCluster, Layout
 from tests.field.workbench import compiled
 from tests.oracle.cluster_trial import log_dir_of, waited
@@ -271,7 +271,7 @@ def make(lab: KafkaLab, version: str, target: Path, seed: int) -> None:
             directory = target / f"node-{node}" / f"{topic}-0"
             topic_id = (directory / "partition.metadata").read_bytes()
             shutil.rmtree(directory)
-            writable_copy(SHARED_CORPUS / "kafka-0.8-to-2.8" / "data" / "legacy-0", directory)
+            writable_copy(present(SHARED_CORPUS / "kafka-0.8-to-2.8" / "data" / "legacy-0"), directory)
             (directory / "partition.metadata").write_bytes(topic_id)
             if node == 4 and topic[-1] in "13":  # it lags
                 for path in directory.glob("*2200.*"):

@@ -30,7 +30,7 @@ from format.node.partition import parse_partition_dir
 from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.salvage import salvage
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.oracle.boot_mutations.node import LOG_START, METADATA, Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
@@ -298,7 +298,7 @@ def main() -> int:
     options = parser.parse_args()
     lab = KafkaLab()
     with tempfile.TemporaryDirectory(prefix="salvage-trials-") as scratch:
-        source = SHARED_CORPUS / "kafka-4.3-single" / "node-1"
+        source = present(SHARED_CORPUS / "kafka-4.3-single" / "node-1")
         work = options.work or Path(scratch)
         done = []
         with RecordReader(lab, options.kafka, work) as reader:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.corpora import SHARED
+from tests.corpora import SHARED, present
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
 
@@ -36,9 +36,9 @@ def written_node(
     """Write the log directory of a node below ``target``, and return it; it was stopped cleanly."""
     log_dir = target / "node-1"
     log_dir.mkdir(parents=True)
+    script = present(SHARED / "kafka-lab" / "generate_corpus.py")
     with tempfile.TemporaryDirectory(prefix="trial-node-") as scratch:
         with Broker(lab, version, log_dir, Path(scratch) / "work", _SETTINGS) as broker:
-            script = SHARED / "kafka-lab" / "generate_corpus.py"
             words = ["--bootstrap", broker.address, "--out", str(target), "--scale", str(scale)]
             subprocess.run([python, str(script), *words], check=True, timeout=1200)
         (log_dir / ".lock").unlink(missing_ok=True)

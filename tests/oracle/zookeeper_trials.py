@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.corpora import SHARED_CORPUS
+from tests.corpora import SHARED_CORPUS, present
 from tests.oracle.boot_mutations.node import METADATA, OTHER_ID, Mutation, Node, copied_node
 from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Comparison, Trials, run_all, table
@@ -197,7 +197,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="zookeeper-trials-") as scratch:
         work = options.work or Path(scratch)
         lab = KafkaLab()
-        source = make_zookeeper_node(copied_node(options.node, work / "source")).first
+        source = make_zookeeper_node(copied_node(present(options.node), work / "source")).first
         trials = ZooKeeperTrials(lab, options.kafka, source, work / "trials")
         with zookeeper(lab, options.kafka, work, Node(work, [source])) as port:
             trials.zookeeper_port = port
