@@ -134,6 +134,7 @@ def _corrected(
     best = _furthest(replicas, name) if behind or top > state.leader_epoch else None
     if best is None:
         return
+    here = {each.node_id for each in replicas}
     if top > state.leader_epoch:
         isr = [
             each.node_id for each in replicas if each.leader_epoch == top and each.end_offset >= noted.high_watermark
@@ -142,13 +143,17 @@ def _corrected(
         path = best.path
     else:
         out = {each.node_id for each in behind}
-        here = {each.node_id for each in replicas}
         isr = [each for each in state.isr if each in here - out]
         reason = (
             f"the log of {named_nodes(sorted(out))} ends before the high watermark {noted.high_watermark:,} "
             f"of node {noted.node_id}"
         )
         path = noted.path
+    # who was in sync in an epoch that the metadata does not know is not known: each absent replica may have been
+    gone = sorted(set(state.replicas if top > state.leader_epoch else state.isr) - here)
+    if gone:
+        has, whose = ("has", "its") if len(gone) == 1 else ("have", "their")
+        reason += f"; records that only {named_nodes(gone)} {has} are lost unless {whose} log directories are given"
     isr = sorted(isr or [best.node_id], key=state.replicas.index)
     leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
     new = _with_leader(state, leader, isr, top)

@@ -225,6 +225,36 @@ def test_a_leader_epoch_that_brokers_have_passed_is_raised(tmp_path: Path) -> No
     assert state.directories == plan.found.image.partitions[_ORDERS].directories
 
 
+@pytest.mark.parametrize(
+    ("here", "ending"),
+    [
+        ((1, 2, 3), "the metadata knows none after 0"),
+        ((1, 2), "; records that only node 3 has are lost unless its log directories are given"),
+        ((1,), "; records that only nodes 2 and 3 have are lost unless their log directories are given"),
+    ],
+)
+def test_an_absent_replica_may_have_records_of_a_later_epoch(
+    tmp_path: Path, here: tuple[int, ...], ending: str
+) -> None:
+    """Who was in sync in an epoch that the metadata does not know is not known, so also a node outside the ISR."""
+    nodes = [broker(tmp_path, number, isr=(1, 2)) for number in here]
+    for node in nodes:
+        replica(node, (0, 5), watermark=6)
+    assert planned(*nodes).changes[0].reason.endswith(ending)
+
+
+def test_an_absent_replica_of_the_isr_may_have_what_the_others_lack(tmp_path: Path) -> None:
+    """In an epoch that the metadata knows, only the ISR counts."""
+    for isr, ending in (
+        ((1, 2, 3), "of node 2; records that only node 3 has are lost unless its log directories are given"),
+        ((1, 2), "of node 2"),
+    ):
+        nodes = [broker(tmp_path / str(len(isr)), number, isr=isr) for number in (1, 2)]
+        replica(nodes[0], (0,), watermark=0)
+        replica(nodes[1], (0, 0), watermark=6)
+        assert planned(*nodes).changes[0].reason.endswith(ending)
+
+
 def test_the_epoch_of_an_empty_new_segment_is_in_the_checkpoint(tmp_path: Path) -> None:
     node = broker(tmp_path)
     replica(node, (0,))
