@@ -61,7 +61,7 @@ def diagnose(evidence: Evidence) -> list[Diagnosis]:
     drafts: list[Draft] = []
     for find in _FINDERS:
         drafts += find(evidence)
-    drafts = _folded(_explained(drafts))
+    drafts = _folded(evidence, _explained(drafts))
     drafts.sort(key=lambda each: (each.severity < Severity.ERROR, URGENCY[each.code], -each.weight, each.subject))
     return [
         Diagnosis(
@@ -108,7 +108,7 @@ def _directory_of_file(path: str | None) -> str:
     return "" if path is None else path.rpartition("/")[0]
 
 
-def _folded(drafts: Sequence[Draft]) -> list[Draft]:
+def _folded(evidence: Evidence, drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, with many of one kind on one node as one."""
     groups: dict[tuple[str, str], list[Draft]] = {}
     for each in drafts:
@@ -123,7 +123,7 @@ def _folded(drafts: Sequence[Draft]) -> list[Draft]:
         names = [each.subject.removesuffix(f" on {node}") for each in alike[:_MOST_PLACES]]
         more = f" and {len(alike) - len(names):,} more"
         words = f"{len(alike):,} {TEMPLATES[code].many}: {', '.join(names)}{more}. The first: {first.sentence}"
-        subject = node or _log_dir_of(first.path or "").rpartition("/")[2] or counted(len(alike), "place")
+        subject = node or evidence.log_dir_of(first.path or "").rpartition("/")[2] or counted(len(alike), "place")
         follow = first.many_command or first.command
         found.append(msgspec.structs.replace(first, subject=subject, sentence=words, command=follow))
     return found
@@ -192,12 +192,12 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         covered, follow = _replica_words(evidence, place, offsets, is_end=code == "records-lost")
         words += covered
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
-        follow = command("boot", _log_dir_of(place))
+        follow = command("boot", evidence.log_dir_of(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
         code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
-        node=evidence.node_of(place), many_command=command("verify", _log_dir_of(place)),
+        node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
     )  # fmt: skip
 
 
@@ -217,15 +217,6 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, 
     if remedy is not None and remedy.intact:
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
-
-
-def _log_dir_of(place: str) -> str:
-    from format.node.partition import parse_partition_dir
-
-    folder, _, name = place.rpartition("/")
-    if parse_partition_dir(name) is not None:
-        return folder
-    return folder if "." in name else place
 
 
 def _transactions(evidence: Evidence) -> Iterator[Draft]:
@@ -250,8 +241,9 @@ def _transactions(evidence: Evidence) -> Iterator[Draft]:
         code = "transaction-hangs" if each.is_hanging else "transaction-open"
         subject = evidence.subject_of(path, each.topic, each.partition)
         follow = each.abort_command(terms) if each.is_hanging else command("txns", "--open", path)
+        all_open = command("txns", "--open", evidence.log_dir_of(path))
         yield Draft(code, subject, f"{words}.", path, known.first_offset, follow, weight=records,
-                    node=evidence.node_of(path), many_command=command("txns", "--open", _log_dir_of(path)))  # fmt: skip
+                    node=evidence.node_of(path), many_command=all_open)  # fmt: skip
 
 
 def _retention(evidence: Evidence) -> Iterator[Draft]:
@@ -332,7 +324,7 @@ def _boot_by_metadata(evidence: Evidence, log_dir: str) -> str:
     if source is None:
         return command("boot", log_dir)
     metadata = str(source.partition.path)
-    around = _log_dir_of(metadata)
+    around = metadata.rpartition("/")[0]
     if around == log_dir:
         return command("boot", log_dir)
     is_here = any(str(each.path) == around for each in evidence.log_dirs)
@@ -354,7 +346,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
             which += f"; there {each.topic} has the id {known}"
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')} ({evidence.context.source_words}{which}). "
         words += "A broker renames it to -stray and does not serve it."
-        log_dir = _log_dir_of(each.path)
+        log_dir = evidence.log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
     seen: dict[str, str] = {}

@@ -81,9 +81,21 @@ class Evidence(msgspec.Struct, dict=True):
         return [log_dir for target in self.targets for log_dir in target.log_dirs]
 
     @cached_property
+    def _directories(self) -> set[str]:
+        """The log directories at the targets, and those of the partitions."""
+        return {str(each.path) for each in self.log_dirs} | {str(directory_of(each)) for each in self.partitions}
+
+    def log_dir_of(self, path: str) -> str:
+        """The log directory that a path is or lies in; without one, the directory that the path is in."""
+        place = path
+        while place and place not in self._directories:
+            place = place.rpartition("/")[0]
+        return place or path.rpartition("/")[0]
+
+    @cached_property
     def node_names(self) -> dict[str, str]:
         """By log directory, its node in words; empty for a single node, whose name says nothing."""
-        paths = {str(each.path) for each in self.log_dirs} | {str(directory_of(each)) for each in self.partitions}
+        paths = self._directories
         ids = {path: self.context.node_id_at(Path(path)) for path in sorted(paths)}
         if len(set(ids.values())) < 2 and (len(paths) < 2 or None not in ids.values()):
             return {}
@@ -95,10 +107,7 @@ class Evidence(msgspec.Struct, dict=True):
 
     def node_of(self, path: str) -> str:
         """The node, in words, of a path in or of a log directory; empty for a single node."""
-        place = path
-        while place and place not in self.node_names:
-            place = place.rpartition("/")[0]
-        return self.node_names.get(place, "")
+        return self.node_names.get(self.log_dir_of(path), "")
 
     def subject_of(self, path: str, topic: str | None, partition: int | None) -> str:
         """A partition with its node, where there are several nodes; else the name of the file or directory."""

@@ -9,6 +9,7 @@ import msgspec
 
 from format.columns import LOST_CHANGE, QUORUM, QUORUM_LOG, QUORUM_VOTER, RowSchema
 from format.findings import Certainty, Finding, Judgement, Severity, finding
+from format.io.session import is_in_bundle
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import log_dir_around
@@ -33,7 +34,10 @@ _MOST_NAMED = 3
 
 
 class QuorumResult(msgspec.Struct, frozen=True):
-    """The quorum by the copies at some paths, and the changes that partition directories show to be lost."""
+    """The quorum by the copies at some paths, and the changes that partition directories show to be lost.
+
+    ``paths`` are those that rebuild-quorum takes: none in a bundle, which holds no records.
+    """
 
     quorum: Quorum
     lost: LostChanges
@@ -41,7 +45,9 @@ class QuorumResult(msgspec.Struct, frozen=True):
 
     @property
     def rebuild_command(self) -> str:
-        """The command that says what can be rebuilt from these paths."""
+        """The command that says what can be rebuilt from these paths; without paths, on what it must be run."""
+        if not self.paths:
+            return "kafkalog rebuild-quorum --dry-run on the directories themselves"
         return shlex.join(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
 
     # -- the rows ------------------------------------------------------------------------------------------------
@@ -327,7 +333,8 @@ class QuorumResult(msgspec.Struct, frozen=True):
 def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
     """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
     found = read_quorum(targets, limits)
-    return QuorumResult(found, lost_changes(targets, found, limits), tuple(str(each.path) for each in targets))
+    paths = () if any(is_in_bundle(each.path) for each in targets) else tuple(str(each.path) for each in targets)
+    return QuorumResult(found, lost_changes(targets, found, limits), paths)
 
 
 def _name(member: Member) -> str:

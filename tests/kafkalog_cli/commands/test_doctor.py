@@ -118,6 +118,30 @@ def test_commands_run_as_printed(
         assert main(words[1:]) in (0, 1, 3), command
 
 
+def test_commands_for_a_bundle_run_as_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["bundle", *map(str, sick_nodes(tmp_path)), "--output", "sick.tar.zst"]) in (0, 1)
+    capfd.readouterr()
+    commands = {row["command"] for row in Printed(capfd, "--format", "jsonl", Path("sick.tar.zst")).rows[:-1]}
+    assert commands
+    for command in sorted(commands):
+        assert main(shlex.split(command)[1:]) in (0, 1, 3), command
+
+
+def test_the_command_for_a_refused_start_gives_the_same_reason(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log_dir = node(tmp_path / "node-1", {"orders-0": {0: batches(2)}}, node_id=1)
+    (log_dir / "no-number-dir").mkdir()
+    [row] = Printed(capfd, "--format", "jsonl", log_dir).rows[:-1]
+    assert row["code"] == "start-refused"
+    assert shlex.split(row["command"]) == ["kafkalog", "boot", str(log_dir)]
+    assert main(shlex.split(row["command"])[1:]) == 1
+    assert "'no-number-dir' is not in the form of" in capfd.readouterr().out
+
+
 def test_conditions_of_fail_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A condition is met by the diagnosis of its verb, whatever its severity, and by no other diagnosis."""
     commits = {0: batches_of((commit("billing", 0, 25), None))}

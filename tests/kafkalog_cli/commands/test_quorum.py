@@ -38,6 +38,15 @@ def test_a_voter_that_is_not_here_leaves_it_incomplete(kafkalog: Kafkalog, data_
     assert "the logs of nodes 2 and 3, which can vote" in run.summary["not_checked"]
 
 
+def test_a_bundle_names_no_command_that_is_refused_for_it(
+    kafkalog: Kafkalog, run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "node-1.tar.zst"
+    node = data_dir / "trials" / "metadata" / "node-1"
+    run_kafkalog_many([("bundle", node, "--output", bundle)])[0].check(0)
+    assert "lost: kafkalog rebuild-quorum --dry-run on the directories themselves" in kafkalog(bundle).check(3).stdout
+
+
 def test_proven_loss_fails(kafkalog: Kafkalog, tmp_path: Path) -> None:
     made(tmp_path, {1: 9, 2: 9, 3: 9})
     nodes = [tmp_path / f"node-{each}" for each in (1, 2, 3)]
