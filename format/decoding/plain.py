@@ -31,7 +31,12 @@ class InvalidSchema(Exception):
 
 def string_text(data: bytes) -> str:
     """A UTF-8 string as JSON text. Raises Undecodable."""
-    return _encode(utf8(data)).decode()
+    return quoted(utf8(data))
+
+
+def quoted(text: str) -> str:
+    """A string as JSON text."""
+    return _encode(text).decode()
 
 
 def json_text(data: bytes) -> str:

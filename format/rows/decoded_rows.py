@@ -106,7 +106,7 @@ def _decode_field(
     *,
     has_headers: bool,
 ) -> None:
-    """Decode the keys or the values: those that begin with the id of a schema at once, the others one by one."""
+    """Decode the keys or the values: at once what begins with the id of a schema or is ASCII, the others one by one."""
     columns = _COLUMNS[field]
     starts, lengths = _places(table, field)
     lengths = np.where(table.batches.is_control[table.batch], -1, lengths)
@@ -122,6 +122,11 @@ def _decode_field(
         for number, reason in reasons.items():
             decoded[rows[number], columns.start + 2] = "raw"
             undecodable.append(Undecodable(int(rows[number]), field, schema_id, reason))
+        is_left[rows] = False
+    if not has_headers:
+        rows, strings = decoder.strings(field, table.buffer, starts, np.where(is_left, lengths, -1))
+        decoded[rows, columns.start] = strings
+        decoded[rows, columns.start + 2] = "string"
         is_left[rows] = False
     left = np.flatnonzero(is_left)
     decode = decoder.key if field == "key" else decoder.value

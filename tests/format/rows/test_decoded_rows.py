@@ -154,6 +154,24 @@ def test_all_of_one_schema_at_once_are_what_each_is_by_itself(tmp_path: Path, ki
     assert all(any(reason in each.message for each in findings) for _, reason in reasons)
 
 
+@pytest.mark.parametrize("kind", ["auto", "string"])
+def test_strings_at_once_are_what_each_is_by_itself(tmp_path: Path, kind: str) -> None:
+    chance = Random(7)
+    some: list[bytes | None] = [bytes([byte]) for byte in range(256)]
+    some += [b"a%cz" % byte for byte in range(256)]
+    some += [None, b"", b"{}", b'{"a": 1}', b"[1, 2]", b"[x", b" {}", b"1e5", b"true", "Zoë".encode(), "é".encode()[:1]]
+    some += [b"\0\0\0\0\x07", b"k" * 4096, b"k" * 4097, b"tab\tline\n", b'quote" back\\ slash/ del\x7f']
+    values = [chance.choice(some) for _ in range(300)] + some
+    partition = write_node(tmp_path, values)
+    decoding = Decoding(value_as=kind, key_as=kind, schemas=find_schemas([Target(partition)]))
+    decoder = decoding.topic("orders")
+    rows, _ = decoded(partition, decoding)
+    for row, value in zip(rows, values, strict=True):
+        alone = decoder.value(value)
+        got = row["value_decoded"], row["value_schema_id"], row["value_format"]
+        assert got == ((None, None, None) if alone is None else (alone.text, alone.schema_id, alone.format)), value
+
+
 def test_an_id_of_another_topic_proves_nothing(tmp_path: Path) -> None:
     """A number may begin as a value of the schema 7 does, and be one by that schema."""
     partition = write_node(tmp_path, [order(5, ""), order(5, "")], topic="numbers")
