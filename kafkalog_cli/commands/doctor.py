@@ -53,6 +53,7 @@ def doctor(
     of other topics. Several paths are one cluster. On a healthy node one line says what was looked at. The exit status
     is that of verify, and of diff where replicas differ.
     """
+    from format.verbs.bundle.verify_bundle import NOT_CHECKED
     from format.verbs.report.terms import ReportTerms
     from kafkalog_cli.options.reading import bundles_of
 
@@ -86,6 +87,8 @@ def doctor(
         run.judge_report(made)
         run.counts(made.counts)
         run.not_checked(*made.not_known)
+        if bundles:
+            run.not_checked(NOT_CHECKED)
         if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return

@@ -273,7 +273,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
 
 def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: VerifyTerms) -> None:
     """Write the findings of the time when the bundles were made, and those of their headers now."""
-    from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
+    from format.verbs.bundle.verify_bundle import NOT_CHECKED, verified_counts, verify_bundle
     from kafkalog_cli.options.reading import bundles_of
 
     for bundle in bundles_of(reading.session, reading.paths):
@@ -281,7 +281,7 @@ def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Veri
         run.findings(verify_bundle(bundle, own, terms))
         for name, count in verified_counts(bundle):
             run.count(name, count)
-    run.not_checked("CRCs, records and side files: the findings about them are of the time when the bundle was made")
+    run.not_checked(NOT_CHECKED)
 
 
 def _follow(run: Run, targets: list[Target], terms: VerifyTerms, coverage: Coverage) -> None:

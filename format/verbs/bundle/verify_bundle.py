@@ -10,6 +10,8 @@ from format.io.bundles.bundle import Bundle
 from format.node.target import Target
 from format.verbs.verify.verify import Level, VerifyTerms, Watch, verify
 
+#: What is not checked in a bundle.
+NOT_CHECKED = "CRCs, records and side files: the findings about them are of the time when the bundle was made"
 _COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes")
 
 

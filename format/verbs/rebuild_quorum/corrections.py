@@ -27,6 +27,8 @@ from format.wording import are, counted_plainly
 #: The size of the blocks in which a controller hands out producer ids (server-common ProducerIdsBlock).
 PRODUCER_ID_BLOCK = 1000
 LOST, AT_RISK, SET = "lost", "at_risk", "set"
+#: What the subject of a change ``at_risk`` begins with, before the name.
+RECORDS_OF_PARTITION = "records of partition "
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -98,7 +100,7 @@ def _without_absent(
 def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica | None) -> Change:
     """The records of a partition whose in-sync replicas are not here. ``best`` is to lead, None for none."""
     whose = "its" if len(holders) == 1 else "their"
-    subject = f"records of partition {name}"
+    subject = f"{RECORDS_OF_PARTITION}{name}"
     reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: "
     if best is not None:
         subject += f" from offset {best.end_offset:,} on"

@@ -36,6 +36,7 @@ from format.verbs.quorum.lost_changes import lost_changes
 from format.verbs.rebuild_quorum.corrections import (
     AT_RISK,
     LOST,
+    RECORDS_OF_PARTITION,
     SET,
     Change,
     changes_between,
@@ -153,7 +154,9 @@ class Rebuilding(msgspec.Struct, frozen=True):
             unknown = f"; what only {named_nodes(missing)} had is not known" if missing else ""
             yield f"No copy and no disk here shows a later change{unknown}."
         for reason, subjects in list(self.at_risk.items())[:_MOST_NAMED]:
-            yield f"At risk: {_few(subjects)}, since {reason}."
+            names = _few([each.removeprefix(RECORDS_OF_PARTITION) for each in subjects])
+            of = RECORDS_OF_PARTITION if len(subjects) == 1 else "records of partitions "
+            yield f"At risk: {of}{names}, since {reason}."
         for each in self.corrections[:_MOST_NAMED]:
             yield f"{each.subject}: {_values(each.before)} becomes {_values(each.after)}, since {each.reason}."
         if len(self.corrections) > _MOST_NAMED:

@@ -44,6 +44,7 @@ from format.state.cluster_context import ClusterContext, TopicConfigs, read_cont
 from format.state.metadata_log import MetadataState
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import BootTerms, Step
+from format.verbs.bundle.verify_bundle import NOT_CHECKED, findings_now, findings_then, verified_counts
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
@@ -354,8 +355,6 @@ class ReportRun:
 
     def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets them before the batches."""
-        from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
-
         terms = self.terms
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
@@ -409,7 +408,7 @@ class ReportRun:
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
-            report.note(["CRCs, records and side files: their findings are those from when the bundle was made"])
+            report.note([NOT_CHECKED])
         if self.coverage.remote_heads:
             report.note([unread_heads_words(self.coverage.remote_heads)])
         return report

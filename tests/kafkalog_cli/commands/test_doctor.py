@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from format.columns import DIAGNOSIS
+from format.verbs.bundle.verify_bundle import NOT_CHECKED
 from kafkalog_cli.commands import doctor
 from kafkalog_cli.main import main
 from tests.building import BASE_TIMESTAMP, batch, batches
@@ -124,7 +125,9 @@ def test_commands_for_a_bundle_run_as_printed(
     monkeypatch.chdir(tmp_path)
     assert main(["bundle", *map(str, sick_nodes(tmp_path)), "--output", "sick.tar.zst"]) in (0, 1)
     capfd.readouterr()
-    commands = {row["command"] for row in Printed(capfd, "--format", "jsonl", Path("sick.tar.zst")).rows[:-1]}
+    rows = Printed(capfd, "--format", "jsonl", Path("sick.tar.zst")).rows
+    assert NOT_CHECKED in rows[-1]["not_checked"]
+    commands = {row["command"] for row in rows[:-1]}
     assert commands
     for command in sorted(commands):
         assert main(shlex.split(command)[1:]) in (0, 1, 3), command

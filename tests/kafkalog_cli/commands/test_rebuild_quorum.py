@@ -61,7 +61,7 @@ def test_records_at_risk_are_no_proven_loss(kafkalog: Kafkalog, data_dir: Path) 
     assert {row["action"] for row in rows} == {"at_risk"}
     assert {tuple(row["before"]["isr"]) for row in rows} == {(2,), (3,), (2, 3)}
     text = kafkalog(data_dir / "trials/metadata/node-1", "--dry-run").check(0).stdout
-    assert "At risk: records of partition orders-0" in text
+    assert "At risk: records of partitions orders-0" in text
     assert "Lost:" not in text
     assert "Stop all brokers" not in text
 

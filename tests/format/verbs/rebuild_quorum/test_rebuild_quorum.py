@@ -326,9 +326,7 @@ def test_records_that_only_absent_nodes_have_are_at_risk(data_dir: Path, tmp_pat
             said = " ".join(plan.sentences())
             assert not plan.lost
             assert "No copy and no disk here shows a later change" in said
-            assert (
-                "At risk: records of partition temporary-0 and records of partition users-3, since the in-sync " in said
-            )
+            assert "At risk: records of partitions temporary-0 and users-3, since the in-sync replicas " in said
             assert "were on node 3, which is not here: lost unless it keeps its log directories." in said
             assert (
                 "were on nodes 2 and 3, which are not here: safe only if all of them keep their log directories."
