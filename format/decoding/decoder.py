@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from format.decoding.avro import AvroSchema
 from format.decoding.ecosystem import ecosystem_decoder, ecosystem_topic
-from format.decoding.plain import PLAIN, SCHEMA_KINDS, InvalidSchema, Undecodable, is_printable, json_text, quoted
+from format.decoding.plain import PLAIN, SCHEMA_KINDS, InvalidSchema, Undecodable, is_printable, json_text, string_text
 from format.decoding.registry import SchemaVersion, name_without_context
 from format.decoding.schemas import Parsed, SchemaOf, Schemas
 from format.limits import MIB
@@ -30,11 +30,10 @@ _GLUE_MAGIC, _GLUE_PLAIN, _GLUE_ZLIB, _GLUE_END = 3, 0, 5, 18
 _MOST_INFLATED_BYTES = 64 * MIB
 #: How many bytes of text prove a frame whose schema no subject of the topic has.
 _PROVING_TEXT_BYTES = 8
-#: The longest strings that are found many at once.
+#: The longest strings that are found many at once, so that large values are not copied for it.
 _MOST_STRING_BYTES = 4096
-#: By byte: what is not printable ASCII, or is escaped in JSON; what arrays and objects of JSON begin with.
+#: By byte: whether it is not printable ASCII, or is escaped in JSON.
 _IS_OTHER = np.array([not 0x20 <= byte < 0x7F or byte in b'"\\' for byte in range(256)])
-_BEGINS_JSON = np.array([byte in b"{[" for byte in range(256)])
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -224,7 +223,7 @@ class _Part:
         begins = ends - lengths[rows]
         is_string = count_of_others[ends] == count_of_others[begins]
         has_first = begins < ends
-        is_string[has_first] &= ~_BEGINS_JSON[data[begins[has_first]]]
+        is_string[has_first] &= ~np.isin(data[begins[has_first]], (ord("{"), ord("[")))  # which may be JSON
         text, spans = content.decode("latin-1"), zip(begins[is_string].tolist(), ends[is_string].tolist(), strict=True)
         return rows[is_string], [f'"{text[begin:end]}"' for begin, end in spans]
 
@@ -419,10 +418,9 @@ def _plainly(data: bytes) -> Decoded:
         with suppress(Undecodable):
             return Decoded(json_text(data), "json")
     try:
-        text = data.decode()
+        return Decoded(string_text(data), "string") if is_printable(data.decode()) else RAW
     except UnicodeDecodeError:
         return RAW
-    return Decoded(quoted(text), "string") if is_printable(text) else RAW
 
 
 def _is_proven(found: Decoded, frame: _Frame) -> bool:

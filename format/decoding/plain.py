@@ -31,12 +31,7 @@ class InvalidSchema(Exception):
 
 def string_text(data: bytes) -> str:
     """A UTF-8 string as JSON text. Raises Undecodable."""
-    return quoted(utf8(data))
-
-
-def quoted(text: str) -> str:
-    """A string as JSON text."""
-    return _encode(text).decode()
+    return _encode(utf8(data)).decode()
 
 
 def json_text(data: bytes) -> str:

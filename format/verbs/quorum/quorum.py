@@ -45,9 +45,9 @@ class QuorumResult(msgspec.Struct, frozen=True):
 
     @property
     def rebuild_command(self) -> str:
-        """The command that says what can be rebuilt from these paths; without paths, on what it must be run."""
+        """The command that says what can be rebuilt from these paths; without paths, in words on what to run it."""
         if not self.paths:
-            return "kafkalog rebuild-quorum --dry-run on the directories themselves"
+            return "run kafkalog rebuild-quorum --dry-run on the log directories themselves"
         return shlex.join(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
 
     # -- the rows ------------------------------------------------------------------------------------------------
