@@ -32,12 +32,12 @@ class DigestingWriter:
         """Write the next bytes of the file."""
         if self._thread is None and (not self._in_thread or len(content) < _LARGE_BYTES):
             self._write(content)
-            return
-        self._wait(_MOST_WAITING - 1)
-        self._submit(lambda: self._write(content))
+        else:
+            self._wait(_MOST_WAITING - 1)
+            self._submit(lambda: self._write(content))
+        self._digest.update(content)
 
     def _write(self, content: memoryview) -> None:
-        self._digest.update(content)
         while content:
             content = content[os.write(self._fd, content) :]
 
