@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
@@ -14,7 +15,17 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from format.io.store import Calls, ObjectReplaced, Opened, Ranges, RemoteEntry, WrongAddress, checked_size, error_words
+from format.io.store import (
+    LOOK_S,
+    Calls,
+    ObjectReplaced,
+    Opened,
+    Ranges,
+    RemoteEntry,
+    WrongAddress,
+    checked_size,
+    error_words,
+)
 from format.wording import installing
 
 T = TypeVar("T")
@@ -41,8 +52,6 @@ _ENTRY_BYTES = 300  # without its path
 #: more than this meanwhile, the store is given up. A page has 1,000 keys; other reads run beside large work.
 _MOST_PAGE_BYTES = 256 * 1024 * 1024
 _MOST_ANSWER_BYTES = 1024 * 1024 * 1024
-#: Later than every other name in a directory.
-_LAST_NAME = "\U0010ffff"
 #: Requests for credentials: of instance and container roles, and for tokens of Google, Azure and AWS.
 _FOR_CREDENTIALS = re.compile(
     r"/latest/(?:api/token|meta-data)|/computeMetadata/|/metadata/identity|token request|AssumeRole|/v2/credentials"
@@ -347,42 +356,47 @@ class ObjectStore:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def _first_keys(self, prefix: str) -> Iterator[Any]:
-        """The objects in a directory, and of each directory in it the first object.
+        """The objects in a directory, and for each directory in it an object, or the path of the directory and a slash.
 
-        The rest of a directory is left out with a new request if it is more than a page.
+        Where most of a page lies deeper, the rest comes from a listing without what is deeper, which the library
+        returns as a whole: directories are then by themselves, after the objects.
         """
         start = len(prefix) + 1 if prefix else 0
-        last, after = "", None
-        deadline = time.monotonic() + PATIENCE.listing_s
-        while True:
-            is_new = False
-            for key in self._keys(prefix, after, deadline):
-                name, is_below, _ = key["path"][start:].partition("/")
-                if not is_below:
-                    is_new = True
-                    yield key
-                elif name != last:
-                    last, is_new, count = name, True, 1
-                    yield key
-                else:
-                    count += 1
-                    if count >= _KEYS_PER_CALL:
-                        break
-            else:
+        last = ""
+        for page in self._pages(prefix):
+            deeper_count = sum("/" in key["path"][start:] for key in page)
+            if len(page) >= _KEYS_PER_CALL and 2 * deeper_count > len(page):
+                found = self._call(lambda: asyncio.run(self._listed(prefix)), _MOST_PAGE_BYTES)
+                yield from (key for key in found["objects"] if key["path"] > last)
+                yield from ({"path": f"{each}/"} for each in found["common_prefixes"])
                 return
-            if not is_new:
-                raise OSError("the store's listing repeats itself")
-            after = f"{key['path'][:start]}{last}/{_LAST_NAME}"
+            yield from page
+            last = page[-1]["path"]
 
-    def _keys(self, prefix: str, after: str | None = None, deadline: float | None = None) -> Iterator[Any]:
+    async def _listed(self, prefix: str) -> Any:
+        """The objects and directories in a directory. The requests end when the store is given up meanwhile."""
+        listing = asyncio.ensure_future(self._store.list_with_delimiter_async(prefix or None))
+        while not listing.done():
+            await asyncio.wait((listing,), timeout=LOOK_S)
+            if self._calls.has_given_up(self._name):
+                listing.cancel()
+        return listing.result()
+
+    def _keys(self, prefix: str) -> Iterator[Any]:
+        """The objects below a prefix in order."""
+        for page in self._pages(prefix):
+            yield from page
+
+    def _pages(self, prefix: str) -> Iterator[list[Any]]:
         """The objects below a prefix in order; raises OSError if the store takes too long to list them."""
-        deadline = deadline or time.monotonic() + PATIENCE.listing_s
-        stream = self._call(lambda: self._store.list(prefix or None, offset=after, chunk_size=_KEYS_PER_CALL))
+        deadline = time.monotonic() + PATIENCE.listing_s
+        stream = self._call(lambda: self._store.list(prefix or None, chunk_size=_KEYS_PER_CALL))
         while True:
             found = self._call(lambda: next(stream, None), _MOST_PAGE_BYTES)
             if found is None:
                 return
-            yield from found
+            if found:
+                yield found
             if time.monotonic() > deadline:
                 raise OSError(f"the listing took more than {PATIENCE.listing_s:.0f} seconds")
 

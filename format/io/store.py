@@ -141,7 +141,8 @@ def map_in_threads(call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> I
 
 #: The time of one call, with all attempts: a read of up to 8 MiB, the status of a name, or a page of a listing.
 LONGEST_CALL_S = 30.0
-_LOOK_S = 0.1  # at the memory
+#: The time between two looks at a call that runs.
+LOOK_S = 0.1
 
 
 class Calls:
@@ -153,6 +154,10 @@ class Calls:
 
     def __init__(self) -> None:
         self._given_up: dict[str, str] = {}  # the reasons, by the name of the store
+
+    def has_given_up(self, store: str) -> bool:
+        """Whether a call to this store has taken too long, or too much memory."""
+        return store in self._given_up
 
     def bounded(self, call: Callable[[], T], store: str, most_bytes: int | None = None) -> T:
         """Return or raise what the call does.
@@ -187,7 +192,7 @@ class Calls:
                 self._given_up[store] = f"the answer of {store} is larger than any that a sound store gives"
             if store in self._given_up:
                 raise TimeoutError(self._given_up[store])
-            thread.join(left_s if most_bytes is None else min(left_s, _LOOK_S))
+            thread.join(left_s if most_bytes is None else min(left_s, LOOK_S))
         if errors:
             raise errors[0]
         return results[0]

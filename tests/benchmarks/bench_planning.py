@@ -54,6 +54,7 @@ _KEY = (
     "<Contents><Key>%s</Key><LastModified>" + _MODIFIED + "</LastModified><ETag>&quot;1&quot;</ETag>"
     "<Size>%d</Size></Contents>"
 )
+_PREFIX = "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>"
 
 
 # -- the store -----------------------------------------------------------------------------------------------
@@ -134,6 +135,17 @@ def _keys(brokers: int, prefix: str, after: str) -> Iterator[tuple[str, int]]:
             yield broker + name, size
 
 
+def _first_of_each(keys: Iterator[tuple[str, int]], prefix: str, after: str) -> Iterator[tuple[str, int]]:
+    """The names in a directory; those below another one become the name of that, with a slash."""
+    last = after
+    for name, size in keys:
+        below = name.find("/", len(prefix))
+        found = name if below < 0 else name[: below + 1]
+        if found != last:
+            last = found
+            yield found, size
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -172,12 +184,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(self, query: dict[str, list[str]]) -> bytes:
         given = {name: values[0] for name, values in query.items()}
         after = given.get("continuation-token") or given.get("start-after", "")
-        found = list(islice(_keys(self.server.brokers, given.get("prefix", ""), after), _PAGE_KEYS + 1))
+        prefix, delimiter = given.get("prefix", ""), given.get("delimiter")
+        keys = _keys(self.server.brokers, prefix, after)
+        if delimiter and not prefix:
+            brokers = (f"broker.{number:04d}/" for number in range(self.server.brokers))
+            keys = ((name, 0) for name in brokers if name > after)
+        elif delimiter:
+            keys = _first_of_each(keys, prefix, after)
+        found = list(islice(keys, _PAGE_KEYS + 1))
         is_cut, found = len(found) > _PAGE_KEYS, found[:_PAGE_KEYS]
         token = f"<NextContinuationToken>{found[-1][0]}</NextContinuationToken>" if is_cut else ""
+        shown = (_PREFIX % name if name.endswith("/") else _KEY % (name, size) for name, size in found)
         return (
             f"<ListBucketResult><Name>logs</Name><IsTruncated>{str(is_cut).lower()}</IsTruncated>{token}"
-            + "".join(_KEY % each for each in found)
+            + "".join(shown)
             + "</ListBucketResult>"
         ).encode()
 
