@@ -109,7 +109,7 @@ class MergeSet:
         self.merged = [self.truth.right.get(each.content, each) for each in found]
         if any(b.base <= a.last for a, b in zip(self.merged, self.merged[1:], strict=False)):
             self.fail("order", "the offsets of the result do not ascend")
-        self._judge_bytes(kept)
+        has_wrong_header = self._judge_bytes(kept)
         self._judge_branches()
         if self.truth.is_compacted:
             must_be_reported = self._judge_keys(kept, lost)
@@ -121,13 +121,15 @@ class MergeSet:
                 self.fail("missing", f"intact, and not in the result: {_words(places)}")
             must_be_reported = without(self.truth.everything, joined((each.base, each.last) for each in self.merged))
         self._judge_lost(lost, must_be_reported)
-        if code != (1 if lost else 0):
+        if code != (1 if lost or has_wrong_header else 0):  # what is wrong with a header is damage in the result
             self.fail("exit status", f"{code}, with {len(lost)} lost ranges")
         if ranges is not None:
             self._judge_ranges(ranges)
 
-    def _judge_bytes(self, kept: Mapping[bytes, Frame]) -> None:
+    def _judge_bytes(self, kept: Mapping[bytes, Frame]) -> bool:
+        """Each batch is one of a source; returns whether one has a wrong header, which no replica has right."""
         sources = b""
+        count = 0
         for each in self.merged:
             if each.content in self.truth.foreign:
                 self.fail("another branch", f"{each.base}-{each.last} is of another branch")
@@ -140,7 +142,9 @@ class MergeSet:
                 elif any(other.base <= each.last and each.base <= other.last for other in kept.values()):
                     self.fail("worse", f"{each.base}-{each.last} has a wrong header, and a replica has the right one")
                 else:
-                    self.notes["batches kept with a wrong header"] += 1
+                    count += 1
+        self.notes["batches kept with a wrong header"] += count
+        return count > 0
 
     def _judge_branches(self) -> None:
         """What is of another branch is kept apart, all of it that is intact."""
