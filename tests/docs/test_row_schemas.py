@@ -26,6 +26,7 @@ def test_the_file_is_what_the_columns_make(run_kafkalog_many: RunMany) -> None:
     assert {each.type for each in SCHEMAS} | {"summary"} < set(schema()["$defs"])
 
 
+@pytest.mark.slow
 def test_a_line_is_exactly_one_of_the_rows(run_kafkalog_many: RunMany) -> None:
     node = DATA_DIR / "kafka-4.3-single" / "node-1"
     validator = Draft202012Validator(schema())

@@ -76,6 +76,7 @@ def numbered(rows: kafkalog.Rows) -> list[dict[str, Any]]:
     return list(table.to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [NODE, ORDERS, ORDERS / f"{1102:020d}.log", OLD], ids=lambda path: path.name)
 def test_rows_are_those_of_dump(path: Path, run_kafkalog_many: RunMany) -> None:
     records, batches_, verified = run_kafkalog_many(

@@ -58,6 +58,7 @@ def words() -> set[str]:
     return _words_of(get_command(app))
 
 
+@pytest.mark.slow
 def test_a_shell_gets_completions_and_nothing_else(
     words: set[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

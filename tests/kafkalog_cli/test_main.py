@@ -107,6 +107,7 @@ def test_the_program_itself_imports_nothing_heavy(arguments):
     assert not heavy(modules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [("fake", "--help"), ("fake", "/nowhere"), ("fake", "/", "--format", "jsonl"), ("fake", "/", "--format", "text")],
@@ -129,6 +130,7 @@ def completion(shell: str, typed: str, *arguments: str) -> tuple[str, set[str]]:
     return stdout, modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_completion_of_commands_imports_none_of_them(shell):
     stdout, modules = completion(shell, "")
@@ -138,6 +140,7 @@ def test_completion_of_commands_imports_none_of_them(shell):
     assert not heavy(modules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_completion_of_options_and_their_words(shell):
     stdout, modules = completion(shell, "fake --for", "--fake")

@@ -34,6 +34,7 @@ NEEDLESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_imports_no_more_than_it_needs(verb: str, data_dir: Path) -> None:
     path, *words = VERBS[verb]

@@ -163,6 +163,7 @@ def check(words: list[str], terminal: Terminal, place: Path, codes: tuple[int, .
         assert not [each for each in wide if " " in each.strip()], f"{words}: {wide}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["ls", "kafka"], ["verify", "kafka"], ["verify", "broken"]])
 def test_a_pager_on_the_terminal_gets_columns_that_fit_and_no_progress(words: list[str], place: Path) -> None:
     for columns in (80, 120):

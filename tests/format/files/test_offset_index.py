@@ -169,6 +169,7 @@ def test_a_look_up_in_ten_mebibytes_reads_a_few_kibibytes(tmp_path, entry_count)
     assert index.padding_bytes == 10 * 1024 * 1024 - entry_count * 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry_count", [340, 341, 342, 511, 512, 513, 1025, 2049])
 @pytest.mark.parametrize("padding", [0, 1, 700])
 def test_floor_entry_finds_every_entry_on_both_sides_of_every_probe(entry_count, padding):

@@ -55,6 +55,7 @@ def test_both_versions():
     assert read(changed(VERSION_1, currentVoters=[], clusterId="", appliedOffset=7)).current_voters is None
 
 
+@pytest.mark.slow
 @given(NODE_IDS, NODE_IDS, NODE_IDS, st.text(max_size=5), st.lists(st.integers(0, 2**31 - 1), max_size=5))
 def test_what_is_written_is_read_back(leader_id, leader_epoch, voted_id, cluster_id, voters):
     state = QuorumState("<memory>", 0, leader_id, leader_epoch, voted_id, None, cluster_id, 7, tuple(voters), ())

@@ -272,6 +272,7 @@ def test_a_damaged_message_among_plain_ones_loses_itself_only() -> None:
     assert problems == ["message-invalid"]
 
 
+@pytest.mark.slow
 def test_every_flip_of_every_byte_raises_nothing() -> None:
     for log in (batch(3), batch(3, codec=1), wrapper(1, 5), encode_message(0, 9, b"k", b"v")):
         for position in range(len(log)):

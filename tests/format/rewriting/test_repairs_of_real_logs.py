@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.oracle.repair_trial import sound_logs, trials
 
 
+@pytest.mark.slow
 def test_no_repair_is_false(tmp_path: Path) -> None:
     logs = sound_logs(shipped=True)
     assert len(logs) > 20

@@ -44,6 +44,7 @@ def test_committed_offsets_are_what_the_broker_answered(corpus: Corpus, run_kafk
     )
 
 
+@pytest.mark.slow
 def test_every_internal_record_is_decoded_without_a_finding(corpus: Corpus, run_kafkalog_many: RunMany) -> None:
     partitions = [each for each in corpus.partitions() if each.name.startswith("__")]
     paths = [*partitions, *corpus.files(".checkpoint")]

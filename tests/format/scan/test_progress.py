@@ -73,6 +73,7 @@ class _Nothing:
     def write_raw(self, lines: memoryview, /) -> None: ...
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
     "selection", [EVERYTHING, Selection(from_offset=320), Selection(from_offset=320, to_offset=400)]

@@ -121,6 +121,7 @@ def test_the_kernel_reads_what_the_decoder_reads_of_every_version(data: st.DataO
     facts_of(key[: data.draw(st.integers(0, len(key)))], value, first_type)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @given(st.data())
 def test_a_committed_offset_without_its_end_is_an_error(version: int, data: st.DataObject) -> None:

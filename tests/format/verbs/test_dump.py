@@ -13,6 +13,7 @@ from tests.running import Run
 COUNTS = (1, 4, 9, 10, 17, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--records",), ("--records", "--read-committed")])
 def test_the_last_rows_are_the_end_of_all_rows(
     tmp_path: Path, data_dir: Path, run_kafkalog_many: Callable[..., list[Run]], options: tuple[str, ...]

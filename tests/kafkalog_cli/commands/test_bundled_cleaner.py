@@ -44,6 +44,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", ["orders", "__consumer_offsets"])
 @pytest.mark.parametrize("case", CASES)
 def test_damage_stops_the_cleaner(run_kafkalog_many: RunMany, tmp_path: Path, topic: str, case: str) -> None:

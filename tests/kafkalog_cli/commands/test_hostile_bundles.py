@@ -173,6 +173,7 @@ CASES: dict[str, tuple[str, Callable[[Members], bytes]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["a bomb", "a log of 2^62 bytes", "many directories", "many sources", "many records"])
 def test_much_in_few_bytes_takes_little_memory(
     sound: Members, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str

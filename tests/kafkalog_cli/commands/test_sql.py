@@ -51,6 +51,7 @@ def test_an_answer_without_rows_has_a_header_in_csv(kafkalog: Kafkalog, orders: 
     assert run.stdout == "offset,key\n"
 
 
+@pytest.mark.slow
 def test_several_statements_from_a_file_and_from_standard_input(
     kafkalog: Kafkalog, run_kafkalog: Callable[..., Run], orders: Path, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_parquet_file(
     assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

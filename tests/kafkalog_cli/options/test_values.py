@@ -91,6 +91,7 @@ def test_grep_matches_what_values_say(partition: Path, run_kafkalog_many: RunMan
     assert [row["offset"] for row in several.rows("record")] == [1]
 
 
+@pytest.mark.slow
 def test_worker_processes_give_the_same(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     write_segment(tmp_path / "_schemas-0", 0, [schemas_log()])
     content = [

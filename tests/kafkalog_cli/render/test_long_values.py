@@ -51,6 +51,7 @@ def test_pieces_joined_are_the_line(format_name: str, monkeypatch: pytest.Monkey
     assert rendered(format_name, (RECORD, rows)) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_no_piece_of_a_long_value_is_long(format_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[int] = []

@@ -15,6 +15,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.kafkalog_cli.render.rendering import lines, rendered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.type)
 def test_hostile_strings_in_every_column_of_every_schema(format_name, schema):

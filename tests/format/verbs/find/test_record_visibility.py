@@ -32,6 +32,7 @@ def compared(directory: Path) -> Counter[Visibility | None]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -110,6 +110,7 @@ _conditions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(_conditions)
 def test_no_row_that_a_filter_selects_is_outside(condition: Any) -> None:
