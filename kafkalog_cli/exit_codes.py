@@ -215,7 +215,10 @@ class Summary(msgspec.Struct):
             )
             last.append(f"{words[0].upper()}{words[1:]}. Exit status {int(self.exit_code)}.")
         elif len(self.findings) == len(Severity):  # of a command that checks: it counts all severities from the start
-            last.append("Complete and clean." if not found else "Complete; no damage.")
+            if self.all_not_checked:
+                last.append("Clean in what was checked." if not found else "No damage in what was checked.")
+            else:
+                last.append("Complete and clean." if not found else "Complete; no damage.")
         return "\n".join([*lines, *([" ".join(last)] if last else ())])
 
     def _damage_words(self) -> str:

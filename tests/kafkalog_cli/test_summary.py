@@ -94,3 +94,13 @@ def test_only_a_command_that_checks_says_that_there_is_no_damage():
     )
     checked = {"info": 0, "warning": 1, "error": 0, "fatal": 0}
     assert Summary("verify", findings=checked).paragraph().endswith("\nFindings: 1 warning. Complete; no damage.")
+
+
+@pytest.mark.parametrize(
+    ("warnings", "words"), [(0, "Clean in what was checked."), (1, "No damage in what was checked.")]
+)
+def test_what_was_not_checked_is_not_called_clean(warnings: int, words: str) -> None:
+    found = {"info": 0, "warning": warnings, "error": 0, "fatal": 0}
+    lines = Summary("verify", findings=found, not_checked=["CRCs"]).paragraph().splitlines()
+    assert lines[1] == "Not checked: CRCs."
+    assert lines[2].endswith(words)
