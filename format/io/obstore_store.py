@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -48,8 +49,9 @@ _KEYS_PER_CALL = 1000
 #: The most memory for the names of one listing. A broker of 4,000 partitions has about 120,000 files: a third of it.
 MOST_LISTED_BYTES = 128 * 1024 * 1024
 _ENTRY_BYTES = 300  # without its path
-#: The library reads a page of a listing and the text of an error whole, however long they are. If the process grows by
-#: more than this meanwhile, the store is given up. A page has 1,000 keys; other reads run beside large work.
+#: The library reads a page of a listing, a directory and the text of an error whole, however long they are. If the
+#: process grows by more than this meanwhile, the store is given up. A page has 1,000 keys; other reads run beside large
+#: work.
 _MOST_PAGE_BYTES = 256 * 1024 * 1024
 _MOST_ANSWER_BYTES = 1024 * 1024 * 1024
 #: Requests for credentials: of instance and container roles, and for tokens of Google, Azure and AWS.
@@ -325,7 +327,7 @@ class ObjectStore:
             except FileNotFoundError:
                 if self._is_web:
                     raise
-        first = next(self._keys(path), None)
+        first = next(self._pages(path), None)
         if first is None and path:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return RemoteEntry(name, True, 0, 0)
@@ -338,7 +340,7 @@ class ObjectStore:
         start = len(prefix) + 1 if prefix else 0
         directories: set[str] = set()
         held_bytes = 0
-        for key in self._keys(prefix) if is_deep else self._first_keys(prefix):
+        for key in chain.from_iterable(self._pages(prefix)) if is_deep else self._first_keys(prefix):
             path = key["path"][start:]
             *parents, name = path.split("/") if is_deep else path.split("/")[:2]
             for end in range(1, len(parents) + 1):
@@ -382,13 +384,8 @@ class ObjectStore:
                 listing.cancel()
         return listing.result()
 
-    def _keys(self, prefix: str) -> Iterator[Any]:
-        """The objects below a prefix in order."""
-        for page in self._pages(prefix):
-            yield from page
-
     def _pages(self, prefix: str) -> Iterator[list[Any]]:
-        """The objects below a prefix in order; raises OSError if the store takes too long to list them."""
+        """Pages of the objects below a prefix in order; raises OSError if the store takes too long to list them."""
         deadline = time.monotonic() + PATIENCE.listing_s
         stream = self._call(lambda: self._store.list(prefix or None, chunk_size=_KEYS_PER_CALL))
         while True:

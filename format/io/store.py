@@ -139,7 +139,7 @@ def map_in_threads(call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> I
 
 # -- calls that end in time ----------------------------------------------------------------------------------
 
-#: The time of one call, with all attempts: a read of up to 8 MiB, the status of a name, or a page of a listing.
+#: The time of one call, with all attempts: a read of up to 8 MiB, the status of a name, a page or a directory.
 LONGEST_CALL_S = 30.0
 #: The time between two looks at a call that runs.
 LOOK_S = 0.1
