@@ -26,6 +26,7 @@ from format.io.store import (
     WrongAddress,
     checked_size,
     error_words,
+    listing_too_long,
 )
 from format.wording import installing
 
@@ -368,7 +369,7 @@ class ObjectStore:
         for page in self._pages(prefix):
             deeper_count = sum("/" in key["path"][start:] for key in page)
             if len(page) >= _KEYS_PER_CALL and 2 * deeper_count > len(page):
-                found = self._call(lambda: asyncio.run(self._listed(prefix)), _MOST_PAGE_BYTES)
+                found = self._call(lambda: asyncio.run(self._listed(prefix)), _MOST_PAGE_BYTES, PATIENCE.listing_s)
                 yield from (key for key in found["objects"] if key["path"] > last)
                 yield from ({"path": f"{each}/"} for each in found["common_prefixes"])
                 return
@@ -395,7 +396,7 @@ class ObjectStore:
             if found:
                 yield found
             if time.monotonic() > deadline:
-                raise OSError(f"the listing took more than {PATIENCE.listing_s:.0f} seconds")
+                raise OSError(listing_too_long(PATIENCE.listing_s))
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
         """Open an object; nothing is sent yet."""
@@ -440,7 +441,7 @@ class ObjectStore:
         protocol = {"AWS": "s3", "Google": "gs", "Azure": "abfs"}[self._provider]
         return system(protocol, skip_instance_cache=True, **self._settings)
 
-    def _call(self, call: Callable[[], T], most_bytes: int = _MOST_ANSWER_BYTES) -> T:
+    def _call(self, call: Callable[[], T], most_bytes: int = _MOST_ANSWER_BYTES, listing_s: float | None = None) -> T:
         """What a call of the library returns, within its time and memory; raises OSError with a sentence.
 
         A server that could not be reached is not asked again for a while.
@@ -450,7 +451,7 @@ class ObjectStore:
         if self._failure is not None and time.monotonic() < self._failure[0]:
             raise self._failure[1]
         try:
-            return self._calls.bounded(call, self._name, most_bytes)
+            return self._calls.bounded(call, self._name, most_bytes, listing_s)
         except TimeoutError:
             raise
         except Exception as error:

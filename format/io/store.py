@@ -159,11 +159,13 @@ class Calls:
         """Whether a call to this store has taken too long, or too much memory."""
         return store in self._given_up
 
-    def bounded(self, call: Callable[[], T], store: str, most_bytes: int | None = None) -> T:
+    def bounded(
+        self, call: Callable[[], T], store: str, most_bytes: int | None = None, listing_s: float | None = None
+    ) -> T:
         """Return or raise what the call does.
 
         Raises TimeoutError if it takes too long, or if the process grows by more than ``most_bytes`` meanwhile; and at
-        once for this store then.
+        once for this store then. ``listing_s`` is the time of the call if it lists a directory with all its pages.
         """
         if store in self._given_up:
             raise TimeoutError(self._given_up[store])
@@ -182,8 +184,10 @@ class Calls:
         began, size_before = time.monotonic(), _largest_size_bytes()
         thread.start()
         while thread.is_alive():
-            left_s = began + LONGEST_CALL_S - time.monotonic()
-            if left_s <= 0:
+            left_s = began + (listing_s or LONGEST_CALL_S) - time.monotonic()
+            if left_s <= 0 and listing_s is not None:
+                self._given_up[store] = listing_too_long(listing_s)
+            elif left_s <= 0:
                 self._given_up[store] = (
                     f"{store} did not answer within {LONGEST_CALL_S:.0f} seconds: "
                     "no network, no credentials, or no such host"
@@ -196,6 +200,11 @@ class Calls:
         if errors:
             raise errors[0]
         return results[0]
+
+
+def listing_too_long(longest_s: float) -> str:
+    """The message for a directory with too many pages."""
+    return f"the listing took more than {longest_s:.0f} seconds: give a directory further down"
 
 
 def _largest_size_bytes() -> int:
