@@ -48,9 +48,11 @@ _IN_A_GROUP = 128
 SMALLEST_RANGE_BYTES = 64 * MIB
 LARGEST_RANGE_BYTES = 1024 * MIB
 _WANTED_RANGES = 50_000
-#: Small items are put together until a task has this many bytes, or this many items: starting a task takes some 50 ms.
+#: Small items are put together until a task has this many bytes, or so many items: the more, the fewer cores there are.
+#: A task takes the JVM and its worker some 100 ms of processor time besides its work.
 SMALLEST_TASK_BYTES = 4 * MIB
 _MOST_ITEMS_IN_A_TASK = 250
+_MOST_ITEMS_ON_FEW_CORES = 1000
 _TASKS_FOR_EACH_CORE = 8
 #: A job of a scan reads about so many items, or so many tasks for each core: its plan is kept in memory, and its last
 #: tasks leave cores idle.
@@ -180,40 +182,39 @@ class Stamps:
     """Looks up the stamps of files, and of directories of logs. The last directory is listed once."""
 
     def __init__(self) -> None:
-        self._listed: tuple[str, dict[str, FileStamp]] = "", {}
+        self._listed: tuple[str, dict[str, FileStamp] | None] = "", None
 
     def of_place(self, path: str) -> FileStamp:
         """The stamp of a file, or that of a directory: the bytes of its logs, and the newest time."""
         place = path_of(path)
         if is_remote(path) and layout.SEGMENT_FILE.match(place.name):
             return self.of_log(place)
-        try:
-            is_directory = place.is_dir()
-        except OSError:
-            is_directory = False
-        if not is_directory:
+        stamps = self._in_directory(path)
+        if stamps is None:
             return stamp_of_file(path)
-        stamps = self._in_directory(path).values()
-        newest = max((each.mtime_ns for each in stamps), default=0)
-        return FileStamp(sum(each.size_bytes for each in stamps), newest)
+        newest = max((each.mtime_ns for each in stamps.values()), default=0)
+        return FileStamp(sum(each.size_bytes for each in stamps.values()), newest)
 
     def of_log(self, path: Path) -> FileStamp:
         """The stamp of a log, from the listing of its directory where there are listings."""
-        known = self._in_directory(str(path.parent)).get(path.name) if has_listings(path) else None
+        stamps = self._in_directory(str(path.parent)) if has_listings(path) else None
+        known = None if stamps is None else stamps.get(path.name)
         return stamp_of_file(str(path)) if known is None else known
 
-    def _in_directory(self, path: str) -> dict[str, FileStamp]:
-        """The stamp of each ``.log`` file in a directory, by name; none where it cannot be listed."""
+    def _in_directory(self, path: str) -> dict[str, FileStamp] | None:
+        """The stamp of each ``.log`` file in a directory, by name; None where it cannot be listed."""
         if self._listed[0] == path:
             return self._listed[1]
-        found: dict[str, FileStamp] = {}
+        found: dict[str, FileStamp] | None
         try:
             with entries_of(path_of(path)) as entries:
-                for entry in entries:
-                    if entry.name.endswith(".log"):
-                        found[entry.name] = _stamp_of(entry.stat(follow_symlinks=False))
+                found = {
+                    entry.name: _stamp_of(entry.stat(follow_symlinks=False))
+                    for entry in entries
+                    if entry.name.endswith(".log")
+                }
         except OSError:
-            pass  # reading it reports why it cannot be read
+            found = None  # reading it reports why it cannot be read
         self._listed = path, found
         return found
 
@@ -483,6 +484,8 @@ def _plans(
         )
         task_bytes = max(waiting.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
         task_bytes = min(task_bytes, max(cut_bytes, SMALLEST_TASK_BYTES))
+        most_items = max(waiting.count // (_TASKS_FOR_EACH_CORE * parallelism), _MOST_ITEMS_IN_A_TASK)
+        most_items = min(most_items, _MOST_ITEMS_ON_FEW_CORES)
         if least_tasks > 1:
             most_bytes = max(waiting.total_bytes // least_tasks, 1)
             cut_bytes, task_bytes = min(cut_bytes, most_bytes), min(task_bytes, most_bytes)
@@ -490,7 +493,7 @@ def _plans(
         while True:
             made = Plan(parallelism)
             items = _items_of_job(rest, made, cut_bytes, task_bytes, is_enough, keeps_split=items_of_a_job is not None)
-            made.tasks = PackedList(_bundled(items, task_bytes))
+            made.tasks = PackedList(_bundled(items, task_bytes, most_items))
             if not made.tasks:
                 break
             yield made
@@ -550,18 +553,18 @@ def _items_of(sized: SizedUnit, range_bytes: int, made: Plan | None) -> Iterator
 def _bytes_of_range(total_bytes: int, parallelism: int | None = None) -> int:
     """The part of a large log that one task reads, by the bytes of the scan so far, and on one machine by its cores.
 
-    A task takes the JVM and its worker some 20 ms besides its work, as long as reading 64 MiB.
+    A task takes the JVM and its worker some 100 ms besides its work, as long as reading 256 MiB.
     """
     share = total_bytes // (_WANTED_RANGES if parallelism is None else _TASKS_FOR_EACH_CORE * parallelism)
     return min(max(share, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
 
 
-def _bundled(items: Iterable[Item], task_bytes: int) -> Iterator[list[Item]]:
-    """Items in their order, put together into tasks of about so many bytes."""
+def _bundled(items: Iterable[Item], task_bytes: int, most_items: int) -> Iterator[list[Item]]:
+    """Items in their order, put together into tasks of about so many bytes, and of at most so many items."""
     task: list[Item] = []
     held_bytes = 0
     for item in items:
-        if task and (held_bytes + item.size_bytes > task_bytes or len(task) >= _MOST_ITEMS_IN_A_TASK):
+        if task and (held_bytes + item.size_bytes > task_bytes or len(task) >= most_items):
             yield task
             task, held_bytes = [], 0
         task.append(item)

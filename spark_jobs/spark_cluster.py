@@ -62,6 +62,7 @@ from spark_jobs.tasks import (
     rows_frame,
     settled,
     shared_with_tasks,
+    values_in,
 )
 
 if TYPE_CHECKING:
@@ -424,8 +425,7 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
 
 def _values(rows: Iterable[Any]) -> Iterator[Any]:
     """The values in the rows, in their order. Raises the error that ended the scan."""
-    for row in rows:
-        value = pickle.loads(row[5])
+    for value in chain.from_iterable(values_in(row[5]) for row in rows):
         if isinstance(value, _Raised):
             raise value.error
         if isinstance(value, _Findings):

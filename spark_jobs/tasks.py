@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +59,8 @@ LEFT_OUT = -1
 LATE = 3
 #: Results are put together until they have this many bytes.
 _BATCH_BYTES = 4 * MIB
+#: Finished results of units that follow each other are put into one row, until it has this many bytes.
+_ROW_BYTES = 32 * 1024
 ORDER = ("unit", "phase", "segment", "part", "step")
 
 
@@ -70,6 +73,12 @@ class Result(msgspec.Struct, frozen=True):
     part: int
     step: int
     value: Any
+
+
+class Pickled(msgspec.Struct, frozen=True):
+    """Finished results that a task passes on as they came."""
+
+    payload: bytes
 
 
 class _InClosure(msgspec.Struct, frozen=True):
@@ -198,20 +207,43 @@ def merged_frame(
 def as_batches(results: Iterable[Result], batch_bytes: int = _BATCH_BYTES) -> Iterator[pa.RecordBatch]:
     """Results as rows, in batches of about so many bytes, or of one row where its payload is larger.
 
-    A batch costs the worker and the JVM some 3 ms of processor time, so it has the results of many units.
+    A batch costs the worker and the JVM some 3 ms of processor time, a row some 0.1 ms. So a batch has the results of
+    many units, and a row those of several: its numbers are those of the first, its payload is theirs, one by one.
     """
-    held: list[Result] = []
-    payloads: list[bytes] = []
-    held_bytes = 0
+    held: list[Result] = []  # the first of each row
+    payloads: list[list[bytes]] = []
+    held_bytes = row_bytes = 0
+    before: Result | None = None
     for each in results:
-        held.append(each)
-        payloads.append(pickle.dumps(each.value, protocol=5))
-        held_bytes += len(payloads[-1])
+        payload = each.value.payload if isinstance(each.value, Pickled) else pickle.dumps(each.value, protocol=5)
+        if before is not None and row_bytes < _ROW_BYTES and _goes_on(before, each):
+            payloads[-1].append(payload)
+        else:
+            held.append(each)
+            payloads.append([payload])
+            row_bytes = 0
+        row_bytes += len(payload)
+        held_bytes += len(payload)
+        before = each
         if held_bytes >= batch_bytes:
-            yield _batch(held, payloads)
-            held, payloads, held_bytes = [], [], 0
+            yield _batch(held, [b"".join(row) for row in payloads])
+            held, payloads, held_bytes, before = [], [], 0, None
     if held:
-        yield _batch(held, payloads)
+        yield _batch(held, [b"".join(row) for row in payloads])
+
+
+def _goes_on(before: Result, result: Result) -> bool:
+    """Whether no result of another task comes between two finished ones."""
+    if before.phase != FINISHED or result.phase != FINISHED or isinstance(result.value, Pickled):
+        return False
+    return before.unit <= result.unit <= before.unit + 1
+
+
+def values_in(payload: bytes) -> Iterator[Any]:
+    """The values in the payload of a row."""
+    content = io.BytesIO(payload)
+    while content.tell() < len(payload):
+        yield pickle.load(content)
 
 
 def _bounded(results: Iterable[Result], bound: Bound | None) -> Iterator[pa.RecordBatch]:
@@ -250,11 +282,13 @@ def _batch(results: list[Result], payloads: list[bytes]) -> pa.RecordBatch:
 
 
 def results_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Result]:
-    """The results in batches of rows."""
+    """The results in batches of rows, finished ones as Pickled."""
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns[:5]]
         for unit, phase, segment, part, step, payload in zip(*columns, batch.column(5), strict=True):
-            yield Result(unit, phase, segment, part, step, pickle.loads(payload.as_buffer()))
+            content = payload.as_buffer()
+            value = Pickled(content.to_pybytes()) if phase == FINISHED else pickle.loads(content)
+            yield Result(unit, phase, segment, part, step, value)
 
 
 _MOST_TRIES = 16  # index entries in which a sound batch is looked for

@@ -19,7 +19,19 @@ from format.node.target import Target
 from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.session import spark_log_path
-from spark_jobs.tasks import LATE, LEFT_OUT, RESULT_DDL, Bound, Result, _bounded, as_batches, results_in
+from spark_jobs.tasks import (
+    FINISHED,
+    LATE,
+    LEFT_OUT,
+    PARTS,
+    RESULT_DDL,
+    Bound,
+    Result,
+    _bounded,
+    as_batches,
+    results_in,
+    values_in,
+)
 from spark_jobs.view_options import parse_options
 from spark_jobs.view_reader import KafkaLogReader, plan_logs
 from tests.building import batches, write_segment
@@ -27,7 +39,7 @@ from tests.spark.scanning import scanned
 
 
 def test_results_are_the_same_after_they_travelled() -> None:
-    results = [Result(1, 2, 3, 4, step, {"value": [step, b"x" * step]}) for step in range(1000)]
+    results = [Result(1, PARTS, 3, 4, step, {"value": [step, b"x" * step]}) for step in range(1000)]
     results += [Result(2**31 - 1, 0, 0, 0, 0, None), Result(0, 0, 0, 0, -1, "")]
     batches = list(as_batches(results))
     assert len(batches) == 1
@@ -43,17 +55,36 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
     assert list(results_in(batches)) == results
 
 
+def test_finished_results_of_units_that_follow_each_other_share_a_row() -> None:
+    results = [Result(unit, FINISHED, 0, 0, step, (unit, step)) for unit in (3, 4, 5, 7) for step in range(2)]
+    results[4:4] = [Result(9, PARTS, 0, 0, 0, None)]
+    [rows] = as_batches(results)
+    assert rows.column(0).to_pylist() == [3, 9, 5, 7]
+    assert [list(values_in(rows.column(5)[row].as_py())) for row in (0, 2, 3)] == [
+        [(3, 0), (3, 1), (4, 0), (4, 1)],
+        [(5, 0), (5, 1)],
+        [(7, 0), (7, 1)],
+    ]
+    [again] = as_batches(results_in([rows]))  # a task that passes them on
+    assert again == rows
+    large = [Result(0, FINISHED, 0, 0, step, bytes(20_000)) for step in range(6)]
+    [rows] = as_batches(large)
+    assert rows.column(4).to_pylist() == [0, 2, 4]
+
+
 @pytest.mark.parametrize("is_rest_kept", [True, False])
 def test_a_task_returns_few_batches_and_at_once_no_more_than_its_bound(is_rest_kept: bool) -> None:
-    results = [Result(unit, 2, 0, 0, 0, bytes(1000)) for unit in range(1000)]
+    results = [Result(unit, FINISHED, 0, 0, 0, bytes([unit % 256]) * 1000) for unit in range(1000)]
     assert len(list(_bounded(results, None))) == 1
     most_bytes = 200_000
-    given = list(results_in(_bounded(results, Bound(most_bytes, is_rest_kept))))
-    at_once = [each for each in given if each.unit != LEFT_OUT and each.phase != LATE]
-    assert most_bytes // 2 < sum(len(each.value) for each in at_once) <= most_bytes
-    assert [each.unit for each in given].count(LEFT_OUT) == 1
-    units = [each.unit for each in given if each.unit != LEFT_OUT]
-    assert units == list(range(1000 if is_rest_kept else len(at_once)))
+    rows = [row for batch in _bounded(results, Bound(most_bytes, is_rest_kept)) for row in batch.to_pylist()]
+    at_once = [each for each in rows if each["unit"] != LEFT_OUT and each["phase"] != LATE]
+    assert most_bytes // 2 < sum(len(each["payload"]) for each in at_once) <= most_bytes
+    assert [each["unit"] for each in rows].count(LEFT_OUT) == 1
+    kept = sorted((each for each in rows if each["unit"] != LEFT_OUT), key=lambda each: (each["unit"], each["phase"]))
+    values = [value for each in kept for value in values_in(each["payload"])]
+    assert values == [each.value for each in results[: len(values)]]
+    assert len(values) == 1000 if is_rest_kept else len(values) < 250
 
 
 _PROGRAM = """
