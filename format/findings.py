@@ -406,6 +406,8 @@ _CODES = (
                 "Does not notice.", "Compare with another replica by kafkalog diff; look for errors of the disk and its controller."),
     FindingCode("segment-missing", _E, "headers", "Offsets are missing between two segments. If an earlier record has no key, the log was not compacted, and they are lost; else compaction may have removed them.",
                 "Does not notice; consumers skip them.", "Look for the segment's file; compare with another replica."),
+    FindingCode("log-head-missing", _E, "full", "The leader-epoch-checkpoint begins before the first segment: the segments before it are lost, or in remote storage.",
+                "Begins the log with the first segment, and moves the start of the checkpoint: nothing shows the loss any more.", "Look for the segments' files, or compare with another replica, before a broker starts."),
     FindingCode("partition-dir-marked", _I, "full", "A partition directory is marked for deletion, as a future replica, or as stray.",
                 "Deletes it (-delete), completes the move (-future), or leaves it alone (-stray).", "Delete a stray directory once its records are not needed."),
     FindingCode("entry-unexpected", _I, "full", "A file or directory that no Kafka broker writes here.",

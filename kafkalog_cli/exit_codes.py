@@ -215,10 +215,11 @@ class Summary(msgspec.Struct):
             )
             last.append(f"{words[0].upper()}{words[1:]}. Exit status {int(self.exit_code)}.")
         elif len(self.findings) == len(Severity):  # of a command that checks: it counts all severities from the start
+            is_proven = " is proven" if self.findings[Severity.WARNING.label] else ""
             if self.all_not_checked:
-                last.append("Clean in what was checked." if not found else "No damage in what was checked.")
+                last.append(f"No damage{is_proven} in what was checked." if found else "Clean in what was checked.")
             else:
-                last.append("Complete and clean." if not found else "Complete; no damage.")
+                last.append(f"Complete; no damage{is_proven}." if found else "Complete and clean.")
         return "\n".join([*lines, *([" ".join(last)] if last else ())])
 
     def _damage_words(self) -> str:

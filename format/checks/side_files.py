@@ -37,7 +37,7 @@ from format.state.producers import (
     TransactionEnded,
 )
 from format.timestamps import iso_time
-from format.wording import counted_plainly, offset_range
+from format.wording import counted_plainly, offset_range, offsets_are
 
 
 class OffsetIndexCheck:
@@ -461,6 +461,34 @@ class LeaderEpochCheck:
         else:
             self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)
             self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
+
+    def head_findings(self, offsets: PartitionOffsets, place: Location) -> Iterator[Finding]:
+        """The finding for offsets from the first entry to the first segment, which no broker has deleted.
+
+        A broker that deletes segments moves the first entry to the new log start, and does so again when it starts
+        after a crash (LeaderEpochFileCache.truncateFromStart). Entries below the first segment are kept where remote
+        storage has their records, but then the log-start-offset-checkpoint has the partition.
+        """
+        first_base = offsets.local_start_offset
+        if not len(self._starts) or first_base is None or offsets.log_start_checkpoint is not None:
+            return
+        first = int(self._starts[0])
+        if first >= first_base:
+            return
+        lost = first, first_base - 1
+        where = place.at(offset=first)
+        message = f"the log begins at offset {first_base}, and its {layout.LEADER_EPOCH_CHECKPOINT} at {first}: "
+        message += offsets_are(*lost)
+        if not offsets.has_log_start_checkpoint:
+            judgement = Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE)
+            yield finding("log-head-missing", where, f"{message} in remote storage, or lost", judgement=judgement)
+            return
+        message += " gone, and a broker that deletes segments moves the start of the checkpoint"
+        judgement = Judgement(certainty=Certainty.LIKELY)
+        if not offsets.is_clean_shutdown or offsets.is_broker_running:
+            message += ", unless its host crashes just after"
+            judgement = Judgement(severity=Severity.WARNING, certainty=Certainty.LIKELY)
+        yield finding("log-head-missing", where, message, lost_offsets=lost, judgement=judgement)
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         """Findings for one table of batches; batches before the first entry cannot be judged."""

@@ -62,7 +62,8 @@ class Checkpoints(msgspec.Struct, frozen=True):
     def of_partition(self, key: TopicPartition | None) -> Checkpoints:
         """The checkpoints of one partition only, which are small enough for another process; without findings."""
         only = {
-            name: {key: offsets[key]} for name, offsets in self.by_name.items() if key is not None and key in offsets
+            name: {key: offsets[key]} if key is not None and key in offsets else {}
+            for name, offsets in self.by_name.items()
         }
         return Checkpoints(only, self.is_clean_shutdown, self.has_remote_storage, self.lock)
 

@@ -24,7 +24,8 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
 
     ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
     checkpoints; ``unknown`` has the reason for each that is not known, by the name of the field. ``newest_snapshot`` is
-    the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log.
+    the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log. Where there is a
+    log-start-offset-checkpoint, a partition that is not in it starts with its first segment.
     ``last_stable_offset`` comes from its transactions, too: read_committed consumers stop there.
     """
 
@@ -36,6 +37,7 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
     is_clean_shutdown: bool | None = None
     is_broker_running: bool = False
     has_remote_storage: bool = False
+    has_log_start_checkpoint: bool = False
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
     last_stable_offset: int | None = None
@@ -144,6 +146,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
         is_clean_shutdown=checkpoints.is_clean_shutdown,
         is_broker_running=checkpoints.is_lock_held is True,
         has_remote_storage=checkpoints.has_remote_storage,
+        has_log_start_checkpoint=layout.LOG_START_OFFSET_CHECKPOINT in checkpoints.by_name,
         newest_snapshot=max(partition.snapshots, default=None),
         unknown=unknown,
         **{name: checkpoints.offset(file_name, key) for name, file_name in _FIELDS.items()},

@@ -93,11 +93,18 @@ def test_only_a_command_that_checks_says_that_there_is_no_damage():
         Summary("ls", counts={"partition": 2}, findings={"warning": 1}).paragraph().endswith("\nFindings: 1 warning.")
     )
     checked = {"info": 0, "warning": 1, "error": 0, "fatal": 0}
-    assert Summary("verify", findings=checked).paragraph().endswith("\nFindings: 1 warning. Complete; no damage.")
+    assert (
+        Summary("verify", findings=checked)
+        .paragraph()
+        .endswith("\nFindings: 1 warning. Complete; no damage is proven.")
+    )
+    checked["warning"] = 0
+    checked["info"] = 2
+    assert Summary("verify", findings=checked).paragraph().endswith("\nFindings: 2 info. Complete; no damage.")
 
 
 @pytest.mark.parametrize(
-    ("warnings", "words"), [(0, "Clean in what was checked."), (1, "No damage in what was checked.")]
+    ("warnings", "words"), [(0, "Clean in what was checked."), (1, "No damage is proven in what was checked.")]
 )
 def test_what_was_not_checked_is_not_called_clean(warnings: int, words: str) -> None:
     found = {"info": 0, "warning": warnings, "error": 0, "fatal": 0}

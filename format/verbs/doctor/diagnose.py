@@ -43,7 +43,7 @@ _TEMPLATE_OF = {
     "checkpoint-mismatch": "records-lost",
     "tail-torn": "tail-torn",
     "tail-zeros": "tail-torn",
-    **dict.fromkeys(("segment-missing", "segment-overlap"), "segments-lost"),
+    **dict.fromkeys(("segment-missing", "log-head-missing", "segment-overlap"), "segments-lost"),
     **dict.fromkeys(
         ("offset-index-mismatch", "time-index-mismatch", "transaction-index-mismatch", "index-invalid",
          "index-missing", "index-orphan", "snapshot-invalid", "snapshot-mismatch"), "index-wrong",
@@ -189,7 +189,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     follow = command("verify", place)
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
-        covered, follow = _replica_words(evidence, place, offsets, is_end=code == "records-lost")
+        covered, follow = _replica_words(evidence, place, offsets, code)
         words += covered
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", evidence.log_dir_of(place))
@@ -201,14 +201,14 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     )  # fmt: skip
 
 
-def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, is_end: bool) -> tuple[str, str]:
-    """What is known of the other replicas at some offsets, and the next command. ``is_end``: the log lost its end."""
+def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], code: str) -> tuple[str, str]:
+    """What is known of the other replicas at offsets that were lost or damaged (``code``), and the next command."""
     others = [each.path for each in evidence.others(place)]
     if evidence.is_bundled or place.endswith(f"/{layout.CLUSTER_METADATA_TOPIC}-0"):  # a voter must not lose its log
         return "", command("diff", place, *others) if others else command("verify", place)
     try:
         deep = evidence.reads_records
-        remedy = evidence.replicas_at_hand.remedy(path_of(place), offsets, deep=deep, is_end=is_end)
+        remedy = evidence.replicas_at_hand.remedy(path_of(place), offsets, deep=deep, is_end=code == "records-lost")
     except KafkaLogError:
         remedy = None  # a finding says what cannot be read
     words = "" if remedy is None or not remedy.sentence else f". {remedy.sentence.rstrip('.')}"
@@ -216,6 +216,8 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], *, 
         return words, remedy.merge
     if remedy is not None and remedy.intact:
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
+    if code == "segments-lost":
+        return words, command("verify", place)  # nothing of it is left in this log
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 
 

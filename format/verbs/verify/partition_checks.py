@@ -44,7 +44,7 @@ from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
-from format.node.offsets import offsets_of, remote_head_findings
+from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
@@ -385,6 +385,9 @@ class PartitionCheck:
         report.add(check_partition_files(partition, self.limits) if self.is_full else unread_findings(partition))
         report.add(remote_head_findings(self.offsets, partition.location()))
         self._add(self.epochs.opening)
+        has_other_logs = partition.mark not in MARKS_OF_REPLICAS or partition.unread_logs or partition.leftovers
+        if not has_other_logs and partition.topic != layout.CLUSTER_METADATA_TOPIC:
+            report.add(self.epochs.head_findings(self.offsets, partition.location()))
         segments = partition.segments
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)

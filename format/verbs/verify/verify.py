@@ -55,7 +55,14 @@ if TYPE_CHECKING:
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)
 #: Damage inside a log, which no broker repairs.
 INSIDE_A_LOG = frozenset(
-    ("batch-crc-mismatch", "log-framing-broken", "log-truncated", "batch-invalid", "segment-missing")
+    (
+        "batch-crc-mismatch",
+        "log-framing-broken",
+        "log-truncated",
+        "batch-invalid",
+        "segment-missing",
+        "log-head-missing",
+    )
 )
 #: A lost end of a log, which a broker truncates when it starts.
 AT_THE_END = frozenset(("tail-torn", "tail-zeros", "checkpoint-mismatch"))

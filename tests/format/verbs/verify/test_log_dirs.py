@@ -17,6 +17,7 @@ from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
+from tests.corpora import DATA_DIR
 from tests.dumping import dump
 from tests.oracle.boot_mutations.node import batch_positions, overwrite
 
@@ -174,3 +175,47 @@ def test_records_gone_after_a_clean_stop_are_an_error_and_counted_once(
     assert watermark.caused_by == Cause.of(lost[0])
     assert watermark.severity is Severity.ERROR
     assert lost[0].lost_offsets == (int(log.stem), watermark.actual - 1)
+
+
+# -- a first segment that no broker deleted ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def headless(tmp_path: Path) -> Path:
+    """A node that stopped cleanly. Then the first segment of orders-2 was lost, with its offsets 0 to 1031."""
+    node = tmp_path / "node-1"
+    shutil.copytree(DATA_DIR / "kafka-4.3-single" / "node-1", node)
+    for path in (node / "orders-2").glob("00000000000000000000.*"):
+        path.unlink()
+    return node
+
+
+def lost_heads(path: Path) -> list[tuple[str, tuple[int, int] | None]]:
+    found = [each for each in verify(path) if each.code == "log-head-missing"]
+    return [(each.severity.label, each.lost_offsets) for each in found]
+
+
+def test_a_lost_first_segment_is_an_error_after_a_clean_stop(headless: Path) -> None:
+    assert lost_heads(headless) == lost_heads(headless / "orders-2") == [("error", (0, 1031))]
+
+
+def test_a_crash_may_explain_a_lost_first_segment(headless: Path) -> None:
+    (headless / ".kafka_cleanshutdown").unlink()
+    assert lost_heads(headless) == [("warning", (0, 1031))]
+
+
+def test_a_partition_by_itself_may_have_its_head_in_remote_storage(headless: Path, tmp_path: Path) -> None:
+    alone = Path(shutil.move(headless / "orders-2", tmp_path / "orders-2"))
+    assert lost_heads(alone) == [("info", None)]
+
+
+@pytest.mark.parametrize("case", ["moved", "remote", "deleted"])
+def test_a_first_segment_that_a_broker_deleted_is_not_lost(headless: Path, case: str) -> None:
+    partition = headless / "orders-2"
+    if case == "moved":
+        (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 1032\n")
+    elif case == "remote":
+        (headless / "log-start-offset-checkpoint").write_text("0\n1\norders 2 0\n")
+    else:
+        (partition / f"{0:020d}.log.deleted").touch()
+    assert lost_heads(headless) == []
