@@ -14,7 +14,7 @@ from format.layout import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from format.timestamps import iso_time
-from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
+from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 from format.wording import counted, listed
 
 _MOST_NAMED = 3
@@ -39,7 +39,7 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
         reasons = counted(len(unknown), "reason")
         return f"It cannot be predicted whether {node.lower()} would start: {reasons}."
     clauses = _clauses(result)
-    by = _by(result.as_of, terms)
+    by = _by(result, terms)
     if not clauses:
         return f"{node} would start.{by}"
     if len(clauses) == 1:
@@ -93,9 +93,16 @@ def otherwise(result: BootResult) -> str:
     return f"{'It' if len(usual) == len(result.steps) else 'Otherwise it'} {listed(words)} (--every-file lists them)."
 
 
-def _by(as_of: KnownMetadata | None, terms: BootTerms) -> str:
+def _has_no_metadata(result: BootResult) -> bool:
+    return any(step.topic == CLUSTER_METADATA_TOPIC for step in result.having(Action.CREATE))
+
+
+def _by(result: BootResult, terms: BootTerms) -> str:
     """The metadata on which the answer rests, where other nodes may have later metadata."""
+    as_of = result.as_of
     if as_of is None:
+        if _has_no_metadata(result) and result.strays:
+            return " Other controllers may have the metadata: give theirs with --metadata."
         return ""
     time = "" if as_of.timestamp is None else f" of {iso_time(as_of.timestamp)}"
     if as_of is terms.later:
@@ -105,6 +112,8 @@ def _by(as_of: KnownMetadata | None, terms: BootTerms) -> str:
 
 def _clauses(result: BootResult) -> list[str]:
     clauses: list[str] = []
+    if _has_no_metadata(result) and result.strays:
+        clauses.append("begins an empty metadata log, as none is here")
     offline = result.having(Action.OFFLINE)
     if any(step.topic == CLUSTER_METADATA_TOPIC for step in offline):
         clauses.append("only observes the metadata quorum, in which it never votes")

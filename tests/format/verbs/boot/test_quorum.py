@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -195,3 +196,11 @@ def test_later_metadata_has_the_voters(controller: Node) -> None:
     later = ClusterImage(voters={1: {"voterId": 1, "voterDirectoryId": _OTHER}}, features={"kraft.version": 1})
     terms = replace(TERMS, later=KnownMetadata(Path("/later"), later, 0))
     assert said(controller, terms).startswith(NOTHING)
+
+
+def test_a_node_without_its_metadata_log_knows_none_of_its_partitions(data_dir: Path, tmp_path: Path) -> None:
+    node = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    shutil.rmtree(node.partition("__cluster_metadata-0"))
+    answer = said(node)
+    assert "would start: it begins an empty metadata log, as none is here, and renames " in answer
+    assert answer.endswith(" Other controllers may have the metadata: give theirs with --metadata.")
