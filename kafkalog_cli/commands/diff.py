@@ -110,6 +110,7 @@ class _Shown:
         self._shows_replicas = shows_replicas
         self._kinds: list[str] = []
         self._odd: list[PartitionResult] = []
+        self._with_other_starts: list[PartitionResult] = []
         self._missing = MissingReplicas()
         self.total_bytes = 0
 
@@ -121,12 +122,16 @@ class _Shown:
             self._run.condition(Condition.INCOMPLETE)
 
     def take(self, result: PartitionResult) -> None:
+        from format.verbs.diff.diff import has_other_starts
+
         run = self._run
         self._kinds.append(result.kind)
         self._missing.take(result)
         differs = result.kind != "identical"
         if differs or any(each.damaged for each in result.replicas):
             self._odd.append(result)
+        elif has_other_starts(result):
+            self._with_other_starts.append(result)
         run.write(DIVERGENCE, (result.row(),), only=lambda row: self._shows_partitions and differs)
         run.count(REPLICA.type, 0)
         if not (run.is_readable and differs):  # else they follow the conclusions
@@ -144,9 +149,11 @@ class _Shown:
 
         run, kinds = self._run, self._kinds
         self._odd.sort(key=gravity)
+        if len(kinds) == 1:
+            self._odd += self._with_other_starts  # its sentence says it
         is_counted = len(kinds) > 1 or (kinds and not self._odd)
         run.conclude(
-            overview(kinds) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
+            overview(kinds, len(self._with_other_starts)) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
             *map(sentence, self._odd[:MOST_SENTENCES]),
         )
         more = len(self._odd) - MOST_SENTENCES

@@ -381,7 +381,7 @@ def sentence(result: PartitionResult) -> str:
     """
     names = _names(result.replicas)
     if result.kind not in _LACKING:
-        parts = [f"{listed(names)} are the same"] if result.kind == "identical" else list(_differences(result, names))
+        parts = list(_same_parts(result, names) if result.kind == "identical" else _differences(result, names))
     elif result.is_metadata_log:
         parts = list(_quorum_parts(result, names))
     else:
@@ -423,6 +423,28 @@ _VERBS = {
 }
 
 
+def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
+    """That replicas are the same, from the offset on where all of them have begun.
+
+    A follower moves its log start to that of its leader, and deletes the segments before it (ReplicaFetcherThread).
+    """
+    starts = [each.epochs.log_start_offset for each in result.replicas]
+    if not has_other_starts(result):
+        yield f"{listed(names)} are the same"
+        return
+    latest = max(each or 0 for each in starts)
+    yield f"{listed(names)} are the same from offset {latest:,} on"
+    begins = [f"{name} at {start or 0:,}" for name, start in zip(names, starts, strict=True)]
+    yield f"the log begins on {listed(begins)}"
+    if not result.is_metadata_log:
+        yield f"a leader that begins at {latest:,} makes the others delete what is before"
+
+
+def has_other_starts(result: PartitionResult) -> bool:
+    """Whether the logs of the replicas begin at different offsets."""
+    return len({each.epochs.log_start_offset for each in result.replicas}) > 1
+
+
 def _differences(result: PartitionResult, names: list[str]) -> Iterator[str]:
     """How the replicas differ from the best one, kind by kind."""
     for kind, verb in _VERBS.items():
@@ -449,13 +471,18 @@ def _where(kind: str, first: int, result: PartitionResult) -> str:
     return f"in bytes only, from offset {first:,} on: the records are the same"
 
 
-def overview(results: Sequence[str]) -> str:
-    """The kinds of all partitions, counted."""
+def overview(results: Sequence[str], other_starts: int = 0) -> str:
+    """The kinds of all partitions, counted. Of identical ones, ``other_starts`` begin at different offsets."""
     count = len(results)
     same = sum(kind == "identical" for kind in results)
     partitions = counted(count, "partition")
     if same == count:
-        return f"{partitions} compared: all replicas here are the same."
+        but = (
+            f" where they overlap; {counted(other_starts, 'partition')} with different log starts"
+            if other_starts
+            else ""
+        )
+        return f"{partitions} compared: all replicas here are the same{but}."
     rest = f"; the replicas here of {counted(same, 'partition')} are the same" if same else ""
     return f"{partitions} compared: {count - same:,} with differences{rest}."
 

@@ -188,3 +188,21 @@ def test_the_replicas_of_several_partitions_are_only_counted(kafkalog: Kafkalog,
     one = kafkalog("--format", "table", *(node / "orders-0" for node in nodes)).check(1).stdout
     assert one.count("node_id ") == 1
     assert "Not listed" not in one
+
+
+def test_replicas_that_begin_at_different_offsets_are_the_same_where_they_overlap(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path
+) -> None:
+    """A follower deletes what is before the log start of its leader, so a lost head spreads with an election."""
+    for number in (1, 2):
+        for name in ("orders-1", "orders-2"):
+            shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / name, tmp_path / f"node-{number}" / name)
+    for path in (tmp_path / "node-1" / "orders-2").glob(f"{0:020d}.*"):
+        path.unlink()
+    one = kafkalog(tmp_path / "node-1" / "orders-2", tmp_path / "node-2" / "orders-2").check(0)
+    assert "are the same from offset 1,032 on · the log begins on " in one.stdout
+    assert "a leader that begins at 1,032 makes the others delete what is before" in one.stdout
+    both = kafkalog(tmp_path / "node-1", tmp_path / "node-2").check(0)
+    assert "the same where they overlap; 1 partition with different log starts." in both.stdout
+    whole = kafkalog(tmp_path / "node-1" / "orders-1", tmp_path / "node-2" / "orders-1").check(0)
+    assert "1 partition compared: all replicas here are the same." in whole.stdout
