@@ -31,7 +31,8 @@ _TEMPLATES = (
     Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",
              "Batches cannot be read, or contradict the format; records themselves only with --deep."),
     Template("segments-lost", _E, "verify", "partitions lack segments",
-             "Offsets are missing between segments, or two segments hold the same ones, and compaction is no reason."),
+             "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
+             "retention nor compaction is the reason."),
     Template("node-older", _E, "diff", "nodes have an older state",
              "The node's metadata log ends before the offset at which it registered last, by newer metadata here."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",

@@ -362,6 +362,7 @@ class PartitionCheck:
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
         self.unread_logs = partition.unread_logs
+        self.has_unread_logs = bool(self.unread_logs)
         self.replay = group_replay(partition.topic, partition.segments[0].base_offset if partition.segments else None)
 
     def _certain_start(self) -> int | None:
@@ -385,9 +386,6 @@ class PartitionCheck:
         report.add(check_partition_files(partition, self.limits) if self.is_full else unread_findings(partition))
         report.add(remote_head_findings(self.offsets, partition.location()))
         self._add(self.epochs.opening)
-        has_other_logs = partition.mark not in MARKS_OF_REPLICAS or partition.unread_logs or partition.leftovers
-        if not has_other_logs and partition.topic != layout.CLUSTER_METADATA_TOPIC:
-            report.add(self.epochs.head_findings(self.offsets, partition.location()))
         segments = partition.segments
         for number, segment in enumerate(segments):
             self._pass_unread_logs(segment.base_offset)
@@ -411,6 +409,8 @@ class PartitionCheck:
         if any(each.leftover == "swap" and each.log is not None for each in self.partition.leftovers):
             self.end_is_known = False  # a broker puts the swapped log in its place: what it ends with is not read here
         self._snapshots_up_to(None, self._add)
+        if self._has_true_start():
+            self.report.add(self.epochs.head_findings(self.offsets, self.partition.location()))
         if not self.end_is_known:
             return
         if not segments:
@@ -424,6 +424,14 @@ class PartitionCheck:
         gap_count = self.chain.last_gap_count
         self._add(check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count))
         self._add(check_open_transactions(self.producers, place, self.causes))
+
+    def _has_true_start(self) -> bool:
+        """Whether the log begins with its first segment: none before it is unread or renamed, and its name is right."""
+        partition, first = self.partition, self.chain.first_offset
+        has_other_logs = partition.mark not in MARKS_OF_REPLICAS or partition.leftovers or self.has_unread_logs
+        if has_other_logs or partition.topic == layout.CLUSTER_METADATA_TOPIC or not partition.segments:
+            return False
+        return first is None or first >= partition.segments[0].base_offset
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:
         """Pass the logs below a base offset (None: all that are left) that are links or pipes, and so were not read."""

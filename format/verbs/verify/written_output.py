@@ -31,9 +31,10 @@ from format.wording import offsets_are
 
 #: Reported of the source already where that has no segment.
 _NOTHING = "nothing-to-read"
-#: Findings about missing offsets. Any damage of the same partition that was reported explains them. They are reported
-#: whatever their severity, since the new indexes do not show the gaps.
+#: Findings about missing offsets, reported whatever their severity: the new indexes do not show the gaps.
 _GAPS = frozenset({"offset-gap", "segment-missing", "file-name-mismatch"})
+#: Findings that damage of the same partition explains, if it was reported.
+_EXPLAINED = _GAPS | {"log-head-missing"}
 
 
 def verify_output(
@@ -165,7 +166,9 @@ class _Known:
         if found.code == _NOTHING or _key(found) in self._codes:
             return True
         partition = _partition_of(found)
-        if (found.code in _GAPS or found.code in self._false_ends.get(partition, ())) and partition in self._damaged:
+        if (
+            found.code in _EXPLAINED or found.code in self._false_ends.get(partition, ())
+        ) and partition in self._damaged:
             return True
         lost = self._lost.get(partition, [])
         right, wrong = (found.expected, found.actual) if found.code == "batch-invalid" else (None, None)
