@@ -57,13 +57,12 @@ def _findings(publication: Publication, sources: WriteSources, terms: VerifyTerm
     if sources.log_dir is not None:
         yield from verify(Target(publication.path, Kind.LOG_DIR), terms)
         return
-    for name, partition in sources.partitions.items():
-        path = publication.place_of(name)
-        if not path.is_dir():
-            continue
-        checkpoints = _of_cleaner(Target(partition.path).checkpoints_around(terms.limits))
-        logs = list(logs_to_verify(Target(path, Kind.PARTITION)))
-        with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
+    places = {name: publication.place_of(name) for name in sources.partitions}
+    written = {name: path for name, path in places.items() if path.is_dir()}
+    logs = [log for path in written.values() for log in logs_to_verify(Target(path, Kind.PARTITION))]
+    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
+        for name, path in written.items():
+            checkpoints = _of_cleaner(Target(sources.partitions[name].path).checkpoints_around(terms.limits))
             items = VerifyScan(limits=terms.limits).results(PartitionDirectory(path, checkpoints), driver)
             yield from (item for item in items if isinstance(item, Finding))
 
