@@ -162,6 +162,7 @@ class SegmentResult(msgspec.Struct):
     lost_bytes: int = 0
     record_count: int = 0
     whole_count: int = 0  # keys and values that were replaced as a whole, though fields were to be kept
+    found_fields: list[str] = msgspec.field(default_factory=list)  # fields to keep that keys or values have
     is_read: bool = True  # False: the file could not be opened, or not read to its end
 
     def add(self, found: Finding, is_loss: bool) -> None:
@@ -178,6 +179,7 @@ class SegmentResult(msgspec.Struct):
             "lost_bytes": self.lost_bytes,
             "record_count": self.record_count,
             "whole_count": self.whole_count,
+            "found_fields": self.found_fields,
         }
 
     @classmethod
@@ -191,6 +193,7 @@ class SegmentResult(msgspec.Struct):
             values["lost_bytes"],
             values["record_count"],
             values["whole_count"],
+            values["found_fields"],
         )
 
 
@@ -207,6 +210,7 @@ class RewritingResult(msgspec.Struct):
     lost_bytes: int = 0
     record_count: int = 0
     whole_count: int = 0
+    found_fields: set[str] = msgspec.field(default_factory=set)
 
     def add(self, result: SegmentResult) -> None:
         """Add the result of a segment."""
@@ -216,6 +220,7 @@ class RewritingResult(msgspec.Struct):
         self.lost_bytes += result.lost_bytes
         self.record_count += result.record_count
         self.whole_count += result.whole_count
+        self.found_fields.update(result.found_fields)
 
 
 class WriteTerms(msgspec.Struct, frozen=True, kw_only=True):

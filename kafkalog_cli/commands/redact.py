@@ -124,5 +124,7 @@ def redact(
         run.count("records", result.record_count)
         if redacted.kept:
             run.count("wholly_replaced_values", result.whole_count)
+            absent = [name for name in redacted.kept if name not in result.found_fields]
+            run.conclude(f"--keep-fields: no key or value has {', '.join(absent)}." if absent else "")
         run.not_checked(*result.left_out)
         say_published(run, publication.target)

@@ -55,6 +55,12 @@ class FieldRedaction:
         self._decoder = decoding.topic(topic)
         self._has_json = {"key": decoding.key_as in _JSON_KINDS, "value": decoding.value_as in _JSON_KINDS}
 
+    def taken_found(self) -> list[str]:
+        """The names of the fields to keep that keys and values had since the last call."""
+        found = sorted(b".".join(path).decode() for path in self._kept.found)
+        self._kept.found.clear()
+        return found
+
     def replaced(self, field: str, content: bytes, headers: Headers) -> Replaced:
         """The replacement of a key or a value (``field``), of the same length."""
         decode = self._decoder.key if field == "key" else self._decoder.value
@@ -105,7 +111,9 @@ def _replaced_fields(content: bytes, kept: KeptFields, redactor: Redactor) -> by
         if is_name and not is_kept:
             path = (*opened[-1][1], _name(token))
             is_kept, kept_depth = path in kept.paths, len(opened)
-            if not is_kept and path not in kept.above:
+            if is_kept:
+                kept.found.add(path)
+            elif path not in kept.above:
                 new[start : match.end()] = _replaced_scalar(token, redactor)
         elif token in (b"{", b"["):
             opened.append((token, path))

@@ -17,19 +17,22 @@ _SIGN, _FRACTION = 0x80, 0x3F
 
 
 class KeptFields:
-    """The fields to keep, by their paths."""
+    """The fields to keep, by their paths. ``found`` are those that a key or value had; callers may empty it."""
 
     def __init__(self, paths: frozenset[Path]) -> None:
         self.paths = paths
+        self.found: set[Path] = set()
         #: What is above a field to keep: its name stays.
         self.above = frozenset(path[:length] for path in paths for length in range(1, len(path)))
 
     def has(self, leaf: Leaf) -> bool:
         """Whether a part stays as it is."""
         path = leaf.path
-        return (leaf.is_name and path in self.above) or any(
-            path[:length] in self.paths for length in range(1, len(path) + 1)
-        )
+        for length in range(1, len(path) + 1):
+            if path[:length] in self.paths:
+                self.found.add(path[:length])
+                return True
+        return leaf.is_name and path in self.above
 
 
 def replaced_leaves(data: bytes, leaves: Sequence[Leaf], kept: KeptFields, redactor: Redactor) -> bytes:

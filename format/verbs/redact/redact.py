@@ -122,6 +122,12 @@ def redact(
     return rewrite(replace(sources, partitions=kept), publication, rewriter, verify_output, result)
 
 
+class _FoundField(msgspec.Struct, frozen=True):
+    """A remark: a key or value has this field, which is kept."""
+
+    name: str
+
+
 def _remarks(whole: Sequence[ReplacedWhole], chunk: BatchChunk, location: Location) -> list[Remark]:
     return _added(
         Remark(
@@ -170,11 +176,15 @@ class RedactingRewriter(Rewriter):
         self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location
     ) -> Iterator[NewBatches | Failure | Remark]:
         redaction = self._redaction_of(location.topic)
+        if redaction.fields is not None:
+            redaction.fields.taken_found()  # of a chunk that was given up
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
             yield Failure(problem.batch, problem.error, is_left_out=True)
         left_out = {problem.batch for problem in made.problems}
         yield from _remarks([each for each in made.whole if each.batch not in left_out], chunk, location)
+        if redaction.fields is not None:
+            yield from (Remark(_FoundField(name), location) for name in redaction.fields.taken_found())
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
         decisions = np.where(made.table.is_control, Decision.COPIED, Decision.REBUILT).astype(np.int8)
@@ -233,6 +243,9 @@ class RedactingRewriter(Rewriter):
     def report_remarks(self, remarks: Sequence[Remark], result: SegmentResult) -> None:
         """A finding for each schema and reason of what does not decode, and the count of all that had no fields."""
         for each in _added(remarks):
+            if isinstance(each.what, _FoundField):
+                result.found_fields.append(each.what.name)
+                continue
             field, schema_id, reason = each.what
             result.whole_count += each.count
             if reason is not None:

@@ -121,6 +121,11 @@ def test_fields_of_avro(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     run = run_one(run_kafkalog_many, source, "--output", tmp_path / "out", "--keep-fields", "id,customer").check(3)
     assert {row["actual"]["schema_id"]: row["offset"] for row in run.rows("finding")} == {7: 3, 99: 5}
     assert run.summary["counts"]["wholly_replaced_values"] == 9
+    assert "--keep-fields" not in run.stderr
+    run = run_one(run_kafkalog_many, source, "--output", tmp_path / "few", "--keep-fields", "customer,client.id").check(
+        3
+    )
+    assert "--keep-fields: no key or value has client.id.\n" in run.stderr
     words = ("dump", "--records", "--value-as", "auto", "--format", "jsonl", "--schemas", node)
     (copy,) = run_kafkalog_many([(*words, tmp_path / "out" / "orders-0")])
     decoded = [row["value_decoded"] for row in copy.rows("record")]

@@ -101,3 +101,10 @@ def test_any_json() -> None:
         found = json.loads(redacted(content, chance.choice([HASH, FILL])))
         assert kept(found) == kept(made)
         assert "other-name" not in json.dumps([each for each in [found] if not kept(found)])
+
+
+def test_the_fields_that_were_found_are_known() -> None:
+    fields = FieldRedaction(KEEP, HASH, Decoding(), "orders")
+    fields.replaced("value", b'{"customer": {"name": "Ana"}, "lines": [{"sku": 1}], "other": {"kept-name": 2}}', ())
+    assert fields.taken_found() == ["lines.sku"]
+    assert fields.taken_found() == []

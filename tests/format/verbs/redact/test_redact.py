@@ -370,7 +370,8 @@ def test_kept_fields_of_avro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jo
         (source / f"{0:020d}.index").unlink(missing_ok=True)
         (source / f"{0:020d}.timeindex").unlink(missing_ok=True)
         output = tmp_path / f"out-{lost}"
-        result, findings, _ = run_redact(source, output, keep_fields=("id",), decoding=decoding, jobs=jobs)
+        result, findings, _ = run_redact(source, output, keep_fields=("id", "name"), decoding=decoding, jobs=jobs)
+        assert result.found_fields == {"id"}
         [cut] = [each for each in findings if each.code == "value-undecodable"]
         assert cut.message == (
             f"the values of {200 - lost} records do not decode (schema 7): "
