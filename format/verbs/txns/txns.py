@@ -449,8 +449,8 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         held = f"has an open transaction in {each.found.partition.name} from offset {known.first_offset} on"
     words = (
         f"{who} {held}{since}, "
-        f"with {counted(known.record_count, 'record')} of its own; {counted(records, 'record')} "
-        f"({counted(size_bytes, 'byte')}) {'waits' if records == 1 else 'wait'} from there on."
+        f"with {counted(known.record_count, 'record')} of its own; consumers with read_committed wait for "
+        f"{counted(records, 'record')} ({counted(size_bytes, 'byte')})."
     )
     if each.is_coordinator_done:
         state = "" if each.coordinator_state is None else f" (its state: {each.coordinator_state})"
