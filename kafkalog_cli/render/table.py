@@ -484,10 +484,20 @@ def _cell_maker(column: Column, *, is_whole: bool) -> Callable[[Any], str]:
         return lambda value: human_size(int(value))
     if column.type == "bytes" and not is_whole:
         return _bytes_cell
-    write = CELL_WRITERS[column.type]
+    write = _plain_cell if column.type == "any" else CELL_WRITERS[column.type]
     if is_whole or column.type not in _FOLDED:
         return write
     return lambda value: _cut(write(value))
+
+
+def _plain_cell(value: Any) -> str:
+    """Names with their values as ``name=value``, and texts of a list, with commas; all else as JSON."""
+    write = CELL_WRITERS["any"]
+    if isinstance(value, Mapping) and not any(isinstance(each, (Mapping, list)) for each in value.values()):
+        return ", ".join(f"{write(name)}={write(each)}" for name, each in value.items()) or write(value)
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(map(write, value)) or write(value)
+    return write(value)
 
 
 def _bytes_cell(value: bytes | Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.table import (
     ShownColumns,
     TableRenderer,
+    _cell_maker,
     cut_in_middle,
     human_size,
     is_telling,
@@ -299,3 +300,19 @@ def test_the_closing_lines_are_wrapped_on_a_terminal(monkeypatch):
         output.flush()
         longest = max(map(len, buffer.getvalue().decode().splitlines()))
         assert longest <= 60 if is_terminal else longest > 60
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ({"active": 0, "compact": 1960}, "active=0, compact=1960"),
+        (["BROKER://a:9092", "CONTROLLER://b:9093"], "BROKER://a:9092, CONTROLLER://b:9093"),
+        ({"bad\n": "\x1b[31m"}, "bad\\n=\\x1b[31m"),
+        ([1, 2], "[1,2]"),
+        ({}, "{}"),
+        ([], "[]"),
+        ({"nested": {"a": 1}}, '{"nested":{"a":1}}'),
+    ],
+)
+def test_names_with_values_and_lists_of_texts_are_read_without_json(value: object, cell: str) -> None:
+    assert _cell_maker(Column("retained", "any", "bytes"), is_whole=False)(value) == cell
