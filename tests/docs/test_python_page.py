@@ -16,6 +16,7 @@ from tests.corpora import DATA_DIR, REPOSITORY
 _BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_every_block_prints_what_stands_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pyarrow", "duckdb", "polars", "pandas"):
         try:

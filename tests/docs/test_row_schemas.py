@@ -18,6 +18,7 @@ from tests.running import Run
 RunMany = Callable[..., list[Run]]
 
 
+@pytest.mark.slow
 def test_the_file_is_what_the_columns_make(run_kafkalog_many: RunMany) -> None:
     assert SCHEMA_PATH.read_text(encoding="utf-8") == row_schemas(), "regenerate with: python -m docs.generate"
     [printed] = run_kafkalog_many([("help", "schema")])

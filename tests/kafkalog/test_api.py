@@ -328,6 +328,7 @@ def test_a_wrong_address_is_named(upload: Callable[[Path, str], str], tmp_path: 
             kafkalog.open(address)
 
 
+@pytest.mark.slow
 def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:
     (tmp_path / "orders-0").symlink_to(ORDERS)
     (tmp_path / "damaged").mkdir()

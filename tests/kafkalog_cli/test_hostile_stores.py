@@ -123,6 +123,7 @@ def test_a_listing_that_is_no_listing(capsys: pytest.CaptureFixture[str]) -> Non
         assert (code in (2, 3), "Traceback" in error) == (True, False), (body, error)
 
 
+@pytest.mark.slow
 def test_a_listing_with_the_same_token_for_ever(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_listing_with_the_same_token_for_ever(
     assert asked[-1] < given_up + 0.5
 
 
+@pytest.mark.slow
 def test_a_listing_of_empty_pages_for_ever(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LONGEST_CALL_S", 1.0)
     code, error = _printed(_listing(page("", "token")), _S3, capsys)

@@ -97,6 +97,7 @@ def test_the_parser_would_say_so(program: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_commands_in_messages(program: Any) -> None:
     modules = [path for name in ("format", "kafkalog_cli", "spark_jobs") for path in (REPOSITORY / name).rglob("*.py")]
     named = [path for path in modules if _COMMAND.search(path.read_text(encoding="utf-8"))]

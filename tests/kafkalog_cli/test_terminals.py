@@ -184,7 +184,13 @@ def test_every_command_has_a_line() -> None:
     assert list(FAST) == [each.name for each in COMMANDS]
 
 
-@pytest.mark.parametrize("name", FAST)
+#: Those of the others are slow tests.
+_QUICK = ("ls", "verify", "doctor", "find")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in _QUICK else pytest.mark.slow) for each in FAST]
+)
 def test_a_command_on_a_small_terminal(name: str, place: Path) -> None:
     [module] = [each.module for each in COMMANDS if each.name == name]
     chosen = FAST[name]

@@ -218,6 +218,7 @@ def test_schemas_of_files(folder: Path) -> None:
     assert from_files(folder, second, framed(5, b"\x02\x02\x08\x05")) == Decoded('{"n":5}', "protobuf", 5)
 
 
+@pytest.mark.slow
 def test_what_the_schema_of_a_file_does_not_decode(folder: Path) -> None:
     found = from_files(folder, SchemaOf("pair.avsc"), b"\x02a")
     assert (found.format, found.reason) == ("raw", "not of the Avro schema: the value is cut off (byte 2)")

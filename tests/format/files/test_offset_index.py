@@ -262,6 +262,7 @@ def test_the_number_of_problems_is_bounded():
     assert any("4900 more runs of such entries" in each.message for each in index.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding_bytes", [0, 16])
 def test_every_changed_byte_and_every_truncation_is_survived(data_dir, padding_bytes):
     path = data_dir / "kafka-4.3-single/node-1/orders-2/00000000000000000000.index"

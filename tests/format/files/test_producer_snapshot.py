@@ -121,6 +121,7 @@ def test_values_that_cannot_be_and_repeated_producers_are_problems():
     assert rows(snapshot) == entries
 
 
+@pytest.mark.slow
 def test_every_changed_byte_and_every_truncation_is_noticed(data_dir):
     content = (data_dir / "kafka-4.3-single/node-1/clients-0/00000000000000000200.snapshot").read_bytes()
     for damaged in (single_byte_changes, truncations):

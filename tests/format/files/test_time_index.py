@@ -235,6 +235,7 @@ def test_offsets_near_the_largest_do_not_wrap():
         time_index.floor_entry(BytesSource(encoded((-7, 1), (6, 9))), 0, 3)
 
 
+@pytest.mark.slow
 def test_every_changed_byte_and_every_truncation_is_survived(data_dir):
     content = (data_dir / "kafka-4.3-single/node-1/orders-2/00000000000000000000.timeindex").read_bytes() + bytes(12)
     for damaged in (single_byte_changes, truncations):

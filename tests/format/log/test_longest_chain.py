@@ -38,6 +38,7 @@ def test_of_two_alike_the_first_is_kept() -> None:
     assert chosen_chain(base, base + 2).is_kept.tolist() == [True, True, False, True]
 
 
+@pytest.mark.slow
 def test_a_few_wrong_offsets_among_many_take_little_time() -> None:
     """Runs that every chain holds are weighed as one."""
     base = np.arange(2_000_000, dtype=np.int64)

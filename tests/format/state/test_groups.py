@@ -99,6 +99,7 @@ def test_the_kernel_reads_what_the_decoder_reads_of_the_records_of_brokers() -> 
             assert facts_of(key, value, first_type) == expected_of(decoder, key, value, first_type)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_the_kernel_reads_what_the_decoder_reads_of_every_version(data: st.DataObject) -> None:
     topic, record_type = data.draw(st.sampled_from([each for each in record_types() if each[0] in TOPICS]))

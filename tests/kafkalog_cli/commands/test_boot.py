@@ -31,7 +31,10 @@ def node(data_dir: Path, tmp_path: Path) -> Node:
     return copy
 
 
-@pytest.mark.parametrize("version", KAFKA_VERSIONS)
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param(each, marks=pytest.mark.slow if number else ()) for number, each in enumerate(KAFKA_VERSIONS)],
+)
 def test_a_sound_node(kafkalog: Kafkalog, node: Node, version: str) -> None:
     make_earlier(node)
     run = kafkalog("--format", "jsonl", "--kafka-version", version, node.first).check(0)

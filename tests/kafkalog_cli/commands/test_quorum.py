@@ -38,6 +38,7 @@ def test_a_voter_that_is_not_here_leaves_it_incomplete(kafkalog: Kafkalog, data_
     assert "the logs of nodes 2 and 3, which can vote" in run.summary["not_checked"]
 
 
+@pytest.mark.slow
 def test_a_bundle_names_no_command_that_is_refused_for_it(
     kafkalog: Kafkalog, run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
 ) -> None:

@@ -214,6 +214,7 @@ def test_the_tables(kafkalog: Kafkalog) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_api_hands_out_the_same_answers(damaged: Path) -> None:
     """In a process of its own: an engine that was used here would not survive the forks of other tests."""
     code = f"""

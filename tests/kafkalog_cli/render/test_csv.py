@@ -17,6 +17,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe, unescape
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, rendered, rows_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_csv_is_lossless_and_no_cell_is_a_formula(rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe, from_json
 from tests.kafkalog_cli.render.rendering import WILD, as_json, lines, rendered, rows_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_json_lines_are_lossless(rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe, from_json, read_text_
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, as_json, lines, rendered, rows_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_text_is_lossless(rows):

@@ -26,6 +26,7 @@ from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, lines, rendered, rows_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(rows_of(WILD), max_size=4))
 def test_tables_are_screen_safe(rows):

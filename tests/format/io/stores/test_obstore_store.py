@@ -48,6 +48,7 @@ def opened(store: str) -> ObjectStore:
 # -- entries, listings, ranges -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_listings(opened: ObjectStore, tree: Path) -> None:
     flat = {name: entry.is_directory for name, entry in opened.entries("tree", False)}
     assert flat == {"a-0": True, "a-00": True, "odd name+ü%": True, "top": False}

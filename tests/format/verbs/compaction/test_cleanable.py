@@ -66,6 +66,7 @@ def test_a_checkpoint_outside_the_log_counts_for_nothing(checkpoint: int | None)
     assert judged(is_compacted=False).blocked_by == "cleanup_policy"
 
 
+@pytest.mark.slow
 def test_a_key_map_against_a_dictionary() -> None:
     draw = np.random.default_rng(1)
     key_map, expected, at = KeyMap(), {}, 0

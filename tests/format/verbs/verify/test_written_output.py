@@ -76,6 +76,7 @@ def test_what_verify_says_of_the_source_is_said_of_the_output(tmp_path: Path, ve
     assert {str(Path(each.location.path).parent) for each in found} <= known
 
 
+@pytest.mark.slow
 def test_a_base_offset_that_was_flipped_is_not_passed_over(
     tmp_path: Path, run_kafkalog_many: Callable[..., list[Run]]
 ) -> None:
