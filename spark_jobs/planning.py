@@ -14,6 +14,7 @@ import stat
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
@@ -205,16 +206,13 @@ class Stamps:
         """The stamp of each ``.log`` file in a directory, by name; None where it cannot be listed."""
         if self._listed[0] == path:
             return self._listed[1]
-        found: dict[str, FileStamp] | None
-        try:
-            with entries_of(path_of(path)) as entries:
-                found = {
-                    entry.name: _stamp_of(entry.stat(follow_symlinks=False))
-                    for entry in entries
-                    if entry.name.endswith(".log")
-                }
-        except OSError:
-            found = None  # reading it reports why it cannot be read
+        found = None
+        with suppress(OSError), entries_of(path_of(path)) as entries:  # reading it reports why it cannot be read
+            found = {
+                entry.name: _stamp_of(entry.stat(follow_symlinks=False))
+                for entry in entries
+                if entry.name.endswith(".log")
+            }
         self._listed = path, found
         return found
 

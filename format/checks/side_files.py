@@ -479,7 +479,7 @@ class LeaderEpochCheck:
         where = place.at(offset=first)
         message = f"the log begins at offset {first_base}, and its {layout.LEADER_EPOCH_CHECKPOINT} at {first}: "
         message += offsets_are(*lost)
-        if not offsets.has_log_start_checkpoint:
+        if not offsets.begins_with_first_segment:
             judgement = Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE)
             yield finding("log-head-missing", where, f"{message} in remote storage, or lost", judgement=judgement)
             return

@@ -24,8 +24,7 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
 
     ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
     checkpoints; ``unknown`` has the reason for each that is not known, by the name of the field. ``newest_snapshot`` is
-    the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log. Where there is a
-    log-start-offset-checkpoint, a partition that is not in it starts with its first segment.
+    the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log.
     ``last_stable_offset`` comes from its transactions, too: read_committed consumers stop there.
     """
 
@@ -55,6 +54,14 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
         if self.log_start_checkpoint >= self.local_start_offset:
             return None
         return self.log_start_checkpoint, self.local_start_offset - 1
+
+    @property
+    def begins_with_first_segment(self) -> bool:
+        """Whether the log-start-offset-checkpoint shows that the log begins where its files do.
+
+        It has all logs that begin elsewhere, as those whose head is in remote storage (LogManager).
+        """
+        return self.has_log_start_checkpoint and self.log_start_checkpoint is None
 
     @property
     def is_head_remote(self) -> bool:

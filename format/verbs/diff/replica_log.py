@@ -55,7 +55,6 @@ class Replica(msgspec.Struct, frozen=True):
     node_id: int | None = None
     cluster_id: str | None = None  # of the log directory; None for a partition directory by itself
     was_cleaned: bool | None = None  # whether the cleaner's checkpoint has the partition; None without a checkpoint
-    has_noted_start: bool | None = None  # the same of the log-start-offset-checkpoint, which has all tiered partitions
 
     @property
     def path(self) -> Path:
@@ -237,11 +236,10 @@ def _replica(
             topic_id = partition_metadata.read(partition.metadata, limits).topic_id
         except KafkaLogError as error:
             findings.append(finding_of(error, partition.location(partition.metadata)))
-    was_cleaned, has_noted_start = (
-        checkpoints.offset(name, partition.key) is not None if name in checkpoints.by_name else None
-        for name in (layout.CLEANER_OFFSET_CHECKPOINT, layout.LOG_START_OFFSET_CHECKPOINT)
-    )
-    return Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned, has_noted_start)
+    name, was_cleaned = layout.CLEANER_OFFSET_CHECKPOINT, None
+    if name in checkpoints.by_name:
+        was_cleaned = checkpoints.offset(name, partition.key) is not None
+    return Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned)
 
 
 class Window(msgspec.Struct, frozen=True):

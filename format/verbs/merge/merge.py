@@ -342,7 +342,7 @@ def _lost_head(replicas: Sequence[Replica], claims: Sequence[Claims]) -> Range |
     for replica, claim in zip(replicas, claims, strict=True):
         if replica.partition.segments:
             first = replica.partition.segments[0].base_offset
-            noted = [claim.starts[each] for each in claim.noted] if replica.has_noted_start is False else []
+            noted = [claim.starts[each] for each in claim.noted] if replica.offsets.begins_with_first_segment else []
             firsts.append(first)
             starts.append(min([first, *noted]))
     if not starts or max(starts) >= min(firsts):

@@ -362,7 +362,6 @@ class PartitionCheck:
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
         self.unread_logs = partition.unread_logs
-        self.has_unread_logs = bool(self.unread_logs)
         self.replay = group_replay(partition.topic, partition.segments[0].base_offset if partition.segments else None)
 
     def _certain_start(self) -> int | None:
@@ -428,7 +427,7 @@ class PartitionCheck:
     def _has_true_start(self) -> bool:
         """Whether the log begins with its first segment: none before it is unread or renamed, and its name is right."""
         partition, first = self.partition, self.chain.first_offset
-        has_other_logs = partition.mark not in MARKS_OF_REPLICAS or partition.leftovers or self.has_unread_logs
+        has_other_logs = partition.mark not in MARKS_OF_REPLICAS or partition.leftovers or partition.unread_logs
         if has_other_logs or partition.topic == layout.CLUSTER_METADATA_TOPIC or not partition.segments:
             return False
         return first is None or first >= partition.segments[0].base_offset
