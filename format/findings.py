@@ -222,8 +222,8 @@ _I, _W, _E, _F = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL
 _CODES = (
     # -- input ------------------------------------------------------------------------------------------------
     FindingCode("file-unreadable", _E, "any", "The operating system denied access to the file, or it is not a regular file.",
-                "Marks the log directory as failed and stops using it (an I/O error), or does not start.",
-                "Check permissions and the disk (dmesg, smartctl), then run again.", incomplete=True),
+                "If it cannot read the file either, it stops using the log directory, or does not start.",
+                "Run as the broker's user, or check the disk (dmesg, smartctl), then run again.", incomplete=True),
     FindingCode("file-changed", _W, "any", "The file shrank, vanished or was replaced while it was read.",
                 "Does this itself, by truncation, compaction and retention.", "Run again; while a broker runs this is normal.", incomplete=True),
     FindingCode("log-head-remote", _W, "any", "The head of the log is in remote (tiered) storage: the log start offset is below the first segment here.",

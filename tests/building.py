@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
+import pytest
+
+from format.io import source
 from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper
 from tests.record_encoder import NewRecord, encode_record
 
@@ -97,3 +100,15 @@ def damaged_at_random(log: bytes, chance: Random) -> bytes:
     if chance.random() < 0.2:
         content += bytes(5000)
     return bytes(content)
+
+
+def forbid_reading(log: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | None = None) -> None:
+    """Let each opening of a file fail: permission is denied, or another error. Root need not mind a file's mode."""
+    open_to_read = source._open_to_read
+
+    def refuse(path: str) -> int:
+        if path == str(log):
+            raise error or PermissionError(13, "Permission denied")
+        return open_to_read(path)
+
+    monkeypatch.setattr(source, "_open_to_read", refuse)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, UnreadableFile
 from format.files import leader_epoch_checkpoint, meta_properties, quorum_state
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.files.quorum_state import QuorumState
@@ -80,6 +80,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
     ``snapshot`` is the newest one, ``sound_snapshot`` the newest that can be read; ``epochs`` are those of the log.
     ``records`` are in the order in which they count. ``dropped_from`` is the offset from which on the node truncates
     its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why it is not whole.
+    ``unread`` says why it cannot be read to its end, so that it is not known what the node has; empty where it can.
     ``has_broker_files``: only a broker's log manager writes checkpoints beside it.
     """
 
@@ -94,6 +95,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
     dropped_from: int | None
     refusal: str
     gap: str
+    unread: str
     findings: tuple[Finding, ...]
 
     @property
@@ -122,7 +124,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
     @property
     def is_usable(self) -> bool:
         """Whether the whole metadata up to its end can be read from it."""
-        return not self.gap
+        return not (self.gap or self.unread)
 
     @property
     def kraft_version(self) -> int:
@@ -166,9 +168,15 @@ def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIM
 
 
 def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
-    """The metadata log of the best copy at or below some paths, and the others. Raises InputError if there is none."""
+    """The metadata log of the best copy at or below some paths, and the others.
+
+    Raises InputError if there is none, UnreadableFile if none can be listed.
+    """
     found = metadata_sources(targets, limits)
-    best = found[0] if len(found) == 1 else best_copy([_copy(each, limits) for each in found]).copy.source
+    readable = [each for each in found if each.unread is None]
+    if found[0].unread is not None and not readable:
+        raise UnreadableFile(found[0].unread.message, found[0].unread.location)
+    best = readable[0] if len(readable) == 1 else best_copy([_copy(each, limits) for each in readable]).copy.source
     return best, [each for each in found if each is not best]
 
 
@@ -206,7 +214,7 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
         yield f"no copy is whole: {best.gap}"
     for each in others:
         if each.end > best.end:
-            why = each.gap or "no quorum-state here has such an epoch"
+            why = each.gap or each.unread or "no quorum-state here has such an epoch"
             yield f"{each.path} ends at {each.end[1]:,} of epoch {each.end[0]}, but is not whole: {why}"
         if each.committed_end > end:
             yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1:,} were committed"
@@ -340,11 +348,15 @@ class _Reading(msgspec.Struct):
     dropped_from: int | None = None
     refusal: str = ""
     gap: str = ""
+    unread: str = ""
 
 
 def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
     partition = source.partition
     read = _Reading()
+    if source.unread is not None:
+        read.findings.append(source.unread)
+        read.unread = source.unread.message
     _read_log(partition, limits, read)
     snapshots = _snapshots(partition)
     newest = snapshots[0] if snapshots else None
@@ -373,6 +385,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
         dropped_from=read.dropped_from,
         refusal=read.refusal,
         gap=read.gap,
+        unread=read.unread,
         findings=tuple(read.findings),
     )
 
@@ -418,7 +431,7 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
         log = log_of_segment(partition, segment)
         if log is None:
             continue
-        if read.dropped_from is not None:
+        if read.dropped_from is not None or read.unread:
             break
         if read.start is None:
             read.start = read.end = segment.base_offset
@@ -445,7 +458,8 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
             else:
                 damage.append(item)
         read.findings += damage
-        if any(each.severity >= Severity.ERROR for each in damage):
+        read.unread = next((each.message for each in damage if each.code == "file-unreadable"), "")
+        if not read.unread and any(each.severity >= Severity.ERROR for each in damage):
             read.dropped_from = read.end
 
 

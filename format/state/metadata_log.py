@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from format.errors import CorruptDataError, InputError, KafkaLogError
+from format.errors import CorruptDataError, InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties, quorum_state
 from format.findings import Finding, Severity, finding, finding_of
 from format.layout import CLUSTER_METADATA_TOPIC
@@ -39,11 +39,12 @@ _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 
 class MetadataSource(msgspec.Struct, frozen=True):
-    """A metadata partition, and its node."""
+    """A metadata partition, and its node; ``unread`` says why its directory cannot be listed."""
 
     partition: Partition
     node_id: int | None
     cluster_id: str | None
+    unread: Finding | None = None
 
 
 def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[MetadataSource]:
@@ -71,7 +72,12 @@ def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
     for log_dir in target.log_dirs:
         for path in log_dir.partitions:
             if path.name == f"{CLUSTER_METADATA_TOPIC}-0":
-                partition = log_dir.partition(path)
+                try:
+                    partition = log_dir.partition(path)
+                except UnreadableFile as error:
+                    lost = _source(Partition(path, *_METADATA_KEY), log_dir, limits)
+                    yield msgspec.structs.replace(lost, unread=finding_of(error))
+                    continue
                 if partition.segments or partition.kraft_snapshots:
                     yield _source(partition, log_dir, limits)
 

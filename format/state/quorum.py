@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from format.errors import UnreadableFile
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.node.target import Target
 from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, best_copy, read_metadata_copies, state_of_copy
 from format.state.metadata_log import MetadataState
@@ -79,7 +81,7 @@ class Quorum(msgspec.Struct, frozen=True):
     """The quorum by the copies at hand; its members come with the furthest log first. ``voters`` None: not known.
 
     ``best`` is the copy that is compared with, ``state`` its image of the cluster. ``left_out`` are the copies of other
-    clusters, and those of nodes of which another copy reaches further.
+    clusters, those that cannot be read, and those of nodes of which another copy reaches further.
     """
 
     members: tuple[Member, ...]
@@ -165,12 +167,16 @@ def quorum_of(
 ) -> Quorum:
     """The quorum by some copies, without those of other clusters than most; of a node, its furthest copy counts.
 
-    ``chosen`` is the copy to compare with, None for the best one.
+    ``chosen`` is the copy to compare with, None for the best one. A node whose copy cannot be read counts as absent.
+    Raises UnreadableFile if none can be read.
     """
-    best = chosen or best_copy(copies)
+    readable = [each for each in copies if not each.unread]
+    if chosen is None and not readable:
+        raise UnreadableFile(copies[0].unread, Location(str(copies[0].path)))
+    best = chosen or best_copy(readable)
     state = state_of_copy(best.copy, limits)
     of_nodes: dict[object, MetadataCopy] = {}
-    for each in (best.copy, *sorted(copies, key=lambda each: (each.is_usable, each.end), reverse=True)):
+    for each in (best.copy, *sorted(readable, key=lambda each: (each.is_usable, each.end), reverse=True)):
         if None in (each.cluster_id, best.copy.cluster_id) or each.cluster_id == best.copy.cluster_id:
             of_nodes.setdefault(each.path if each.node_id is None else each.node_id, each)
     voters = _voters(list(of_nodes.values()), state)

@@ -134,6 +134,7 @@ def groups(
         if listed.history:
             run.write(GROUP_COMMIT, history.rest())
         found = reading.groups()
+        run.findings(reading.replicas.unread_ends)
         _show(run, reading, found, listed, as_of.at)
         run.not_checked(*reading.not_checked(found))
         if listed.reset_csv is not None:
@@ -174,12 +175,12 @@ def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing
         run.condition(Condition.INCOMPLETE)
         return NO_COORDINATORS
     wanted = narrowing.groups
-    is_unread = False
+    is_unread = bool(reading.unread_count)
     if narrowing.topics and (not wanted or wanted & set(found.names())):
         words = none_of_topics(narrowing, reading.topics())
     elif wanted:
         words = none_of(wanted, found.names(), reading.coordinators)
-        is_unread = bool(reading.coordinators.unread(wanted))
+        is_unread |= bool(reading.coordinators.unknown(wanted))
     else:
         words = found.sentences() if found.dead_count else none_at_all(reading.coordinators, reading.unread_count)
     run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)

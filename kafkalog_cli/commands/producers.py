@@ -153,7 +153,7 @@ def producers(
         run.write(PRODUCER, rows)
         run.say_at_end(next_command(rows, terms, paths))
         if not result.ids.partitions:
-            run.not_checked("transactional ids: no __transaction_state was given")
+            run.not_checked("transactional ids: no __transaction_state was read")
         if result.skipped:
             run.not_checked(f"{result.skipped} directories marked delete, future or stray")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from format.io.session import path_of
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis, Draft, capital, command, ranges
-from format.verbs.doctor.evidence import Evidence, place_of
+from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
 from format.verbs.doctor.placement import misplaced
 from format.verbs.doctor.templates import TEMPLATES, URGENCY
 from format.verbs.doctor.usage import behind, committing_often, full_disks, leftovers, out_of_range, repeated_batches
@@ -54,6 +56,7 @@ _TEMPLATE_OF = {
 _OF_BATCHES = ("batch-", "record-", "decompression-", "codec-", "control-", "internal-")
 #: What is said elsewhere, or is said to be not known.
 _LEFT_OUT = frozenset(("transaction-hanging", "log-head-remote", "nothing-to-read", "file-changed", "file-unreadable"))
+_IO_ERROR = os.strerror(errno.EIO)
 
 
 def diagnose(evidence: Evidence) -> list[Diagnosis]:
@@ -199,6 +202,29 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
     )  # fmt: skip
+
+
+def _unreadable(evidence: Evidence) -> Iterator[Draft]:
+    """Paths that cannot be read, those of one log directory together; an I/O error is one that a broker gets, too."""
+    groups: dict[str, list[Finding]] = {}
+    for each in filter(is_unreadable_here, evidence.findings):
+        groups.setdefault(evidence.log_dir_of(each.location.path), []).append(each)
+    for directory, alike in groups.items():
+        first = min(alike, key=lambda each: _IO_ERROR not in each.message)
+        is_broken = _IO_ERROR in first.message
+        then = f"What {'it holds' if len(alike) == 1 else 'they hold'} is not known"
+        then = "A broker that gets this error stops using the log directory" if is_broken else then
+        yield Draft(
+            "paths-unreadable",
+            evidence.node_of(directory) or directory.rpartition("/")[2],
+            f"{counted(len(alike), 'path')} cannot be read ({first.message}). {then}.",
+            first.location.path,
+            first.location.offset,
+            command("verify", directory),
+            graded=Severity.ERROR if is_broken else None,
+            weight=len(alike),
+            node=evidence.node_of(directory),
+        )
 
 
 def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], code: str) -> tuple[str, str]:
@@ -364,6 +390,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     _of_findings,
+    _unreadable,
     older_nodes,
     diverged,
     no_leaders,

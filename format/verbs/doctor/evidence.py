@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from format.columns import SEGMENT_RETENTION
-from format.findings import Finding, Severity
+from format.findings import FINDING_CODES, Finding, Severity
 from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
@@ -70,7 +70,7 @@ class Evidence(msgspec.Struct, dict=True):
 
     def take(self, found: Finding) -> None:
         """Add a finding, unless it is a mere fact or another finding is its cause."""
-        if found.is_incomplete:
+        if found.is_incomplete and not is_unreadable_here(found):
             self.unread[found.code] = self.unread.get(found.code, 0) + 1
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
             self.findings.append(found)
@@ -211,6 +211,12 @@ class Evidence(msgspec.Struct, dict=True):
     def damaged(self) -> set[str]:
         """The partition directories with findings that are errors."""
         return {place_of(each) for each in self.findings if each.severity >= Severity.ERROR}
+
+
+def is_unreadable_here(found: Finding) -> bool:
+    """Whether a path on this machine cannot be read, and not because it is a link or in a bundle."""
+    code = "file-unreadable"
+    return found.code == code and found.next_step == FINDING_CODES[code].next_step
 
 
 def directory_of(listing: PartitionListing) -> Path:

@@ -26,6 +26,8 @@ _TEMPLATES = (
              "Part of the metadata log is lost or damaged."),
     Template("disk-full", _E, "ls", "file systems are full",
              "A running broker's file system, or one of which the log directory is a tenth, has less than 2 % free."),
+    Template("paths-unreadable", _W, "verify", "paths cannot be read",
+             "Files or directories cannot be read; an error where it is an I/O error, which a broker gets, too."),
     Template("records-lost", _E, "verify", "partitions have lost offsets",
              "By a checkpoint or a snapshot the log went further than it does: it lost its end, its beginning or all."),
     Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",

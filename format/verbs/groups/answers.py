@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from format.columns import GROUP, GROUP_OFFSET
-from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.timestamps import iso_time
 from format.verbs.groups.group_list import GroupList, Narrowing
 from format.verbs.groups.replicas import Coordinators
@@ -20,13 +19,11 @@ NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or _
 
 def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators) -> str:
     """The sentence that the wanted groups do not exist, with groups that do; or that their partitions were not read."""
-    unread = coordinators.unread(wanted)
+    unknown = coordinators.unknown(wanted)
     sentences = [
-        f"It is not known whether group {group} exists: it would be in {CONSUMER_OFFSETS_TOPIC}-{partition}, "
-        "which is not at the paths."
-        for group, partition in unread.items()
+        f"It is not known whether group {group} exists: it would be in {place}." for group, place in unknown.items()
     ]
-    absent = sorted(set(wanted) - unread.keys())
+    absent = sorted(set(wanted) - unknown.keys())
     if absent:
         sentences.append(_absent(absent, found))
     return " ".join(sentences)

@@ -568,9 +568,12 @@ class GroupList:
         row, total = int(rows[offsets.lag[rows].argmax()]), int(self._lag[name])
         place, most = offsets.place(row), int(offsets.lag[row])
         committed_ms = int(self._states.latest("timestamp")[offsets.key[row]])
-        words = f"Group {text_of(self._states.names[name])} is {counted(total, 'record')} behind"
+        unknown = int(self._committed[name] - self._known[name])
+        least = "at least " if unknown else ""
+        words = f"Group {text_of(self._states.names[name])} is {least}{counted(total, 'record')} behind"
         words += f" on {place}" if most == total else f", {most:,} of them on {place}"
         words += f"; its last commit there was at {iso_time(committed_ms)}."
+        words += f" Its lag on {counted(unknown, 'other partition')} is not known." if unknown else ""
         if self.group_count > 1:
             others = int((lag > 0).sum()) - 1
             words += f" Of {counted(self.group_count - 1, 'other group')} {others or 'none'} "

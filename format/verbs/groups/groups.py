@@ -144,12 +144,12 @@ class GroupsReading:
         """What cannot be read of a log is missing from the replay of its partition."""
         if found.location.partition is not None and found.code not in REPLAY_CODES:
             self._replay_of(found.location).stop()
-        if found.code == "file-unreadable":
+        if found.code == "file-unreadable" and found.location.topic in (None, *COORDINATOR_TOPICS):
             self._unread.add(found.location.path)
 
     @property
     def unread_count(self) -> int:
-        """How many logs could not be read, or not to their end. In a bundle without names that is all of them."""
+        """How many coordinators' logs could not be read to their end: in a bundle without names, all of them."""
         return len(self._unread)
 
     @property
@@ -159,13 +159,15 @@ class GroupsReading:
 
     @cached_property
     def coordinators(self) -> Coordinators:
-        """The partitions of __consumer_offsets at the paths, and their number from the metadata log there."""
+        """The partitions of __consumer_offsets after they were read, and their number from the metadata log."""
         from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
         places = [log.location for log in self._logs if log.location.topic == OFFSETS_TOPIC]
         read = frozenset(each.partition for each in places if each.partition is not None)
+        unread = frozenset(each.partition for each in places if each.path in self._unread and each.partition in read)
         image = (self._context or read_context(self._targets, ContextTerms(limits=self._terms.limits))).image
-        return Coordinators(read, None if image is None else image.partition_count(OFFSETS_TOPIC) or None)
+        count = None if image is None else image.partition_count(OFFSETS_TOPIC)
+        return Coordinators(read, count or None, unread)
 
     def not_checked(self, found: GroupList) -> list[str]:
         """Notes about what is missing from the answer."""
@@ -182,7 +184,8 @@ class GroupsReading:
                 f"the one that was read, such as {left.path} beside {chosen.path}"
             )
         if found.unknown_count:
-            words.append(f"the lag on {counted(found.unknown_count, 'committed partition')}: not at the paths")
+            why = "not at the paths, or not readable" if self.replicas.unread_ends else "not at the paths"
+            words.append(f"the lag on {counted(found.unknown_count, 'committed partition')}: {why}")
         return words
 
     def groups(self) -> GroupList:

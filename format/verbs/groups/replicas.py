@@ -12,7 +12,7 @@ import numpy as np
 from format import layout
 from format.errors import KafkaLogError, NotALogDir
 from format.files import partition_metadata, time_index
-from format.findings import Finding
+from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
 from format.layout import string_hash
@@ -41,13 +41,17 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
 
     CRCs are not computed: what verify finds damaged counts here as long as its header is plausible.
     """
+    try:
+        return _log_end(partition, limits)
+    except KafkaLogError:
+        return None
+
+
+def _log_end(partition: Partition, limits: Limits) -> int | None:
     last = next((each for each in reversed(partition.segments) if each.log is not None), None)
     if last is None:
         return None
-    try:
-        ends = [int(table.last_offset[-1]) + 1 for table in _headers(last, _LAST, limits) if len(table)]
-    except KafkaLogError:
-        return None
+    ends = [int(table.last_offset[-1]) + 1 for table in _headers(last, _LAST, limits) if len(table)]
     return max([last.base_offset, *ends])
 
 
@@ -105,11 +109,12 @@ class Replicas(msgspec.Struct):
 
     ``logs`` are the coordinators' logs in the order of their partitions, and findings about what is not read.
     ``left_out`` are pairs of a coordinator's replica that is not read and the replica that is read instead, whose log
-    ends at least as late.
+    ends at least as late. ``unread_ends`` are about the logs whose end ``log_bounds`` could not read.
     """
 
     logs: list[LogUnit | Finding] = msgspec.field(default_factory=list)
     left_out: list[tuple[Partition, Partition]] = msgspec.field(default_factory=list)
+    unread_ends: list[Finding] = msgspec.field(default_factory=list)
     _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = msgspec.field(default_factory=dict)
 
     @property
@@ -136,7 +141,10 @@ class Replicas(msgspec.Struct):
             if at_ms is not None:
                 ends.append(log_end_at(partition, at_ms, limits))
                 continue
-            ends.append(log_end_of(partition, limits))
+            try:
+                ends.append(_log_end(partition, limits))
+            except KafkaLogError as error:
+                self.unread_ends.append(finding_of(error, partition.location()))
             offsets = offsets_of(partition, checkpoints)
             marks.append(offsets.high_watermark)
             is_known = layout.LOG_START_OFFSET_CHECKPOINT in checkpoints.by_name
@@ -200,24 +208,35 @@ _MOST_NAMED = 5
 
 
 class Coordinators(msgspec.Struct, frozen=True):
-    """The partitions that were read, and ``count``, how many the topic has; None where no metadata log was found."""
+    """The partitions at the paths, and ``count``, how many the topic has; None where no metadata log was found.
+
+    ``unread`` are those of them with a log that cannot be read, or not to its end.
+    """
 
     read: frozenset[int]
     count: int | None = None
+    unread: frozenset[int] = frozenset()
 
     @property
     def missing(self) -> list[int]:
-        """The partitions that were not read, as far as their number is known."""
+        """The partitions that are not at the paths, as far as their number is known."""
         return [] if self.count is None else [each for each in range(self.count) if each not in self.read]
 
     def partition_of(self, group: str) -> int | None:
         """The partition that holds a group, None where the number of partitions is not known."""
         return partition_of_group(group, self.count) if self.count else None
 
-    def unread(self, groups: Iterable[str]) -> dict[str, int]:
-        """The groups whose partition was not read, each with that partition."""
-        places = {group: self.partition_of(group) for group in sorted(groups)}
-        return {group: place for group, place in places.items() if place is not None and place not in self.read}
+    def unknown(self, groups: Iterable[str]) -> dict[str, str]:
+        """The groups that may be in a partition that was not read, each with that partition in words."""
+        found = {}
+        for group in sorted(groups):
+            place = self.partition_of(group)
+            if place is not None and place not in self.read:
+                found[group] = f"{OFFSETS_TOPIC}-{place}, which is not at the paths"
+            elif self.unread and place in (None, *self.unread):
+                first = min(self.unread) if place is None else place
+                found[group] = f"{OFFSETS_TOPIC}-{first}, which cannot be read"
+        return found
 
     def words(self) -> str:
         """What was read, such as "partition 0 of the 4 of __consumer_offsets"; empty where nothing is missing."""

@@ -50,6 +50,11 @@ class QuorumResult(msgspec.Struct, frozen=True):
             return "run kafkalog rebuild-quorum --dry-run on the log directories themselves"
         return shlex.join(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
 
+    @property
+    def _has_majority(self) -> bool:
+        """Whether the copies of a majority of the voters are here, which have all that was committed."""
+        return self.quorum.voters is not None and len(self.quorum.voting) >= self.quorum.majority
+
     # -- the rows ------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[tuple[RowSchema, list[Row]]]:
@@ -269,16 +274,17 @@ class QuorumResult(msgspec.Struct, frozen=True):
         return f"In epoch {epoch}, by quorum-state, {led}{'; ' if by else ''}{', '.join(by)}."
 
     def _lost_words(self) -> Iterator[str]:
-        """The changes that are lost."""
+        """The changes that are lost, or that only voters may have that are not here."""
         lost = self.lost
         later = lost.of(EPOCH, PARTITION, REPLICA)
         topics = sorted({each.topic for each in lost.of(TOPIC)})
+        head = "Changes are lost" if self._has_majority else "The copies here lack changes"
         if later:
             named = [_change_words(each) for each in furthest_of_each(later)]
             ahead = f"{counted(len(named), 'partition')} on disk {are(len(named))} ahead of the metadata"
-            yield f"Changes are lost: {ahead}: {_few(named)}."
+            yield f"{head}: {ahead}: {_few(named)}."
         if topics:
-            yield f"Changes are lost: {counted(len(topics), 'topic')} on disk that the metadata lacks: {_few(topics)}."
+            yield f"{head}: {counted(len(topics), 'topic')} on disk that the metadata lacks: {_few(topics)}."
         possible = sorted({each.topic for each in lost.of(TOPIC, is_proven=False)})
         if possible:
             unknown = f"{counted(len(possible), 'topic')} on disk {are(len(possible))} not in the metadata"
@@ -289,7 +295,8 @@ class QuorumResult(msgspec.Struct, frozen=True):
     def findings(self) -> Iterator[Finding]:
         """What is damaged, what is lost, and whether the quorum is."""
         quorum = self.quorum
-        known = [each for member in quorum.members for each in member.copy.findings]
+        unread = [each for each in quorum.left_out if each.unread]
+        known = [each for copy in (*(member.copy for member in quorum.members), *unread) for each in copy.findings]
         yield from known
         yield from (each for each in quorum.state.findings if each not in known)
         place = quorum.best.copy.source.partition.location()
@@ -304,7 +311,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             yield finding("metadata-committed-lost", place.at(offset=first), message, lost_offsets=(first, end - 1))
         for kind in (EPOCH, PARTITION, REPLICA, TOPIC):
             for is_proven in (True, False):
-                yield from _lost_finding(self.lost.of(kind, is_proven=is_proven))
+                yield from _lost_finding(self.lost.of(kind, is_proven=is_proven), has_majority=self._has_majority)
 
     def not_checked(self) -> Iterator[str]:
         """What the copies at hand cannot show."""
@@ -313,13 +320,12 @@ class QuorumResult(msgspec.Struct, frozen=True):
             yield f"the {'log' if len(quorum.absent) == 1 else 'logs'} of {named_nodes(quorum.absent)}, which can vote"
         cluster_id = quorum.best.copy.cluster_id
         for copy in quorum.left_out:
-            is_foreign = copy.cluster_id not in (None, cluster_id)
-            why = (
-                f"cluster {copy.cluster_id}"
-                if is_foreign
-                else f"node {copy.node_id}, which has one that reaches further"
-            )
-            yield f"{copy.path}, a copy of {why}"
+            why = f"a copy of node {copy.node_id}, which has one that reaches further"
+            if copy.cluster_id not in (None, cluster_id):
+                why = f"a copy of cluster {copy.cluster_id}"
+            elif copy.unread:
+                why = "which cannot be read"
+            yield f"{copy.path}, {why}"
         brokers = sorted(set(quorum.state.image.brokers) - {each.node_id for each in quorum.members})
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
@@ -376,8 +382,8 @@ def _change_words(change: LostChange) -> str:
     return f"{name} (epoch {change.epoch_on_disk}, there {change.epoch_in_metadata})"
 
 
-def _lost_finding(changes: Sequence[LostChange]) -> Iterator[Finding]:
-    """A finding for the changes of a kind, at the first of them."""
+def _lost_finding(changes: Sequence[LostChange], *, has_majority: bool) -> Iterator[Finding]:
+    """A finding for the changes of a kind, at the first of them; without a majority here, others may have them."""
     if not changes:
         return
     first = changes[0]
@@ -391,7 +397,8 @@ def _lost_finding(changes: Sequence[LostChange]) -> Iterator[Finding]:
         message = f"the metadata assigns no replica to node {first.node_id}{more}"
     else:
         message = f"the metadata does not know the topic id {first.topic_id}{more}"
-    judgement = Judgement() if first.is_proven else Judgement(Severity.INFO, Certainty.POSSIBLE)
+    judgement = Judgement(None if has_majority else Severity.WARNING)
+    judgement = judgement if first.is_proven else Judgement(Severity.INFO, Certainty.POSSIBLE)
     yield finding(
         "metadata-change-lost",
         Location(first.path, first.topic, first.partition),

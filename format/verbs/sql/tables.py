@@ -300,7 +300,7 @@ def _producers(scan: TableScan) -> Iterator[Item]:
     yield from result.read(terms, advance=sources.advance)
     yield from in_lists(producer_rows(result, terms))
     if not result.ids.partitions:
-        scan.note("transactional ids: no __transaction_state was given")
+        scan.note("transactional ids: no __transaction_state was read")
 
 
 def _metadata(scan: TableScan, schema: RowSchema) -> Iterator[Item]:

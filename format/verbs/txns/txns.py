@@ -136,7 +136,7 @@ class Transactions(Replicas[PartitionTransactions]):
         """Notes about what is missing from the answer."""
         words = []
         if not self.ids.partitions:
-            words.append("transactional ids, timeouts and which transactions hang: no __transaction_state was given")
+            words.append("transactional ids, timeouts and which transactions hang: no __transaction_state was read")
         elif any(each.is_hanging is None for each in opened):
             words.append("whether transactions hang whose producers are in no partition of __transaction_state here")
         if self.skipped:
@@ -462,6 +462,8 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
             words += f": it ended while the files were read, or it counts as hanging from {due} on."
     elif each.coordinator_state is not None and each.timeout_ms is not None:
         words += f" Its coordinator has it in state {each.coordinator_state}, timeout {each.timeout_ms / 1000:g} s."
+    elif each.is_hanging is None:
+        words += " Whether a coordinator will end it is not known: find out before you abort it."
     command = each.abort_command(terms)
     if each.is_hanging and command is not None:
         words += f"\nTo abort it: {command}"

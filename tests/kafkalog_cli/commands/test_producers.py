@@ -26,7 +26,7 @@ def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir
     assert " to 2 of 2 partitions." in run.stderr
     assert {row["transactional_id"] for row in one.check(0).rows("producer")} == {"fenced"}
     assert [row["transactional_id"] for row in none.check(0).rows("producer")] == [None]
-    assert none.summary["not_checked"] == ["transactional ids: no __transaction_state was given"]
+    assert none.summary["not_checked"] == ["transactional ids: no __transaction_state was read"]
 
 
 def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:

@@ -111,9 +111,28 @@ def test_what_a_broker_mends_is_no_diagnosis() -> None:
 
 def test_what_was_not_read_is_said_to_be_not_known() -> None:
     made = evidence()
-    made.take(finding("file-unreadable", Location(LOG), "cannot open"))
+    made.take(finding("file-unreadable", Location("s3://bucket/orders-0/0.log"), "cannot open"))
     assert diagnose(made) == []
     assert "1 file that cannot be read" in list(made.not_known())
+
+
+def test_paths_that_cannot_be_read() -> None:
+    """A broker gets an I/O error, too; it may have the permissions that this process lacks."""
+    denied = finding("file-unreadable", Location(LOG, "orders", 0), "cannot open: Permission denied")
+    broken = finding("file-unreadable", Location(LOG, "orders", 0), "read failed: Input/output error")
+    linked = finding("file-unreadable", Location(LOG), "is a link", judgement=Judgement(next_step="Pass the path."))
+    assert of_findings(denied) == [("paths-unreadable", Severity.WARNING)]
+    assert of_findings(denied, broken) == [("paths-unreadable", Severity.ERROR)]
+    assert of_findings(linked) == []
+    made = evidence()
+    for each in (denied, broken, denied):
+        made.take(each)
+    (found,) = diagnose(made)
+    assert found.sentence == (
+        "3 paths cannot be read (read failed: Input/output error). A broker that gets this error stops using the log "
+        "directory."
+    )
+    assert not any("cannot be read" in words for words in made.not_known())
 
 
 def test_no_leader() -> None:

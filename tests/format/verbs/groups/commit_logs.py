@@ -23,7 +23,7 @@ class Answer:
 
     def __init__(self, *paths: Path, terms: GroupTerms | None = None, jobs: int = 1) -> None:
         terms = terms or GroupTerms()
-        reading = GroupsReading([Target(path) for path in paths], terms)
+        self.reading = reading = GroupsReading([Target(path) for path in paths], terms)
         history = CommitHistory(terms.narrowing)
         self.findings: list[Finding] = []
         commits: list[tuple[Any, ...]] = []

@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 
 from format.columns import GROUP, GROUP_OFFSET
-from format.errors import NotALogDir
+from format.errors import NotALogDir, UnreadableFile
 from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
+from format.location import Location
 from format.log.walker import batch_chunks
-from format.node.partition import read_partition
+from format.node import log_dir
+from format.node.partition import Partition, read_partition
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups import group_list
 from format.verbs.groups.answers import ResetCsv, none_of
 from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
-from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.building import BASE_TIMESTAMP, batch, forbid_reading, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.known_messages import records_of
 from tests.format.verbs.groups.commit_logs import Answer, Row, batches_of, commit, log_of
@@ -367,7 +369,49 @@ def test_groups_in_partitions_that_were_not_read() -> None:
     assert none_of(["group-0"], [], some) == f"{words}the paths."
     assert none_of(["group-0"], ["a"], Coordinators(frozenset({2}), 4)) == "There is no group group-0; there is a."
     unknown = Coordinators(frozenset({0}))
-    assert (unknown.missing, unknown.words(), unknown.unread(["group-0"])) == ([], "", {})
+    assert (unknown.missing, unknown.words(), unknown.unknown(["group-0"])) == ([], "", {})
+    read = frozenset({0, 2})
+    for broken in (Coordinators(read, 4, frozenset({2})), Coordinators(read, None, frozenset({2}))):
+        assert none_of(["group-0"], [], broken).endswith("in __consumer_offsets-2, which cannot be read.")
+    assert none_of(["group-0"], [], Coordinators(read, 4, frozenset({0}))).startswith("There is no group")
+
+
+def _with_one_group(tmp_path: Path) -> Path:
+    """A node with a group that lags on two partitions of orders, and its coordinator's log."""
+    node = tmp_path / "node"
+    commits = [(commit("app", number, 1), None) for number in (0, 1)]
+    write_segment(node / "__consumer_offsets-0", 0, batches_of(*commits))
+    for number in (0, 1):
+        write_segment(node / f"orders-{number}", 0, [batch(0)])
+    return node
+
+
+def test_the_lag_on_a_log_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _with_one_group(tmp_path)
+    assert Answer(node).sentences.startswith("Group app is 4 records behind, 2 of them on orders-0; ")
+    forbid_reading(node / "orders-1" / f"{0:020d}.log", monkeypatch)
+    answer = Answer(node)
+    words = answer.sentences
+    assert words.startswith("Group app is at least 2 records behind on orders-0; ")
+    assert words.endswith("Its lag on 1 other partition is not known.")
+    assert [each.code for each in answer.reading.replicas.unread_ends] == ["file-unreadable"]
+
+
+def test_only_logs_of_coordinators_count_as_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _with_one_group(tmp_path)
+    read_topic = log_dir.LogDir.partition
+
+    def refuse(self: log_dir.LogDir, path: Path, **options: bool) -> Partition:
+        if path.name == "orders-1":
+            raise UnreadableFile("cannot list: Permission denied", Location(str(path), "orders", 1))
+        return read_topic(self, path, **options)
+
+    monkeypatch.setattr(log_dir.LogDir, "partition", refuse)
+    assert Answer(node).reading.unread_count == 0
+    forbid_reading(node / "__consumer_offsets-0" / f"{0:020d}.log", monkeypatch)
+    answer = Answer(node)
+    assert answer.reading.unread_count == 1
+    assert answer.reading.coordinators.unread == {0}
 
 
 # -- the CSV to reset offsets ------------------------------------------------------------------------------------

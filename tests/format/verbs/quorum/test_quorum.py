@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from format.columns import LOST_CHANGE, QUORUM, QUORUM_LOG, QUORUM_VOTER
+from format.errors import UnreadableFile
 from format.files import leader_epoch_checkpoint, partition_metadata, quorum_state
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.files.quorum_state import QuorumState
+from format.location import Location
+from format.node import log_dir
+from format.node.partition import Partition
 from format.node.target import Target
 from format.verbs.quorum.quorum import QuorumResult, quorum
-from tests.building import batch, write_segment
+from tests.building import batch, forbid_reading, write_segment
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot
 
 NAMES = {1: "one", 2: "two", 3: "three"}
@@ -127,6 +131,36 @@ def test_a_voter_that_is_not_here_leaves_things_open(tmp_path: Path) -> None:
     (row,) = rows_of(found, QUORUM)
     assert (row["is_intact"], row["absent_voters"], row["can_lead"]) == (True, [3], [2])
     assert (row["majority_end_offset"], row["possible_end_offset"], row["log_end_offset"]) == (4, 9, 9)
+
+
+def test_a_log_that_cannot_be_read_is_as_one_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is neither damaged nor shorter than the others."""
+    assert made(tmp_path, {1: 4, 2: 9, 3: 9}).quorum.held == (9, 9)
+    forbid_reading(tmp_path / "node-3" / "__cluster_metadata-0" / f"{0:020d}.log", monkeypatch)
+    found = result(tmp_path, 1, 2, 3)
+    assert "Whether a majority has the records 4 to 8 depends on node 3." in words_of(found)
+    assert "damage" not in words_of(found)
+    assert [each.code for each in found.findings()] == ["file-unreadable"]
+    assert f"{tmp_path}/node-3/__cluster_metadata-0, which cannot be read" in list(found.not_checked())
+    with pytest.raises(UnreadableFile, match="Permission denied"):
+        result(tmp_path, 3)
+
+
+def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, {1: 4, 2: 9})
+    read = log_dir.LogDir.partition
+
+    def refuse(self: log_dir.LogDir, path: Path, **options: bool) -> Partition:
+        if "node-2" in str(path):
+            raise UnreadableFile("cannot list: Permission denied", Location(str(path)))
+        return read(self, path, **options)
+
+    monkeypatch.setattr(log_dir.LogDir, "partition", refuse)
+    found = result(tmp_path, 1, 2)
+    assert found.quorum.absent == (2, 3)
+    assert [each.code for each in found.findings()] == ["file-unreadable"]
+    with pytest.raises(UnreadableFile, match="Permission denied"):
+        result(tmp_path, 2)
 
 
 @pytest.mark.parametrize(
@@ -335,6 +369,14 @@ def test_a_later_leader_epoch_on_disk_is_a_lost_change(tmp_path: Path) -> None:
     assert (row["node_id"], row["certainty"]) == (2, "proven")
     assert row["path"] == str(tmp_path / "node-2" / "orders-0")
     assert [(each.code, each.expected, each.actual) for each in found.findings()] == [("metadata-change-lost", 3, 7)]
+
+
+def test_voters_that_are_not_here_may_have_the_changes(tmp_path: Path) -> None:
+    made(tmp_path, {1: 4}, leader_epoch=3)
+    write_replica(tmp_path / "node-1", "orders-0", [1, 3, 7])
+    found = result(tmp_path, 1)
+    assert "The copies here lack changes: 1 partition on disk is ahead of the metadata: orders-0" in words_of(found)
+    assert [(each.code, each.severity.label) for each in found.findings()] == [("metadata-change-lost", "warning")]
 
 
 def test_a_partition_and_a_topic_that_the_metadata_lacks(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from format.verbs.rebuild_quorum.corrections import corrections_by_disks
 from format.verbs.rebuild_quorum.evidence import read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
-from tests.building import batch, write_segment
+from tests.building import batch, forbid_reading, write_segment
 from tests.format.internal_topics.known_messages import MESSAGES, records_of
 from tests.format.internal_topics.message_encoder import encode
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot, write_voters
@@ -187,6 +187,15 @@ def test_an_intact_majority_is_to_be_started(tmp_path: Path) -> None:
 
 def test_a_directory_with_another_id_does_not_vote(tmp_path: Path) -> None:
     assert planned(controller(tmp_path, 11), controller(tmp_path, 12, "another")).copy.node_id in (11, 12)
+
+
+def test_a_copy_that_cannot_be_read_is_left_out_only_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [controller(tmp_path, each) for each in (11, 12)]
+    for each in nodes:
+        forbid_reading(each / "__cluster_metadata-0" / f"{0:020d}.log", monkeypatch)
+    with pytest.raises(Refused, match="cannot be read, and may be intact: cannot open: Permission denied"):
+        planned(broker(tmp_path), *nodes)
+    assert planned(broker(tmp_path / "again"), *nodes, is_forced=True).copy.node_id == 1
 
 
 def test_a_copy_with_a_gap_is_taken_only_by_force(tmp_path: Path) -> None:

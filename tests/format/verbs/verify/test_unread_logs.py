@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.io import source
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import VerifyTerms, verify
-from tests.building import batch, write_segment
+from tests.building import batch, forbid_reading, write_segment
 
 
 def pipe(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,25 +26,13 @@ def link(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log.symlink_to(elsewhere)
 
 
-def forbid(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by its mode, which root need not mind."""
-    open_to_read = source._open_to_read
-
-    def refuse(path: str) -> int:
-        if path == str(log):
-            raise PermissionError(13, "Permission denied")
-        return open_to_read(path)
-
-    monkeypatch.setattr(source, "_open_to_read", refuse)
-
-
 def alarms(found: object) -> list[str]:
     assert isinstance(found, list)
     findings = [each for each in found if isinstance(each, Finding) and each.severity >= Severity.WARNING]
     return [each.code for each in findings if each.code != "index-missing"]
 
 
-@pytest.mark.parametrize("make_unread", [pipe, link, forbid])
+@pytest.mark.parametrize("make_unread", [pipe, link, forbid_reading])
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_log_that_cannot_be_read(
     tmp_path: Path,
