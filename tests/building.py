@@ -5,6 +5,7 @@ What the decoder makes of real brokers' files is tested elsewhere; these are for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -111,4 +112,8 @@ def forbid_reading(log: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | 
             raise error or PermissionError(13, "Permission denied")
         return open_to_read(path)
 
+    has_access = os.access
     monkeypatch.setattr(source, "_open_to_read", refuse)
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: has_access(path, mode) and (mode != os.R_OK or str(path) != str(log))
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import stat
 from collections import Counter
@@ -11,9 +13,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format import layout
-from format.errors import InputError
+from format.errors import InputError, UnreadableFile
 from format.findings import Finding, Judgement, Severity, finding
-from format.io.session import is_there
+from format.io.session import is_on_disk, is_there
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.limits import Limits
@@ -49,6 +51,16 @@ def surroundings_findings(partition: Partition) -> Iterator[Finding]:
         yield unexpected_finding(path, partition.location(path))
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))
+
+
+def denied_log(partition: Partition) -> UnreadableFile | None:
+    """The error of the first log that this user must not read; such a partition is neither damaged nor shorter."""
+    for segment in partition.segments:
+        log = segment.log
+        if log is not None and is_on_disk(log) and os.access(log, os.F_OK) and not os.access(log, os.R_OK):
+            place = partition.location(log, segment.base_offset)
+            return UnreadableFile(f"cannot open: {os.strerror(errno.EACCES)}", place)
+    return None
 
 
 def surroundings_notes(partition: Partition) -> list[str]:

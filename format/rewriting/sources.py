@@ -26,7 +26,7 @@ from format.node.partition import (
     location_of_file,
     read_partition,
 )
-from format.node.partition_surroundings import completed_swaps, unexpected_finding
+from format.node.partition_surroundings import completed_swaps, denied_log, unexpected_finding
 from format.node.target import Target, nothing_to_read
 from format.scan.drivers import size_of
 
@@ -183,12 +183,22 @@ def _of_log_dir(target: Target) -> WriteSources:
 
 
 def _completed(sources: WriteSources) -> WriteSources:
-    """The sources after completing interrupted swaps of segments, with a finding where there are no segments."""
+    """The sources after completing interrupted swaps of segments, with a finding where there are no segments.
+
+    Partitions with a log that this user must not read are left out; raises UnreadableFile where none is left.
+    """
     findings = list(sources.findings)
     partitions = {}
+    denied: UnreadableFile | None = None
     for name, partition in sources.partitions.items():
+        denied = denied_log(partition)
+        if denied is not None:
+            findings.append(_unreadable(partition.path, denied))
+            continue
         partitions[name], found = completed_swaps(partition, DEFAULT_LIMITS)
         findings += found
+    if denied is not None and not partitions:
+        raise denied
     if not any(each.segments for each in partitions.values()) and not any(each.is_incomplete for each in findings):
         findings.append(nothing_to_read(Target(sources.paths[0])))
     return replace(sources, partitions=partitions, findings=findings)
@@ -196,7 +206,7 @@ def _completed(sources: WriteSources) -> WriteSources:
 
 def _unreadable(path: Path, error: UnreadableFile) -> Finding:
     found = finding_of(error, location_of_directory(path))
-    return finding(found.code, location_of_directory(path), f"{found.message}; the partition is left out")
+    return finding(found.code, found.location, f"{found.message}; the partition is left out")
 
 
 def _of_file(path: Path) -> Partition:

@@ -35,7 +35,7 @@ _COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The most partitions that get a sentence; the rows have all.
 MOST_SENTENCES = 10
 NOTHING_TO_COMPARE = (
-    "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
+    "No partition has two readable replicas at the paths: give the log directories of several nodes of a cluster."
 )
 
 

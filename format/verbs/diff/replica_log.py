@@ -32,7 +32,7 @@ from format.log.walker import BatchWalk
 from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
-from format.node.partition_surroundings import unread_findings
+from format.node.partition_surroundings import denied_log, unread_findings
 from format.node.target import Target
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
@@ -197,7 +197,7 @@ def _refuse_same_directory(replica: Replica, seen: dict[tuple[int, int], Path]) 
 
 
 def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
-    """The replicas at and below the targets; adds findings about directories that cannot be listed."""
+    """The replicas at and below the targets; adds findings about directories and logs that cannot be read."""
     for target in targets:
         if target.kind is Kind.PARTITION:
             try:
@@ -205,7 +205,7 @@ def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Findin
                 node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
             except KafkaLogError:
                 node_id = None  # a partition directory that was copied without its log directory
-            yield _replica(target.partition, target.checkpoints_around(limits), (node_id, None), limits, findings)
+            yield from _replica(target.partition, target.checkpoints_around(limits), (node_id, None), limits, findings)
             continue
         findings.extend(target.link_findings())
         for log_dir in target.log_dirs:
@@ -219,7 +219,7 @@ def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Findin
                 except KafkaLogError as error:
                     findings.append(finding_of(error, location_of_directory(path)))
                     continue
-                yield _replica(partition, checkpoints, ids, limits, findings)
+                yield from _replica(partition, checkpoints, ids, limits, findings)
 
 
 def _replica(
@@ -228,8 +228,13 @@ def _replica(
     ids: tuple[int | None, str | None],
     limits: Limits,
     findings: list[Finding],
-) -> Replica:
+) -> Iterator[Replica]:
+    """The replica in a partition directory; none but a finding without read permission for all of its logs."""
     findings.extend(unread_findings(partition))
+    denied = denied_log(partition)
+    if denied is not None:
+        findings.append(finding_of(denied))
+        return
     topic_id = None
     if partition.metadata is not None:
         try:
@@ -239,7 +244,7 @@ def _replica(
     name, was_cleaned = layout.CLEANER_OFFSET_CHECKPOINT, None
     if name in checkpoints.by_name:
         was_cleaned = checkpoints.offset(name, partition.key) is not None
-    return Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned)
+    yield Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned)
 
 
 class Window(msgspec.Struct, frozen=True):

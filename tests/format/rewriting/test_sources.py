@@ -12,7 +12,7 @@ import pytest
 from format import layout
 from format.errors import InputError, UnreadableFile
 from format.rewriting.sources import WriteSources, read_write_sources
-from tests.building import batches, write_segment
+from tests.building import batches, forbid_reading, write_segment
 from tests.running import Run
 
 pytestmark = pytest.mark.slow
@@ -65,6 +65,20 @@ def test_one_of_several_partitions_that_cannot_be_listed_is_left_out(node: Path,
     assert (list(sources.partitions), codes(sources)) == (["a-0"], ["file-unreadable"])
     with pytest.raises(UnreadableFile):
         read_write_sources([unlistable])
+
+
+def test_a_partition_with_a_log_that_cannot_be_read_is_left_out(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has lost nothing: the permissions are those of this user."""
+    log = node / "b-0" / f"{0:020d}.log"
+    forbid_reading(log, monkeypatch)
+    sources = read_write_sources([node])
+    assert (list(sources.partitions), codes(sources), sources.is_whole) == (["a-0", "c-0"], ["file-unreadable"], False)
+    [found] = sources.findings
+    assert (found.location.path, found.message) == (
+        str(log), "cannot open: Permission denied; the partition is left out",
+    )  # fmt: skip
+    with pytest.raises(UnreadableFile, match="Permission denied"):
+        read_write_sources([node / "b-0"])
 
 
 @pytest.mark.parametrize("command", COMMANDS)

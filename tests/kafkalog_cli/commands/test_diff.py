@@ -89,7 +89,7 @@ def test_paths_that_cannot_be_compared(kafkalog: Kafkalog, data_dir: Path) -> No
     node = data_dir / "kafka-4.3" / "node-1"
     kafkalog(node / "ledger-0", node / "payments-0").check(2)
     kafkalog(node / "ledger-0" / "00000000000000000000.log", node).check(2)
-    assert kafkalog(node).check(3).stdout.startswith("No partition has two replicas at the paths: ")
+    assert kafkalog(node).check(3).stdout.startswith("No partition has two readable replicas at the paths: ")
     kafkalog(node, node).check(2)
 
 

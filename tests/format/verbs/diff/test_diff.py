@@ -16,6 +16,7 @@ from format.findings import Finding
 from format.node.target import Target
 from format.scan import read_log
 from format.verbs.diff.diff import PartitionResult, diff
+from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 
 
@@ -130,6 +131,17 @@ def test_a_damaged_batch_is_no_divergence(tmp_path: Path) -> None:
     assert result.replicas[1].damaged == [(21, 23)]
     assert result.replicas[1].lost.ends == [21, 23]
     assert [each.code for each in result.findings] == ["batch-crc-mismatch"]
+
+
+def test_a_replica_that_cannot_be_read_is_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lacks nothing that is known; the permissions are those of this user."""
+    for name in ("one", "two", "three"):
+        write_segment(tmp_path / name / "orders-0", 0, [batch(0), batch(3)])
+    forbid_reading(tmp_path / "two" / "orders-0" / f"{0:020d}.log", monkeypatch)
+    found = list(diff([Target(tmp_path / name) for name in ("one", "two", "three")]))
+    [result] = [each for each in found if isinstance(each, PartitionResult)]
+    assert (result.kind, len(result.replicas)) == ("identical", 2)
+    assert [each.code for each in found if isinstance(each, Finding)] == ["file-unreadable"]
 
 
 def test_damage_that_all_replicas_have_is_reported_for_each(tmp_path: Path) -> None:
