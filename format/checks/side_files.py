@@ -465,9 +465,11 @@ class LeaderEpochCheck:
     def head_findings(self, offsets: PartitionOffsets, place: Location) -> Iterator[Finding]:
         """The finding for offsets from the first entry to the first segment, which no broker has deleted.
 
-        A broker that deletes segments moves the first entry to the new log start, and does so again when it starts
-        after a crash (LeaderEpochFileCache.truncateFromStart). Entries below the first segment are kept where remote
-        storage has their records, but then the log-start-offset-checkpoint has the partition.
+        A broker that deletes segments moves the first entry to the new log start, and writes it soon after
+        (LeaderEpochFileCache.truncateFromStartAsyncFlush). After a crash in between, and in a copy of a running
+        broker's files, the old entry stays, until segments are deleted again: a start moves it to the offset of the
+        log-start-offset-checkpoint alone (LogLoader.load). Entries below the first segment are kept where remote
+        storage has their records, but then that checkpoint has the partition.
         """
         first_base = offsets.local_start_offset
         if not len(self._starts) or first_base is None or offsets.log_start_checkpoint is not None:
@@ -483,11 +485,9 @@ class LeaderEpochCheck:
             judgement = Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE)
             yield finding("log-head-missing", where, f"{message} in remote storage, or lost", judgement=judgement)
             return
-        message += " gone, and a broker that deletes segments moves the start of the checkpoint"
+        message += " gone; a broker that deletes segments moves the start of the checkpoint, unless it crashes just "
+        message += "after, or its files are copied meanwhile"
         judgement = Judgement(certainty=Certainty.LIKELY)
-        if not offsets.is_clean_shutdown or offsets.is_broker_running:
-            message += ", unless its host crashes just after"
-            judgement = Judgement(severity=Severity.WARNING, certainty=Certainty.LIKELY)
         yield finding("log-head-missing", where, message, lost_offsets=lost, judgement=judgement)
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:

@@ -37,6 +37,12 @@ _UNREAD = {
     "nothing-to-read": ("directory", " without a log"),
     "unsupported": ("place", " that this program does not support"),
 }
+#: The findings that a copy of a running broker's files has, beside those that cannot be read.
+_OF_OTHER_MOMENTS = frozenset(
+    ("checkpoint-mismatch", "index-missing", "index-orphan", "log-head-missing", "offset-index-mismatch",
+     "offset-not-increasing", "offset-out-of-segment", "segment-missing", "segment-overlap", "snapshot-mismatch",
+     "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
+)  # fmt: skip
 #: How far ahead of its clock a broker accepts timestamps by default (message.timestamp.after.max.ms).
 _FUTURE_MARGIN_MS = 60 * 60 * 1000
 #: The most findings that are kept; a log with more is in the first ones already.
@@ -182,9 +188,18 @@ class Evidence(msgspec.Struct, dict=True):
                 yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
         if self.is_live:
             yield "what the running broker has not written yet"
+        elif self._may_be_of_other_moments():
+            yield "whether the files are of one moment: copying them from a running broker leaves some of this, too"
         for code, count in sorted(self.unread.items()):
             noun, rest = _UNREAD.get(code, ("finding", f" of the kind {code}"))
             yield f"{counted(count, noun)}{rest}"
+
+    def _may_be_of_other_moments(self) -> bool:
+        """Whether findings of a log directory may come from copying it while its broker ran."""
+        unclean = {str(each.path) for each in self.log_dirs if each.clean_shutdown is None}
+        return not self.is_bundled and any(
+            each.code in _OF_OTHER_MOMENTS and self.log_dir_of(each.location.path) in unclean for each in self.findings
+        )
 
     def looked_at(self) -> str:
         """What was looked at, in words, such as ``3 nodes, 25 partitions (29 replicas): headers, …``."""

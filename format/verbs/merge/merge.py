@@ -168,16 +168,16 @@ class MergedPartition(msgspec.Struct, frozen=True):
         for first, last in self.lost:
             message = f"no replica here has {offset_range(first, last)} intact"
             yield finding("no-intact-replica", place.at(offset=first), message, lost_offsets=(first, last)), True
-        shown: list[tuple[Range, str]] = []
-        if self.lost_head is not None:
+        shown: list[tuple[Range, str, Severity | None]] = []
+        if self.lost_head is not None:  # or it was deleted just before a crash: see log-head-missing
             began = f"the {layout.LEADER_EPOCH_CHECKPOINT} shows that the log began at offset {self.lost_head[0]}"
-            shown.append((self.lost_head, began))
+            shown.append((self.lost_head, began, Severity.WARNING))
         if self.lost_end is not None:
-            shown.append((self.lost_end, f"{self.reached[1]} shows that the log reached offset {self.reached[0]}"))
-        for lost, words in shown:
+            reached = f"{self.reached[1]} shows that the log reached offset {self.reached[0]}"
+            shown.append((self.lost_end, reached, None))
+        for lost, words, severity in shown:
             message = f"{words}, but no replica here has {offset_range(*lost)} intact"
-            judgement = Judgement(certainty=Certainty.LIKELY)
-            where = place.at(offset=lost[0])
+            judgement, where = Judgement(severity, Certainty.LIKELY), place.at(offset=lost[0])
             yield finding("no-intact-replica", where, message, lost_offsets=lost, judgement=judgement), True
         for number, branch in enumerate(self.branches):
             if branch.segments:
@@ -335,8 +335,8 @@ def planned(group: Replicas, limits: Limits, advance: Advance, *, is_compacted: 
 def _lost_head(replicas: Sequence[Replica], claims: Sequence[Claims]) -> Range | None:
     """The offsets before the first segments that the leader-epoch-checkpoints of all replicas have; None for none.
 
-    A broker raises the first entry with the log start offset, before it deletes a segment. It keeps entries for what is
-    in remote storage, and notes the log start offsets of such partitions.
+    A broker that deletes segments raises the first entry. It keeps entries for what is in remote storage, and notes the
+    log start offsets of such partitions.
     """
     firsts, starts = [], []
     for replica, claim in zip(replicas, claims, strict=True):

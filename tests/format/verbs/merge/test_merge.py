@@ -488,7 +488,8 @@ def written_nodes(tmp_path: Path, epoch_starts: list[int], *, is_noted: bool | N
 def test_first_segments_that_are_missing_everywhere_are_named(tmp_path: Path) -> None:
     found = merged(written_nodes(tmp_path, [0, 3]), tmp_path / "out")
     assert found.lost == {3, 4, 5}  # retention had removed the others on the second node
-    assert [(each.code, each.certainty.value) for each in found.findings] == [("no-intact-replica", "likely")]
+    [missing] = found.findings
+    assert (missing.code, missing.severity.label, missing.certainty.value) == ("no-intact-replica", "warning", "likely")
     assert "no replica here has 3–5" in found.plan.sentence()
 
 

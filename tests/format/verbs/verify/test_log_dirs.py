@@ -195,13 +195,12 @@ def lost_heads(path: Path) -> list[tuple[str, tuple[int, int] | None]]:
     return [(each.severity.label, each.lost_offsets) for each in found]
 
 
-def test_a_lost_first_segment_is_an_error_after_a_clean_stop(headless: Path) -> None:
-    assert lost_heads(headless) == lost_heads(headless / "orders-2") == [("error", (0, 1031))]
-
-
-def test_a_crash_may_explain_a_lost_first_segment(headless: Path) -> None:
-    (headless / ".kafka_cleanshutdown").unlink()
-    assert lost_heads(headless) == [("warning", (0, 1031))]
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_lost_first_segment_is_a_warning(headless: Path, is_clean: bool) -> None:
+    """Also after a clean stop: a crash long before, or a copy that was started, may have left the old checkpoint."""
+    if not is_clean:
+        (headless / ".kafka_cleanshutdown").unlink()
+    assert lost_heads(headless) == lost_heads(headless / "orders-2") == [("warning", (0, 1031))]
 
 
 def test_a_partition_by_itself_may_have_its_head_in_remote_storage(headless: Path, tmp_path: Path) -> None:
