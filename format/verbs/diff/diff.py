@@ -532,7 +532,8 @@ def _election_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
             yield f"{name} is the leader, and lacks {loss}"
         elif each.is_best:
             is_unclean = assignment.state is not None and each.node_id not in assignment.complete_replicas
-            yield f"{of_these}elect {name}{' (unclean)' if is_unclean else ''}, which loses {loss}"
+            unclean = " (unclean)" if is_unclean else ""
+            yield f"{of_these}elect {name}{unclean}, which loses {loss}{_deleted(result, each)}"
         else:
             yield f"{name} loses {loss}"
     if assignment.state is None:
@@ -543,6 +544,13 @@ def _election_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         yield f"not here: {named_nodes(missing)}, whose records are not counted"
     if not {each.node_id for each in result.replicas}.intersection(assignment.complete_replicas):
         yield "none of these is in the ISR or the ELR: committed records may be missing from all"
+
+
+def _deleted(result: PartitionResult, best: ReplicaResult) -> str:
+    """What the others delete when the best replica leads: what is before its log start, see ``_same_parts``."""
+    start = best.epochs.log_start_offset or 0
+    first = min(each.epochs.log_start_offset or 0 for each in result.replicas)
+    return f"; the others delete what is before {start:,}" if first < start else ""
 
 
 def _loss(lost: Span, committed: Span, *, is_whole: bool) -> str:

@@ -45,6 +45,19 @@ def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) 
     assert (row["leader"], row["isr"], row["eligible_leader_replicas"]) == (None, [1, 2], None)
 
 
+def test_a_leader_that_begins_later_makes_the_others_delete(tmp_path: Path) -> None:
+    later = ModelReplica(plain(10, first=6), high_watermark=27, segment_starts=(6,))
+    verdict(tmp_path, {1: SHORT, 2: later}, replicas=(1, 2), isr=(1, 2), leader=-1)
+    (tmp_path / "node-2" / "orders-0" / f"{0:020d}.log").unlink()
+    (result,) = [
+        each
+        for each in diff([Target(tmp_path / f"node-{number}") for number in (1, 2)])
+        if isinstance(each, PartitionResult) and each.topic == "orders"
+    ]
+    words = sentence(result)
+    assert words.startswith("orders-0  elect node 2, which loses none; the others delete what is before 6 · node 1 ")
+
+
 def test_a_leader_that_is_not_here_is_named(tmp_path: Path) -> None:
     """The records that only the dead leader has are not known here."""
     result, words = verdict(tmp_path, {2: SHORT, 3: LONG}, replicas=(1, 2, 3), isr=(1,), leader=-1)
