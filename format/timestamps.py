@@ -7,6 +7,8 @@ from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_MS = 24 * 60 * 60 * 1000
+#: How far ahead of its clock a broker accepts timestamps by default (message.timestamp.after.max.ms).
+FUTURE_MARGIN_MS = 60 * 60 * 1000
 _LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 

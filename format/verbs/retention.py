@@ -30,7 +30,7 @@ from format.scan.selected_logs import every_log_of, log_of_segment, partitions_t
 from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
-from format.timestamps import iso_time
+from format.timestamps import FUTURE_MARGIN_MS, iso_time
 from format.wording import counted
 
 #: Instead of a time: the segment is never deleted by time.
@@ -331,7 +331,7 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
         return "size" if log.retention_bytes >= 0 else "unlimited", _NEVER
     if at is not None and at <= now_ms:
         return None, at
-    return "future_timestamp" if segment.counted_ms > now_ms else "time", at
+    return "future_timestamp" if segment.counted_ms > now_ms + FUTURE_MARGIN_MS else "time", at
 
 
 class RetentionTerms(msgspec.Struct, frozen=True):

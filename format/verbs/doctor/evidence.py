@@ -19,6 +19,7 @@ from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
+from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.ls.partition_listing import PartitionListing
 from format.wording import counted
 
@@ -43,8 +44,6 @@ _OF_OTHER_MOMENTS = frozenset(
      "offset-not-increasing", "offset-out-of-segment", "segment-missing", "segment-overlap", "snapshot-mismatch",
      "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
 )  # fmt: skip
-#: How far ahead of its clock a broker accepts timestamps by default (message.timestamp.after.max.ms).
-_FUTURE_MARGIN_MS = 60 * 60 * 1000
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
 
@@ -130,7 +129,7 @@ class Evidence(msgspec.Struct, dict=True):
     def future_ms(self) -> int:
         """A timestamp past this is in the future. A running broker goes on to write after the look has begun."""
         now_ms = max(self.now_ms, time.time_ns() // 1_000_000) if self.is_live else self.now_ms
-        return now_ms + _FUTURE_MARGIN_MS
+        return now_ms + FUTURE_MARGIN_MS
 
     @cached_property
     def newest_timestamp(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.retention import LogFacts, SegmentFacts, Verdict, judge
 
 NOW = 1_000_000
@@ -48,10 +49,13 @@ def test_time_is_over_only_after_the_last_millisecond() -> None:
 
 
 def test_a_future_timestamp_keeps_what_follows() -> None:
-    verdicts = judge(segments(NOW - 500, NOW + 900, NOW - 400), log(retention_ms=100), NOW)
+    """Not one that a running broker wrote after the look began, or that the clock of a client explains."""
+    late = NOW + FUTURE_MARGIN_MS
+    verdicts = judge(segments(NOW - 500, late + 900, NOW - 400), log(retention_ms=100), NOW)
     assert reasons(verdicts) == ["time", "future_timestamp", "preceding_segment"]
     assert verdicts[2].held_by == 10
-    assert verdicts[1].deletable_at == verdicts[2].deletable_at == NOW + 1001
+    assert verdicts[1].deletable_at == verdicts[2].deletable_at == late + 1001
+    assert reasons(judge(segments(NOW - 500, late, NOW - 400), log(retention_ms=100), NOW))[1] == "time"
 
 
 def test_size_counts_whole_segments() -> None:
