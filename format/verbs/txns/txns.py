@@ -447,6 +447,8 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
     held = f"holds the last stable offset of {each.found.partition.name} at {each.found.last_stable_offset}"
     if not each.holds_last_stable_offset:
         held = f"has an open transaction in {each.found.partition.name} from offset {known.first_offset} on"
+    elif each.found.last_stable_offset != known.first_offset:  # the checkpoint of the high watermark is older
+        held = f"has the oldest open transaction of {each.found.partition.name}, from offset {known.first_offset} on,"
     words = (
         f"{who} {held}{since}, "
         f"with {counted(known.record_count, 'record')} of its own; consumers with read_committed wait for "

@@ -10,6 +10,7 @@ from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.state.producers import ProducerState
+from format.verbs.txns.txns import TransactionTerms, open_transactions, sentences
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import MINUTE, NOW, coordinator_batch, data, marker, read
@@ -192,6 +193,21 @@ def test_a_transaction_whose_marker_is_not_replicated_holds_the_last_stable_offs
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 5\n")
     _, result, _ = read(tmp_path)
     assert result.partitions["payments", 0].last_stable_offset == 3
+
+
+def test_a_high_watermark_below_an_open_transaction_is_not_held_by_it(tmp_path: Path) -> None:
+    """The checkpoint is older than the log of a running broker."""
+    write_segment(tmp_path / "payments-0", 0, [batch(0), data(3, 7)])
+    for mark, words in (
+        (5, "producer 7 epoch 0 holds the last stable offset of payments-0 at 3"),
+        (2, "producer 7 epoch 0 has the oldest open transaction of payments-0, from offset 3 on,"),
+    ):
+        (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\npayments 0 {mark}\n")
+        terms = TransactionTerms(now_ms=NOW)
+        _, result, _ = read(tmp_path)
+        [said] = sentences(result, open_transactions(result, terms), terms)
+        assert said.startswith(words)
+        assert said.endswith("Whether a coordinator will end it is not known: find out before you abort it.")
 
 
 def test_damage_is_found_and_the_rest_is_read(tmp_path: Path) -> None:
