@@ -112,8 +112,10 @@ def forbid_reading(log: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | 
             raise error or PermissionError(13, "Permission denied")
         return open_to_read(path)
 
-    has_access = os.access
     monkeypatch.setattr(source, "_open_to_read", refuse)
+    if error is not None:
+        return
+    has_access = os.access
     monkeypatch.setattr(
         os, "access", lambda path, mode: has_access(path, mode) and (mode != os.R_OK or str(path) != str(log))
     )

@@ -522,6 +522,8 @@ class Comparison:
         """Note batches that the other replica lacks, though its log goes on after them."""
         damaged = self.logs[lacking].damaged
         spans = spans_of(window, bounds)
+        if all(is_covered(each, self.logs[lacking].changed) for each in spans):
+            return  # not known: retention deletes a segment that is being read, and an election truncates it
         if all(is_covered(each, damaged) for each in spans):
             self._add_only(holder, lacking, "different_bytes", spans)
         elif not window.has_records:
@@ -532,6 +534,8 @@ class Comparison:
 
     def _add_lone(self, holder: int, lacking: int, table: RecordTable) -> None:
         """Note records that the other replica lacks, though its log goes on after them."""
+        if self.logs[lacking].changed:
+            table = table.rows(~are_inside(table.offset, self.logs[lacking].changed))
         damaged = are_inside(table.offset, self.logs[lacking].damaged)
         if damaged.any():
             self._add_only(holder, lacking, "different_bytes", runs(table.offset[damaged]))
@@ -544,6 +548,7 @@ class Comparison:
     def _add_lone_ranges(self, holder: int, lacking: int, ranges: list[Range]) -> None:
         """Note offsets of lacking batches of which only the headers are known."""
         damaged = merged(self.logs[lacking].damaged)
+        ranges = without(ranges, merged(self.logs[lacking].changed))
         self._add_only(holder, lacking, "different_bytes", intersection([ranges, damaged]))
         lost = without(ranges, damaged)
         if self._may_be_compacted(holder, lacking):

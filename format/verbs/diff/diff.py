@@ -323,7 +323,7 @@ def _order(
 ) -> tuple[int, ...]:
     """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost.
 
-    Those that can be elected come first. Of equal ones, a clean election is better than an unclean one.
+    Those that can be elected come first. Of equal ones, a clean election is better than an unclean one, and none best.
     """
     difference, replica = comparison.differences[number], comparison.logs[number].replica
     latest = epochs[number].latest
@@ -336,6 +336,7 @@ def _order(
         -epochs[number].log_end_offset,
         difference.lost.count,
         replica.node_id not in assignment.complete_replicas,
+        not assignment.is_leader(replica.node_id),
         number,
     )
 

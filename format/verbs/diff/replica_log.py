@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import InputError, KafkaLogError, NotALogDir
+from format.errors import FileChanged, InputError, KafkaLogError, NotALogDir
 from format.files import meta_properties, partition_metadata
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
@@ -299,7 +299,8 @@ class _OpenSegment(msgspec.Struct):
 class ReplicaLog:
     """Reads a log chunk by chunk: ``chunk`` is the current one, None before the first and after the last.
 
-    ``damaged`` are the offsets found unreadable so far, ``epochs`` the leader epochs of the batches so far.
+    ``damaged`` are the offsets found unreadable so far, ``changed`` those of them whose file a broker truncated or
+    deleted meanwhile. ``epochs`` are the leader epochs of the batches so far.
     ``misplaced`` are the offsets where a batch may belong whose bytes are intact but for a field outside their CRC.
     ``findings`` grows, and callers may empty it.
     """
@@ -311,6 +312,7 @@ class ReplicaLog:
         self.is_complete = True
         self.findings: list[Finding] = []
         self.damaged: list[Range] = []
+        self.changed: list[Range] = []
         self.misplaced: list[Range] = []
         self.epochs: list[EpochEntry] = []
         self.highest_offset = -1
@@ -395,7 +397,7 @@ class ReplicaLog:
             source = FileSource(segment.log)
         except KafkaLogError as error:
             self._note(finding_of(error, location))
-            self._note_unread(segment.base_offset, next_base_offset)
+            self._note_unread(error, segment.base_offset, next_base_offset)
             return self._open_next()
         self._open = _OpenSegment(segment, next_base_offset, location, source)
         return True
@@ -498,14 +500,15 @@ class ReplicaLog:
         self._note(finding_of(error, self.replica.partition.location() if opened is None else opened.location))
         if opened is None:
             return
-        self._note_unread(max(self.highest_offset + 1, opened.segment.base_offset), opened.next_base_offset)
+        self._note_unread(error, max(self.highest_offset + 1, opened.segment.base_offset), opened.next_base_offset)
         self.close()
 
-    def _note_unread(self, first: int, next_base_offset: int | None) -> None:
+    def _note_unread(self, error: KafkaLogError, first: int, next_base_offset: int | None) -> None:
         self.is_complete = False
         last = _MAX_OFFSET if next_base_offset is None else next_base_offset - 1
         if first <= last:
             self.damaged.append((first, last))
+            self.changed += [(first, last)] if isinstance(error, FileChanged) else []
 
     def _note(self, found: Finding) -> None:
         if found.lost_offsets is not None:

@@ -144,6 +144,22 @@ def test_a_replica_that_cannot_be_read_is_not_compared(tmp_path: Path, monkeypat
     assert [each.code for each in found if isinstance(each, Finding)] == ["file-unreadable"]
 
 
+@pytest.mark.parametrize("key", [b"k", None])
+def test_a_segment_that_retention_deletes_meanwhile_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: bytes | None
+) -> None:
+    for name in ("one", "two"):
+        for base in (0, 6, 12):
+            content = [batch(base + at, key=key, leader_epoch=0) for at in (0, 3)]
+            write_segment(tmp_path / name / "orders-0", base, content)
+    forbid_reading(tmp_path / "two" / "orders-0" / f"{6:020d}.log", monkeypatch, FileNotFoundError())
+    found = list(diff([Target(tmp_path / name) for name in ("one", "two")]))
+    [result] = [each for each in found if isinstance(each, PartitionResult)]
+    assert (result.kind, result.is_complete) == ("identical", False)
+    assert [(each.lost.count, each.unique.first) for each in result.replicas] == [(0, None)] * 2
+    assert [each.code for each in result.findings] == ["file-changed"]
+
+
 def test_damage_that_all_replicas_have_is_reported_for_each(tmp_path: Path) -> None:
     result = compare(tmp_path, ModelReplica(plain(20), damaged={7}), ModelReplica(plain(20), damaged={7}))
     assert result.kind == "identical"
