@@ -39,7 +39,7 @@ from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
 from format.scan.read_log import LogChunk, batches_of, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
-from format.state.cluster_context import Assignment
+from format.state.cluster_context import Assignment, named_nodes
 
 _MAX_OFFSET = 2**63 - 1
 #: The most ranges and findings of damage that are kept for one replica.
@@ -101,12 +101,20 @@ class Matching(msgspec.Struct):
     findings: list[Finding] = msgspec.field(default_factory=list)
 
     def not_checked(self) -> list[str]:
-        """A note about the partitions with one replica; empty where there is none."""
-        if not self.single:
-            return []
-        names = ", ".join(each.name for each in self.single[:3]) + (", …" if len(self.single) > 3 else "")
-        words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
-        return [f"{words} with one replica here: {names}"]
+        """Notes about the partitions with one replica, and about brokers that run; empty where there are none."""
+        notes = []
+        if self.single:
+            names = ", ".join(each.name for each in self.single[:3]) + (", …" if len(self.single) > 3 else "")
+            words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
+            notes.append(f"{words} with one replica here: {names}")
+        found = [each for group in self.groups for each in group.replicas if each.offsets.is_broker_running]
+        running = sorted({-1 if each.node_id is None else each.node_id for each in found})
+        if running:
+            who = (
+                "a broker runs" if -1 in running else named_nodes(running) + (" runs" if len(running) == 1 else " run")
+            )
+            notes.append(f"one moment of all replicas: {who}")
+        return notes
 
 
 def matched(targets: Sequence[Target], limits: Limits, command: str = "diff compares") -> Matching:

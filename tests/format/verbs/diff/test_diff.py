@@ -7,15 +7,18 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.errors import InputError
 from format.findings import Finding
+from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.scan import read_log
 from format.verbs.diff.diff import PartitionResult, diff
+from format.verbs.diff.replica_log import matched
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 
@@ -158,6 +161,19 @@ def test_a_segment_that_retention_deletes_meanwhile_is_no_difference(
     assert (result.kind, result.is_complete) == ("identical", False)
     assert [(each.lost.count, each.unique.first) for each in result.replicas] == [(0, None)] * 2
     assert [each.code for each in result.findings] == ["file-changed"]
+
+
+def test_replicas_of_running_brokers_are_of_no_one_moment(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_segment(tmp_path / name / "orders-0", 0, [batch(0)])
+    matching = matched([Target(tmp_path / name) for name in ("one", "two")], DEFAULT_LIMITS)
+    assert matching.not_checked() == []
+    [group] = matching.groups
+    for number, each in enumerate(group.replicas, 1):
+        group.replicas[number - 1] = msgspec.structs.replace(
+            each, node_id=number, offsets=msgspec.structs.replace(each.offsets, is_broker_running=True)
+        )
+    assert matching.not_checked() == ["one moment of all replicas: nodes 1 and 2 run"]
 
 
 def test_damage_that_all_replicas_have_is_reported_for_each(tmp_path: Path) -> None:
