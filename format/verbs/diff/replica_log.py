@@ -110,10 +110,8 @@ class Matching(msgspec.Struct):
         found = [each for group in self.groups for each in group.replicas if each.offsets.is_broker_running]
         running = sorted({-1 if each.node_id is None else each.node_id for each in found})
         if running:
-            who = (
-                "a broker runs" if -1 in running else named_nodes(running) + (" runs" if len(running) == 1 else " run")
-            )
-            notes.append(f"one moment of all replicas: {who}")
+            who = "a broker" if -1 in running else named_nodes(running)
+            notes.append(f"one moment of all replicas: {who} {'runs' if len(running) == 1 else 'run'}")
         return notes
 
 
