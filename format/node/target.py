@@ -11,7 +11,7 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
-from format.io.session import RemotePath, entries_of, is_remote, is_there, path_of
+from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, path_of
 from format.io.source import FileSource, os_reason
 from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
@@ -54,6 +54,11 @@ _TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in 
 _TEXT_CONTROLS = b"\t\n\r\f\x1b"
 _NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
 _MOST_NAMED = 8
+#: The message of ``nothing_to_read`` about a log directory that has nothing in it.
+EMPTY_LOG_DIR = (
+    "the directory is empty: it was not formatted, or its disk is not mounted; a broker that has it in log.dirs does "
+    "not start"
+)
 #: The directories above a missing address that are looked up for a message: each takes a request.
 _MOST_ABOVE = 3
 #: The size of the header of a batch of Redpanda, and the names of its segments: base offset, term and version.
@@ -357,16 +362,36 @@ class Target:
         raise NotALogDir("this directory contains no TOPIC-PARTITION directory and no segment file", location)
 
 
-def targets_at(paths: Iterable[str | os.PathLike[str]], kind: Kind | None = None) -> list[Target]:
-    """The targets for the paths of one command."""
+def targets_at(
+    paths: Iterable[str | os.PathLike[str]], kind: Kind | None = None, *, takes_empty: bool = False
+) -> list[Target]:
+    """The targets for the paths of one command; with ``takes_empty`` an empty directory beside others is a log one."""
     surroundings = Surroundings()
-    return [Target(path, kind, surroundings) for path in paths]
+    targets = [Target(path, kind, surroundings) for path in paths]
+    empty = [is_empty_directory(each.path) for each in targets] if takes_empty else []
+    if any(empty) and not all(empty):
+        return [
+            Target(each.path, Kind.LOG_DIR, surroundings) if is_empty else each
+            for each, is_empty in zip(targets, empty, strict=True)
+        ]
+    return targets
+
+
+def is_empty_directory(path: Path) -> bool:
+    """Whether a path on this machine is a directory with nothing in it but what a new file system has."""
+    try:
+        return is_on_disk(path) and not set(os.listdir(path)) - {"lost+found"}
+    except OSError:
+        return False
 
 
 def nothing_to_read(target: Target) -> Finding:
     """The finding for a directory below which no segment was found."""
     location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
-    return finding("nothing-to-read", location, "no segment of any log was found here or below")
+    message = "no segment of any log was found here or below"
+    if target.kind is Kind.LOG_DIR and is_on_disk(target.path) and not os.listdir(target.path):
+        message = EMPTY_LOG_DIR
+    return finding("nothing-to-read", location, message)
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:

@@ -58,7 +58,7 @@ def doctor(
     from kafkalog_cli.options.reading import bundles_of
 
     with Run("doctor", output, judging, paths=paths, main_schema=DIAGNOSIS) as run:
-        targets = targets_at(map(work.session.path, paths))
+        targets = targets_at(map(work.session.path, paths), takes_empty=True)
         bundles = bundles_of(work.session, paths)
         terms = ReportTerms(
             time.time_ns() // 1_000_000,

@@ -92,7 +92,7 @@ def report(
             if has_tables:
                 making = _of_tables([work.session.path(path) for path in paths], terms)
             else:
-                targets = targets_at(map(work.session.path, paths))
+                targets = targets_at(map(work.session.path, paths), takes_empty=True)
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
                 terms = replace(terms, advance=progress.advance, bundles=_bundles_of(work.session, paths, document))
                 making = ReportRun(targets, terms)

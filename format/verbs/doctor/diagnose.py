@@ -13,6 +13,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
+from format.node.target import EMPTY_LOG_DIR
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis, Draft, capital, command, ranges
@@ -148,6 +149,8 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
 
 
 def _code_of(found: Finding) -> str | None:
+    if found.message == EMPTY_LOG_DIR:
+        return "directory-empty"
     if found.code in _LEFT_OUT or found.is_incomplete or _is_mended_by_broker(found):
         return None
     code = _TEMPLATE_OF.get(found.code)
@@ -189,17 +192,19 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
-    follow = command("verify", place)
+    follow, graded = command("verify", place), None if code == "directory-empty" else first.severity
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
         words += covered
+    elif code == "directory-empty":
+        follow = command("boot", *(str(each.path) for each in evidence.targets))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", evidence.log_dir_of(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
-        code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
+        code, subject, f"{words}.", where.path, where.offset, follow, graded=graded, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
     )  # fmt: skip
 

@@ -17,13 +17,14 @@ from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
-from format.node.target import Target
+from format.node.target import EMPTY_LOG_DIR, Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
 from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.ls.partition_listing import PartitionListing
 from format.wording import counted
 
 if TYPE_CHECKING:
+    from format.state.cluster_image import ClusterImage
     from format.verbs.compaction.compaction import LogCompaction
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.retention import ConfiguredLog
@@ -41,7 +42,7 @@ _UNREAD = {
 }
 #: The findings that a copy of a running broker's files has, beside those that cannot be read.
 _OF_OTHER_MOMENTS = frozenset(
-    ("checkpoint-mismatch", "index-missing", "index-orphan", "log-head-missing", "offset-index-mismatch",
+    ("checkpoint-mismatch", "index-orphan", "log-head-missing", "offset-index-mismatch",
      "offset-not-increasing", "offset-out-of-segment", "segment-missing", "segment-overlap", "snapshot-mismatch",
      "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
 )  # fmt: skip
@@ -76,7 +77,7 @@ class Evidence(msgspec.Struct, dict=True):
 
     def take(self, found: Finding) -> None:
         """Add a finding, unless it is a mere fact or another finding is its cause."""
-        if found.is_incomplete and not is_unreadable_here(found):
+        if found.is_incomplete and not is_unreadable_here(found) and found.message != EMPTY_LOG_DIR:
             self.unread[found.code] = self.unread.get(found.code, 0) + 1
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
             self.findings.append(found)
@@ -119,7 +120,7 @@ class Evidence(msgspec.Struct, dict=True):
         """A partition with its node, where there are several nodes; else the name of the file or directory."""
         name = path.rpartition("/")[2] if topic is None else f"{topic}-{partition}"
         node = self.node_of(path)
-        return f"{name} on {node}" if node and name != node else name
+        return node if node == path else f"{name} on {node}" if node and name != node else name
 
     @cached_property
     def is_live(self) -> bool:
@@ -186,6 +187,8 @@ class Evidence(msgspec.Struct, dict=True):
             missing = sorted((assigned | set(image.brokers)) - self.node_ids)
             if missing:
                 yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
+            for node_id, count in sorted(Counter(self._in_other_log_dirs(image)).items()):
+                yield f"{counted(count, 'partition')} that node {node_id} should have, in no log directory here"
         if self.is_live:
             yield "what the running broker has not written yet"
         elif self._may_be_of_other_moments():
@@ -193,6 +196,24 @@ class Evidence(msgspec.Struct, dict=True):
         for code, count in sorted(self.unread.items()):
             noun, rest = _UNREAD.get(code, ("finding", f" of the kind {code}"))
             yield f"{counted(count, noun)}{rest}"
+
+    def _in_other_log_dirs(self, image: ClusterImage) -> Iterator[int]:
+        """The node of each replica that the metadata has, and that is in no log directory of its node here.
+
+        A broker with several log directories has it in another one, or has lost it; one that runs may be making it.
+        """
+        if self.is_live:
+            return
+        ids = {self.context.node_id_at(each.path) for each in self.log_dirs}
+        nodes = {node_id for node_id in ids if node_id is not None}
+        reported = {
+            (each.location.topic, each.location.partition) for each in self.findings if each.code == "replica-missing"
+        }
+        for (topic_id, number), state in image.partitions.items():
+            key = image.names.get(topic_id), number
+            here = {self.context.node_id_at(directory_of(each)) for each in self._by_key.get(key, ())}
+            if key not in reported:
+                yield from nodes.intersection(state.replicas) - here
 
     def _may_be_of_other_moments(self) -> bool:
         """Whether findings of a log directory may come from copying it while its broker ran."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.node.target import Target
+from format.node.target import targets_at
 from format.verbs.doctor.diagnosis import Diagnosis
 from format.verbs.doctor.doctor import DoctorRun
 from format.verbs.report.report import ReportRun
@@ -21,7 +21,7 @@ NOW_MS = BASE_TIMESTAMP + DAY_MS
 def looked_at(*paths: Path, deep: bool = False, now_ms: int = NOW_MS) -> Report:
     """The report of a look at some paths."""
     kind = ReportRun if deep else DoctorRun
-    run = kind([Target(path) for path in paths], ReportTerms(now_ms))
+    run = kind(targets_at(paths, takes_empty=True), ReportTerms(now_ms))
     for _ in run.findings():
         pass
     return run.finish()

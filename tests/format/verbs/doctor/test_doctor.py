@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from format.errors import InputError
 from format.findings import Severity
 from format.verbs.doctor import doctor
 from tests.building import BASE_TIMESTAMP, batch, batches
@@ -27,6 +28,35 @@ def test_nothing_is_said_of_a_sound_node(tmp_path: Path) -> None:
     assert made.counts["partitions"] == 1
     assert made.counts["segments"] == 2
     assert made.not_known == ["leaders, other replicas and configs (no metadata log is here: --metadata PATH)"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_empty_log_directory_beside_others(tmp_path: Path, deep: bool) -> None:
+    """Its disk may not be mounted. By itself it may be any directory."""
+    sound, empty = node(tmp_path / "a", {"orders-0": SOUND}), tmp_path / "b"
+    empty.mkdir()
+    made = looked_at(sound, empty, deep=deep)
+    [found] = made.diagnoses
+    assert (found.code, found.severity, found.subject) == ("directory-empty", Severity.ERROR, str(empty))
+    assert found.command == f"kafkalog boot {sound} {empty}"
+    assert not any("directory without a log" in words for words in made.not_known)
+    with pytest.raises(InputError):
+        looked_at(empty, deep=deep)
+    (empty / "lost+found").mkdir()  # a new file system is mounted; a broker stops at this name
+    assert codes(sound, empty, deep=deep) == ["start-refused"]
+    (empty / "notes.txt").touch()
+    with pytest.raises(InputError):
+        looked_at(sound, empty, deep=deep)
+
+
+def test_replicas_in_a_log_directory_that_is_not_here(tmp_path: Path) -> None:
+    """The metadata assigns the partition to a directory that was lost, or was not given."""
+    here, other = (write_node(tmp_path / name, 1, directory=name) for name in ("here", "directory-1"))
+    write_metadata_log(here, replicas=(1,), isr=(1,))
+    words = "1 partition that node 1 should have, in no log directory here"
+    assert looked_at(here).not_known == [words]
+    ModelReplica(plain(4)).write(other)
+    assert looked_at(here, other).not_known == []
 
 
 @pytest.mark.parametrize("deep", [False, True])
