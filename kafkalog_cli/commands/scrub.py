@@ -13,6 +13,7 @@ import typer
 
 from format.columns import FINDING
 from format.io.session import Session
+from format.layout import LOG_SUFFIX
 from format.timestamps import DAY_MS, iso_time
 from format.wording import counted, duration, listed
 from kafkalog_cli.options.output import Judging, RowOutput
@@ -185,9 +186,10 @@ class _Passing:
         terms = msgspec.structs.replace(terms, bytes_per_s=rate, advance=run.progress(plan.due_bytes).advance)
         if scrubbed.once:
             run.hold()
-        found = 0
+        found = unread = 0
         for each in scrub(plan, self._state, terms):
             found += 1
+            unread += each.code == "file-unreadable" and each.location.path.endswith(LOG_SUFFIX)
             run.finding(each)
         before = [known for known in self._state.findings() if known.seen_ms < began_ms] if self._is_first else []
         run.findings(known.finding for known in before)
@@ -198,7 +200,7 @@ class _Passing:
         run.count("bytes", 0 if done is None else done.size_bytes)
         run.count("due_segments", len(plan.rows))
         if scrubbed.once:
-            run.conclude(self._sentence(plan, found, len(before)))
+            run.conclude(self._sentence(plan, found, unread, len(before)))
             if self.is_more_due:
                 from kafkalog_cli.exit_codes import Condition
 
@@ -227,15 +229,16 @@ class _Passing:
                 f"{duration(needed_ms)}, longer than the period: give a higher --max-rate."
             )
 
-    def _sentence(self, plan: Plan, found: int, open_before: int) -> str:
+    def _sentence(self, plan: Plan, found: int, unread: int, open_before: int) -> str:
         done = self._state.last_pass()
-        count, size_bytes = (0, 0) if done is None else (done.segment_count, done.size_bytes)
+        count, size_bytes = (0, 0) if done is None else (done.segment_count - unread, done.size_bytes)
         if not len(plan.rows):
             words = f"Nothing is due: all {counted(plan.segment_count, 'segment')} were verified within the period."
         elif self.is_more_due:
             words = f"Stopped: {count:,} of {counted(len(plan.rows), 'due segment')} verified."
         else:
-            words = f"{counted(count, 'segment')} verified ({human_size(size_bytes)}) of {plan.segment_count:,}."
+            words = f"{counted(count, 'segment')} verified ({human_size(size_bytes)}) of {plan.segment_count:,}"
+            words += f"; {unread:,} cannot be read." if unread else "."
         words += f" {counted(found, 'finding')}." if found else " No damage." if count else ""
         return words + (f" {counted(open_before, 'finding')} of earlier passes still open." if open_before else "")
 

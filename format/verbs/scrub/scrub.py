@@ -376,7 +376,10 @@ class _Check(msgspec.Struct):
         return [], None
 
     def _look(self, log: LogUnit) -> tuple[list[Finding], VerifiedSegment | None]:
-        """The findings of one reading of the segment, and its row of the state; None where it cannot be opened."""
+        """The findings of one reading of the segment, and its row of the state; None where it is no longer there.
+
+        One that cannot be read has a row as a damaged one has: it is read again when it changed, or is due.
+        """
         known = self.state.segment(self.due.replica.partition_id, self.due.base_offset)
         walk, report, seen = LogWalk(Level.CRC, self.terms.limits), Report(Coverage()), _Seen(known)
         offsets = OffsetChain(is_compacted=True)  # what is missing between segments is verify's to find
@@ -390,10 +393,17 @@ class _Check(msgspec.Struct):
                 if self.terms.is_stopping():
                     raise _Stopped
         found = [each for each in report.ended() if each.severity > Severity.INFO or each.is_incomplete]
-        if parts.state is None:
-            return found, None
+        file = parts.state
+        if file is None:
+            try:
+                status = log.path.stat()
+            except OSError:
+                return found, None
+            if not any(each.code == "file-unreadable" for each in found):
+                return found, None
+            file = FileState(status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino))
         is_damaged = any(each.severity > Severity.INFO for each in found)
-        verified = self._verified(seen, parts.state, changed_ns, is_damaged=is_damaged)
+        verified = self._verified(seen, file, changed_ns, is_damaged=is_damaged)
         if known is not None and not (is_damaged or known.is_damaged):
             changed = self._changed(log, known, seen)
             if changed is not None:

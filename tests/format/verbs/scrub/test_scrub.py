@@ -18,7 +18,7 @@ from format.verbs.scrub.compare import Compared, compare
 from format.verbs.scrub.scrub import Plan, ScrubTerms, plan_pass, scrub
 from format.verbs.scrub.state import KnownFinding, State, reading_state, writing_state
 from format.verbs.scrub.status import status_of
-from tests.building import batch, batches, write_segment
+from tests.building import batch, batches, forbid_reading, write_segment
 
 Pass = Callable[..., list[Finding]]
 
@@ -175,6 +175,19 @@ def test_a_flipped_bit(node: Path, state_path: Path, one_pass: Pass) -> None:
     assert (found.code, found.location.path) == ("batch-crc-mismatch", str(log_of(node, 30)))
     (known,) = open_findings(state_path)
     assert (known.code, known.path, known.gone_ms) == ("batch-crc-mismatch", str(log_of(node, 30)), None)
+
+
+def test_a_segment_that_cannot_be_opened(node: Path, state_path: Path, one_pass: Pass) -> None:
+    """It is no sound one, and not forgotten as one that a broker deleted; it is due again when it changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        forbid_reading(log_of(node, 30), patch)
+        assert [each.code for each in one_pass()] == ["file-unreadable"]
+    assert [each.finding.code for each in open_findings(state_path)] == ["file-unreadable"]
+    assert due(planned(node, state_path)) == []
+    log_of(node, 30).chmod(0o600)
+    assert due(planned(node, state_path)) == [("orders-0", 30)]
+    assert one_pass() == []
+    assert open_findings(state_path) == []
 
 
 def test_a_finding_is_open_until_the_segment_is_sound(node: Path, state_path: Path, one_pass: Pass) -> None:
