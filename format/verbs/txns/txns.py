@@ -395,8 +395,9 @@ def sentences(result: Transactions, opened: list[OpenTransaction], terms: Transa
     - "holds the last stable offset": no other transaction of the partition began before it.
     - "none will end it", and the command to abort it: every coordinator is known, none has it under way, and its
       producer was silent for longer than the limit.
-    - "No open transaction in 4 partitions": of those that were read. Where only hanging ones are asked for, "none of
-      them hangs" needs every coordinator; else it says what is not known, or from when on they count as hanging.
+    - "No open transaction in 4 partitions": of those that were read as a whole. Where only hanging ones are asked for,
+      "none of them hangs" needs every coordinator; else it says what is not known, or from when on they count as
+      hanging.
     """
     shown = [each for each in opened if each.holds_last_stable_offset or each.is_hanging]
     shown.sort(key=lambda each: not each.is_hanging)  # hanging ones first: these need a command
@@ -414,7 +415,9 @@ def sentences(result: Transactions, opened: list[OpenTransaction], terms: Transa
 
 def _none(result: Transactions, terms: TransactionTerms) -> str:
     """The sentence that there is none; for hanging transactions with the number of open ones."""
-    place = counted(len(result.partitions), "partition")
+    damaged = sum(each.is_damaged for each in result.partitions.values())
+    place = counted(len(result.partitions) - damaged, "partition")
+    place += f"; {counted(damaged, 'partition')} cannot be read as a whole" if damaged else ""
     if not terms.only_hanging:
         who = "" if terms.transactional_id is None else f" of {terms.transactional_id}"
         if terms.producer_id is not None:
@@ -434,6 +437,7 @@ def _none(result: Transactions, terms: TransactionTerms) -> str:
         hanging = "none of them was silent for as long as --max-timeout"
     else:
         hanging = "none of them hangs: their coordinators have them under way"
+    place = counted(len(result.partitions), "partition")
     return f"{counted(len(others), 'open transaction')} in {place}, and {hanging} (--open shows what is open)."
 
 

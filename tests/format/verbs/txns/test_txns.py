@@ -11,7 +11,7 @@ from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.state.producers import ProducerState
 from format.verbs.txns.txns import TransactionTerms, open_transactions, sentences
-from tests.building import batch, write_segment
+from tests.building import batch, forbid_reading, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import MINUTE, NOW, coordinator_batch, data, marker, read
 
@@ -193,6 +193,16 @@ def test_a_transaction_whose_marker_is_not_replicated_holds_the_last_stable_offs
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\npayments 0 5\n")
     _, result, _ = read(tmp_path)
     assert result.partitions["payments", 0].last_stable_offset == 3
+
+
+def test_partitions_that_cannot_be_read_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (0, 1, 2):
+        write_segment(tmp_path / f"payments-{number}", 0, [data(0, 7)] if number == 1 else [batch(0)])
+    forbid_reading(tmp_path / "payments-1" / f"{0:020d}.log", monkeypatch)
+    terms = TransactionTerms(now_ms=NOW)
+    _, result, _ = read(tmp_path)
+    [said] = sentences(result, open_transactions(result, terms), terms)
+    assert said == "No open transaction in 2 partitions; 1 partition cannot be read as a whole."
 
 
 def test_a_high_watermark_below_an_open_transaction_is_not_held_by_it(tmp_path: Path) -> None:
