@@ -177,7 +177,7 @@ def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing
     wanted = narrowing.groups
     is_unread = bool(reading.unread_count)
     if narrowing.topics and (not wanted or wanted & set(found.names())):
-        words = none_of_topics(narrowing, reading.topics())
+        words = none_of_topics(narrowing, reading.topics(), reading.unread_count)
     elif wanted:
         words = none_of(wanted, found.names(), reading.coordinators)
         is_unread |= bool(reading.coordinators.unknown(wanted))

@@ -74,9 +74,15 @@ class Evidence(msgspec.Struct, dict=True):
     cleaners: list[LogCompaction] = msgspec.field(default_factory=list)
     unread: dict[str, int] = msgspec.field(default_factory=dict)  # findings about what was not read, by code
     bootstrap_server: str = "localhost:9092"
+    _taken: set[tuple[str, str, int | None, int | None]] = msgspec.field(default_factory=set)
 
     def take(self, found: Finding) -> None:
-        """Add a finding, unless it is a mere fact or another finding is its cause."""
+        """Add a finding, unless it is a mere fact, another finding is its cause, or another verb found it, too."""
+        key = found.code, found.location.path, found.location.position, found.location.offset
+        if key in self._taken or (found.severity < Severity.WARNING and not found.is_incomplete):
+            return
+        if len(self._taken) < _MOST_FINDINGS:
+            self._taken.add(key)
         if found.is_incomplete and not is_unreadable_here(found) and found.message != EMPTY_LOG_DIR:
             self.unread[found.code] = self.unread.get(found.code, 0) + 1
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:

@@ -39,20 +39,28 @@ def _absent(names: list[str], found: list[str]) -> str:
     return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}.{suggested}"
 
 
-def none_of_topics(wanted: Narrowing, known: Iterable[str]) -> str:
-    """The sentence that no wanted group has offsets of the wanted topics; ``known`` are the topics at the paths."""
+def none_of_topics(wanted: Narrowing, known: Iterable[str], unread_count: int = 0) -> str:
+    """The sentence that no wanted group has offsets of the wanted topics; ``known`` are the topics at the paths.
+
+    ``unread_count`` logs could not be read as a whole.
+    """
     known, topics = sorted(known), sorted(wanted.topics)
     suggested = "".join(did_you_mean(topic, known) for topic in topics if topic not in known)
     who = f"Group {' or '.join(sorted(wanted.groups))} has no" if wanted.groups else "No group has"
-    return f"{who} offsets of topic {' or '.join(topics)}.{suggested}"
+    words = f"{who} offsets of topic {' or '.join(topics)}"
+    return f"{words}{f' in what can be read: {_unread(unread_count)}' if unread_count else ''}.{suggested}"
 
 
 def none_at_all(coordinators: Coordinators, unread_count: int = 0) -> str:
     """The sentence that no group was found; ``unread_count`` logs could not be read."""
     if unread_count:
-        return f"No group is known: {counted(unread_count, 'log')} of coordinators cannot be read."
+        return f"No group is known: {_unread(unread_count)}."
     words = coordinators.words()
     return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
+
+
+def _unread(count: int) -> str:
+    return f"{counted(count, 'log')} of coordinators cannot be read as a whole"
 
 
 _GROUP, _PROTOCOL = GROUP.names.index("group"), GROUP.names.index("protocol")

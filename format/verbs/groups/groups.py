@@ -144,7 +144,8 @@ class GroupsReading:
         """What cannot be read of a log is missing from the replay of its partition."""
         if found.location.partition is not None and found.code not in REPLAY_CODES:
             self._replay_of(found.location).stop()
-        if found.code == "file-unreadable" and found.location.topic in (None, *COORDINATOR_TOPICS):
+        is_part_lost = found.code == "file-unreadable" or found.lost_offsets is not None
+        if is_part_lost and found.location.topic in (None, *COORDINATOR_TOPICS):
             self._unread.add(found.location.path)
 
     @property

@@ -235,7 +235,7 @@ class Coordinators(msgspec.Struct, frozen=True):
                 found[group] = f"{OFFSETS_TOPIC}-{place}, which is not at the paths"
             elif self.unread and place in (None, *self.unread):
                 first = min(self.unread) if place is None else place
-                found[group] = f"{OFFSETS_TOPIC}-{first}, which cannot be read"
+                found[group] = f"{OFFSETS_TOPIC}-{first}, which cannot be read as a whole"
         return found
 
     def words(self) -> str:

@@ -232,7 +232,7 @@ class _Answers(msgspec.Struct):
             report.note(reading.not_checked(found))
             if not len(found):
                 if reading.unread_count:
-                    words = f"{counted(reading.unread_count, 'log')} of coordinators cannot be read"
+                    words = f"{counted(reading.unread_count, 'log')} of coordinators cannot be read as a whole"
                     report.note([f"groups: {words}"])
                     report.missing[GROUP.type] = f"Not checked: {words}."
                 return

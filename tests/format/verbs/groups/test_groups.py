@@ -22,7 +22,7 @@ from format.node import log_dir
 from format.node.partition import Partition, read_partition
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups import group_list
-from format.verbs.groups.answers import ResetCsv, none_of
+from format.verbs.groups.answers import ResetCsv, none_of, none_of_topics
 from format.verbs.groups.group_list import GroupTerms, Narrowing
 from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
 from tests.building import BASE_TIMESTAMP, batch, forbid_reading, write_segment
@@ -372,7 +372,7 @@ def test_groups_in_partitions_that_were_not_read() -> None:
     assert (unknown.missing, unknown.words(), unknown.unknown(["group-0"])) == ([], "", {})
     read = frozenset({0, 2})
     for broken in (Coordinators(read, 4, frozenset({2})), Coordinators(read, None, frozenset({2}))):
-        assert none_of(["group-0"], [], broken).endswith("in __consumer_offsets-2, which cannot be read.")
+        assert none_of(["group-0"], [], broken).endswith("in __consumer_offsets-2, which cannot be read as a whole.")
     assert none_of(["group-0"], [], Coordinators(read, 4, frozenset({0}))).startswith("There is no group")
 
 
@@ -412,6 +412,19 @@ def test_only_logs_of_coordinators_count_as_unread(tmp_path: Path, monkeypatch: 
     answer = Answer(node)
     assert answer.reading.unread_count == 1
     assert answer.reading.coordinators.unread == {0}
+
+
+def test_a_damaged_log_of_a_coordinator_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    node = _with_one_group(tmp_path)
+    log = node / "__consumer_offsets-0" / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes()[:-1] + b"\xff")
+    answer = Answer(node)
+    assert [each.code for each in answer.findings] == ["batch-crc-mismatch"]
+    assert (answer.reading.unread_count, answer.reading.coordinators.unread) == (1, {0})
+    words = none_of_topics(Narrowing(topics=frozenset({"clicks"})), ["orders"], answer.reading.unread_count)
+    assert words == (
+        "No group has offsets of topic clicks in what can be read: 1 log of coordinators cannot be read as a whole."
+    )
 
 
 # -- the CSV to reset offsets ------------------------------------------------------------------------------------
