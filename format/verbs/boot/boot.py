@@ -270,7 +270,7 @@ def _note_space(log_dirs: list[Path], result: BootResult) -> None:
 
 
 #: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
-_NEWEST, _LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
+NEWEST, _LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
 def refusal_findings(
@@ -286,14 +286,14 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
+    version = NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
     result = boot([log_dir], terms)
     for step in result.steps:
         if step.action is Action.REFUSE:
-            yield _finding("boot-refused", step, f"a broker would not start: {_words(step)}")
+            yield _finding("boot-refused", step, f"a broker would not start: {step_words(step)}")
         elif step.action is Action.OFFLINE:
-            yield _finding("boot-unserved", step, f"a broker would not serve this: {_words(step)}")
+            yield _finding("boot-unserved", step, f"a broker would not serve this: {step_words(step)}")
         elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
             yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
         elif step.action is Action.KEEP and _has_lost_head(step):
@@ -309,7 +309,7 @@ def _has_lost_head(step: Step) -> bool:
     return step.lost_offsets is not None and start is not None and step.lost_offsets[0] < start
 
 
-def _words(step: Step) -> str:
+def step_words(step: Step) -> str:
     """The broker's message, with the reason in brackets; without a message, the reason."""
     if step.broker_message is None:
         return step.reason

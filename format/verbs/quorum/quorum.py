@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from format.columns import LOST_CHANGE, QUORUM, QUORUM_LOG, QUORUM_VOTER, RowSchema
+from format.errors import KafkaLogError
 from format.findings import Certainty, Finding, Judgement, Severity, finding
-from format.io.session import is_in_bundle
+from format.io.session import is_in_bundle, is_on_disk
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import log_dir_around
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import named_nodes
-from format.state.quorum import Member, Quorum, read_quorum
+from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.state.quorum import Member, Quorum, quorum_of
 from format.verbs.quorum.lost_changes import (
     EPOCH,
     PARTITION,
@@ -212,7 +215,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
                 yield f"{_head(each)} does not start: {each.copy.refusal}."
             elif each.copy.gap:
                 yield f"The copy of {_name(each)} is not whole: {each.copy.gap}."
-            if each.copy.dropped_from is not None:
+            if each.copy.dropped_from is not None and not each.copy.refusal:
                 yield f"{_head(each)} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
 
     def _held_words(self) -> str:
@@ -338,9 +341,34 @@ class QuorumResult(msgspec.Struct, frozen=True):
 
 def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
     """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
-    found = read_quorum(targets, limits)
+    found = quorum_of(read_copies(targets, limits), limits)
     paths = () if any(is_in_bundle(each.path) for each in targets) else tuple(str(each.path) for each in targets)
     return QuorumResult(found, lost_changes(targets, found, limits), paths)
+
+
+def read_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> list[MetadataCopy]:
+    """Every copy at or below some paths, in their order; with a refusal where its node does not start for damage.
+
+    Raises InputError if there is none.
+    """
+    return [_started(each, limits) for each in read_metadata_copies(targets, limits)]
+
+
+def _started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
+    is_partition = copy.path.name == f"{CLUSTER_METADATA_TOPIC}-0" and is_on_disk(copy.path)
+    if copy.dropped_from is None or copy.refusal or not is_partition:
+        return copy
+    from format.verbs.boot.boot import NEWEST, step_words
+    from format.verbs.boot.quorum import load_metadata
+    from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart, problem_step
+
+    try:
+        load_metadata(copy.path.parent, BootTerms(version=NEWEST, is_release_known=False, limits=limits))
+    except StopsStart as error:
+        return msgspec.structs.replace(copy, refusal=step_words(problem_step(error, copy.path)))
+    except (NotKnown, KafkaLogError):
+        pass  # what was read of it is said
+    return copy
 
 
 def _name(member: Member) -> str:

@@ -33,6 +33,7 @@ from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, read_met
 from format.state.quorum import Quorum, quorum_of
 from format.timestamps import iso_time
 from format.verbs.quorum.lost_changes import lost_changes
+from format.verbs.quorum.quorum import read_copies
 from format.verbs.rebuild_quorum.corrections import (
     AT_RISK,
     LOST,
@@ -198,7 +199,7 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     Raises InputError where nothing can be made of them, and Refused where it would not be safe.
     """
     limits = wanted.limits
-    copies = read_metadata_copies(targets, limits)
+    copies = read_copies(targets, limits)
     unread = next((each for each in copies if each.unread), None)
     if unread is not None and not wanted.is_forced:
         message = f"a metadata log cannot be read, and may be intact: {unread.unread} (--force goes on without it)"
