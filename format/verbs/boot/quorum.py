@@ -169,6 +169,8 @@ class MetadataState(msgspec.Struct):
     findings: list[Finding] = msgspec.field(default_factory=list)  # about records of later releases
     levels: list[tuple[str, int, Path, int]] = msgspec.field(default_factory=list)  # feature, level, file, offset
     contradiction: StopsStart | None = None
+    log_end_offset: int = 0  # after the load
+    is_cut: bool = False  # whether damage in the log is cut off
 
     @property
     def voters(self) -> tuple[int, ...] | None:
@@ -221,6 +223,8 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
     newest = _newest(snapshots, files, terms)
     epoch = max(epochs.latest_epoch, 0)
     is_replaced = newest is not None and newest > (epoch, log.log_end)
+    state.log_end_offset = newest[1] if newest is not None and is_replaced else log.log_end
+    state.is_cut = any(step.action is Action.TRUNCATE for step in files.steps)
     if newest is not None and is_replaced:
         name = snapshots[newest].name
         reason = f"the newest snapshot, {name}, is ahead of the log: the log is emptied and goes on after it"

@@ -341,20 +341,22 @@ class QuorumResult(msgspec.Struct, frozen=True):
 
 def quorum(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> QuorumResult:
     """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
-    found = quorum_of(read_copies(targets, limits), limits)
+    found = quorum_of([_as_started(each, limits) for each in read_metadata_copies(targets, limits)], limits)
     paths = () if any(is_in_bundle(each.path) for each in targets) else tuple(str(each.path) for each in targets)
     return QuorumResult(found, lost_changes(targets, found, limits), paths)
 
 
 def read_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> list[MetadataCopy]:
-    """Every copy at or below some paths, in their order; with a refusal where its node does not start for damage.
+    """Every copy at or below some paths, in their order, with a refusal where boot says that it stops its node.
 
     Raises InputError if there is none.
     """
-    return [_started(each, limits) for each in read_metadata_copies(targets, limits)]
+    copies = read_metadata_copies(targets, limits)
+    return [msgspec.structs.replace(each, refusal=_as_started(each, limits).refusal) for each in copies]
 
 
-def _started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
+def _as_started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
+    """A copy; what a damaged one becomes when its node starts is what boot says of it."""
     is_partition = copy.path.name == f"{CLUSTER_METADATA_TOPIC}-0" and is_on_disk(copy.path)
     if copy.dropped_from is None or copy.refusal or not is_partition:
         return copy
@@ -363,12 +365,15 @@ def _started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
     from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart, problem_step
 
     try:
-        load_metadata(copy.path.parent, BootTerms(version=NEWEST, is_release_known=False, limits=limits))
+        loaded = load_metadata(copy.path.parent, BootTerms(version=NEWEST, is_release_known=False, limits=limits))
     except StopsStart as error:
         return msgspec.structs.replace(copy, refusal=step_words(problem_step(error, copy.path)))
     except (NotKnown, KafkaLogError):
-        pass  # what was read of it is said
-    return copy
+        return copy  # what was read of it is said
+    if loaded.is_cut:
+        return copy
+    epochs = msgspec.structs.replace(copy.epochs, log_end_offset=loaded.log_end_offset)
+    return msgspec.structs.replace(copy, dropped_from=None, epochs=epochs)  # of a field that no recovery looks at
 
 
 def _name(member: Member) -> str:

@@ -146,6 +146,30 @@ def test_a_log_that_cannot_be_read_is_as_one_that_is_not_here(tmp_path: Path, mo
         result(tmp_path, 3)
 
 
+@pytest.mark.parametrize(
+    ("field", "byte", "can_lead"),
+    [
+        (3, 1, False),  # base offset: past what the index can hold, a broker stops; tried with 4.3.1
+        (7, 9, True),  # base offset: recovery looks at no order of offsets
+        (16, 66, True),  # magic: above 2 it is read as 2
+    ],
+)
+def test_damage_outside_of_crcs_is_what_boot_says_of_it(tmp_path: Path, field: int, byte: int, can_lead: bool) -> None:
+    made(tmp_path, {1: 8}, voters=(1,))
+    log = tmp_path / "node-1" / "__cluster_metadata-0" / f"{0:020d}.log"
+    content, position = bytearray(log.read_bytes()), 0
+    for _ in range(3):
+        position += 12 + int.from_bytes(content[position + 8 : position + 12], "big")
+    content[position + field] = byte
+    log.write_bytes(content)
+    found = result(tmp_path, 1)
+    assert found.quorum.can_lead == {1: can_lead}
+    words = words_of(found)
+    assert "drops its log" not in words
+    assert ("Node 1 does not start: Split operation is only permitted" in words) is not can_lead
+    assert [each["log_end_offset"] for each in rows_of(found, QUORUM_LOG)] == [8]
+
+
 def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path, {1: 4, 2: 9})
     read = log_dir.LogDir.partition
