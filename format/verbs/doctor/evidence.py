@@ -212,9 +212,8 @@ class Evidence(msgspec.Struct, dict=True):
             return
         ids = {self.context.node_id_at(each.path) for each in self.log_dirs}
         nodes = {node_id for node_id in ids if node_id is not None}
-        reported = {
-            (each.location.topic, each.location.partition) for each in self.findings if each.code == "replica-missing"
-        }
+        missing = [each.location for each in self.findings if each.code in ("replica-missing", "file-unreadable")]
+        reported = {(each.topic, each.partition) for each in missing}
         for (topic_id, number), state in image.partitions.items():
             key = image.names.get(topic_id), number
             here = {self.context.node_id_at(directory_of(each)) for each in self._by_key.get(key, ())}
