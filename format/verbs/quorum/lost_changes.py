@@ -10,7 +10,6 @@ cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -57,10 +56,11 @@ class LostChange(msgspec.Struct, frozen=True):
 
 
 class LostChanges(msgspec.Struct):
-    """What the partition directories at the paths show, and how many of them were compared."""
+    """What the partition directories at the paths show, how many were compared, and how many cannot be listed."""
 
     changes: list[LostChange]
     compared_count: int
+    unread_count: int = 0
 
     def of(self, *kinds: str, is_proven: bool = True) -> list[LostChange]:
         """The changes of these kinds."""
@@ -81,9 +81,9 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
     is_whole = not quorum.state.is_damaged and quorum.best.copy.is_usable
     found: list[LostChange] = []
     unknown: list[LostChange] = []
-    count = 0
+    count, unread = 0, list[KafkaLogError]()
     for log_dir, node_id, paths in directories_of(targets, quorum.best.copy.cluster_id, limits):
-        for partition in replicas_in(log_dir, paths):
+        for partition in replicas_in(log_dir, paths, unread):
             count += 1
             topic, number = str(partition.topic), partition.number or 0
             topic_id = topic_id_in(partition.metadata, limits) or image.topic_id(topic)
@@ -94,7 +94,7 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
                 known = None if state is None else state.leader_epoch
                 change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
                 (unknown if kind == TOPIC else found).append(change)
-    return LostChanges([*found, *_created(unknown, quorum, limits)], count)
+    return LostChanges([*found, *_created(unknown, quorum, limits)], count, len(unread))
 
 
 def _kind_of(state: PartitionState | None, node_id: int | None, epoch: int | None) -> str | None:
@@ -142,11 +142,20 @@ def directories_of(
                 yield log_dir, node_id, [target.path] if log_dir is None or around else log_dir.partitions
 
 
-def replicas_in(log_dir: LogDir | None, paths: Iterable[Path]) -> Iterator[Partition]:
-    """The partitions of topics in a log directory, without the metadata log and directories that are marked."""
+def replicas_in(
+    log_dir: LogDir | None, paths: Iterable[Path], unread: list[KafkaLogError] | None = None
+) -> Iterator[Partition]:
+    """The partitions of topics in a log directory, without the metadata log and directories that are marked.
+
+    ``unread`` gets the errors about directories that cannot be listed, which verify reports.
+    """
     for path in paths:
-        with suppress(KafkaLogError):  # verify reports it
+        try:
             partition = read_partition(path) if log_dir is None else log_dir.partition(path, is_kept=False)
-            is_topic = partition.key is not None and partition.topic != CLUSTER_METADATA_TOPIC
-            if is_topic and partition.mark is None:
-                yield partition
+        except KafkaLogError as error:
+            if unread is not None:
+                unread.append(error)
+            continue
+        is_topic = partition.key is not None and partition.topic != CLUSTER_METADATA_TOPIC
+        if is_topic and partition.mark is None:
+            yield partition

@@ -334,6 +334,8 @@ class QuorumResult(msgspec.Struct, frozen=True):
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
         if not self.lost.compared_count:
             yield "lost changes: no partition of a topic is here"
+        if self.lost.unread_count:
+            yield f"lost changes: {counted(self.lost.unread_count, 'partition directory')} cannot be listed"
         running = [_name(each) for each in quorum.members if _runs(each)]
         if running:
             yield f"one moment of all logs: {listed(running)} {'runs' if len(running) == 1 else 'run'}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 import msgspec
 
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, UnreadableFile
 from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.layout import NO_PRODUCER_ID, REPLICATION_OFFSET_CHECKPOINT
@@ -45,10 +44,14 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Disks(msgspec.Struct):
-    """The replicas on brokers' disks by topic id and partition, and the nodes whose disks are here."""
+    """The replicas on brokers' disks by topic id and partition, and the nodes whose disks are here.
+
+    ``unread`` are the errors about directories, logs and files of partitions that cannot be read.
+    """
 
     replicas: dict[ReplicaKey, list[Replica]] = msgspec.field(default_factory=lambda: defaultdict(list))
     node_ids: set[int] = msgspec.field(default_factory=set)
+    unread: list[KafkaLogError] = msgspec.field(default_factory=list)
 
     @property
     def all(self) -> Iterator[Replica]:
@@ -64,13 +67,18 @@ def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Di
         if node_id is None or log_dir is None:
             continue
         found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
-        for partition in replicas_in(log_dir, paths):
-            topic_id = topic_id_in(partition.metadata, limits)
-            if topic_id is not None:
-                with suppress(KafkaLogError):
-                    found.replicas[topic_id, partition.number or 0].append(
-                        _replica(log_dir, partition, node_id, limits)
-                    )
+        for partition in replicas_in(log_dir, paths, found.unread):
+            try:
+                for file in filter(None, (partition.metadata, partition.leader_epoch_checkpoint)):
+                    FileSource(file).close()
+                topic_id = topic_id_in(partition.metadata, limits)
+                if topic_id is not None:
+                    replica = _replica(log_dir, partition, node_id, limits)
+                    found.replicas[topic_id, partition.number or 0].append(replica)
+            except UnreadableFile as error:
+                found.unread.append(error)
+            except KafkaLogError:
+                continue  # verify reports the damage
     return found
 
 

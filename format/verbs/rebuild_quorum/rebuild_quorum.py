@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from format.columns import REBUILD_CHANGE
-from format.errors import InputError, OutputError, Refused
+from format.errors import InputError, KafkaLogError, OutputError, Refused
 from format.files import meta_properties
 from format.findings import Finding
 from format.io.session import absolute
@@ -221,7 +221,9 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         raise InputError("the voters are not known: name them with --voter", Location(str(copy.path)))
     of_cluster = [each for each in copies if each.cluster_id in (None, cluster_id)]
     disks = read_disks(targets, cluster_id, limits)
-    not_checked: list[str] = []
+    not_checked = [_unread_words(disks.unread)] if disks.unread else []
+    if not_checked and not wanted.is_forced:
+        raise Refused(f"they may be later than the metadata: {not_checked[0]} (--force goes on without them)")
     changes = list(_changes_in_others(copy, of_cluster, found, limits, not_checked))
     changes += changes_on_disks(lost_changes(targets, quorum, limits), found.image)
     controllers = {each.node_id for each in (*voters, *(quorum.voters or ()))}  # also those that vote no more
@@ -241,6 +243,13 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
         not_checked=not_checked,
         wanted=wanted,
     )
+
+
+def _unread_words(errors: Sequence[KafkaLogError]) -> str:
+    """What of brokers' disks cannot be read, by the first of it."""
+    first, count = errors[0], len(errors)
+    path = "" if first.location is None else first.location.path
+    return f"{counted(count, 'partition')} on disks that cannot be read, such as {path} ({first.message})"
 
 
 def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> BestCopy | None:

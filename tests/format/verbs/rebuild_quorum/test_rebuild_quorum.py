@@ -198,6 +198,20 @@ def test_a_copy_that_cannot_be_read_is_left_out_only_by_force(tmp_path: Path, mo
     assert planned(broker(tmp_path / "again"), *nodes, is_forced=True).copy.node_id == 1
 
 
+@pytest.mark.parametrize("name", [f"{0:020d}.log", "partition.metadata", "leader-epoch-checkpoint"])
+def test_a_replica_that_cannot_be_read_is_left_out_only_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It is not gone, and its node stays in the ISR."""
+    node = broker(tmp_path)
+    replica(node, [0])
+    assert planned(node).not_checked == planned(node, is_forced=True).not_checked
+    forbid_reading(node / "orders-0" / name, monkeypatch)
+    with pytest.raises(Refused, match=f"1 partition on disks that cannot be read, such as .*{name}"):
+        planned(node)
+    assert any("1 partition on disks that cannot be read" in each for each in planned(node, is_forced=True).not_checked)
+
+
 def test_a_copy_with_a_gap_is_taken_only_by_force(tmp_path: Path) -> None:
     node = broker(tmp_path)
     log = node / "__cluster_metadata-0" / f"{0:020}.log"
