@@ -98,7 +98,9 @@ class Rebuilt(msgspec.Struct, frozen=True):
     ] = False
     force: Annotated[
         bool,
-        typer.Option("--force", help="Rebuild although a majority is intact, the copy has gaps, or files cannot be read."),
+        typer.Option(
+            "--force", help="Rebuild although a majority is intact, the copy has gaps, or files cannot be read."
+        ),
     ] = False
 
     @property
