@@ -380,7 +380,7 @@ def sentence(result: PartitionResult) -> str:
     - Of the metadata log it says who can win, if every voter is here, whole.
     - Other differences are said as facts, as is damage.
     """
-    names = _names(result.replicas)
+    names = replica_names(result.replicas)
     if result.kind not in _LACKING:
         parts = list(_same_parts(result, names) if result.kind == "identical" else _differences(result, names))
     elif result.is_metadata_log:
@@ -404,7 +404,7 @@ def evidence(result: PartitionResult) -> str:
     """What the conclusion on replicas that lack records rests on, and what Kafka does; empty for other differences."""
     if result.kind not in _LACKING:
         return ""
-    names = _names(result.replicas)
+    names = replica_names(result.replicas)
     sentences = [*_differences(result, names), *_truncations(result, names)]
     assignment = result.assignment
     if assignment.state is not None and not result.is_metadata_log:
@@ -606,7 +606,7 @@ def _truncations(result: PartitionResult, names: list[str]) -> Iterator[str]:
             yield f"Kafka does not repair {name} at {each.offset:,}: the leader epochs agree there"
 
 
-def _names(replicas: list[ReplicaResult]) -> list[str]:
+def replica_names(replicas: list[ReplicaResult]) -> list[str]:
     """Node ids where all replicas have different ones, else paths."""
     ids = [each.node_id for each in replicas]
     if None not in ids and len(set(ids)) == len(ids):

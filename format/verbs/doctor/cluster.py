@@ -68,7 +68,8 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
                       weight=max(each.lost_committed.count for each in result.replicas),
                       many_command=command("diff", *(str(each.path) for each in evidence.targets)))  # fmt: skip
         behind = [each for each in result.replicas if _lacks_committed(result, each)]
-        draft = replace(draft, node=", ".join(map(_name, behind)))
+        names = _names(result)
+        draft = replace(draft, node=", ".join(names[each.path] for each in behind))
         if result.kind == "diverged":
             yield replace(draft, sentence=_election(evidence, result))
         elif behind and not evidence.is_live:
@@ -77,21 +78,21 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:
     """Who should lead, and what each other replica, elected, loses."""
-    best = result.replicas[result.best]
-    best_name, assignment = _name(best), result.assignment
+    best, names = result.replicas[result.best], _names(result)
+    best_name, assignment = names[best.path], result.assignment
     at = "" if result.offset is None else f" from offset {result.offset:,} on"
     among = "" if result.is_whole else " of the replicas here"
     words = f"Its replicas diverge{at}. "
     if result.kind == "behind":
         lacking = [each for each in result.replicas if _lacks_committed(result, each)]
-        words = "".join(f"{capital(_name(each))} lacks {_loss(each)}. " for each in lacking)
+        words = "".join(f"{capital(names[each.path])} lacks {_loss(each)}. " for each in lacking)
     if assignment.is_leader(best.node_id):
         words += f"Keep {best_name} as the leader{among}: it loses {_loss(best)}"
     else:
         words += f"Elect {best_name}{among}: it loses {_loss(best)}"
     for each in result.replicas:
         if each is not best and each.can_be_elected and result.kind == "diverged":
-            words += f"; {_name(each)} loses {_loss(each)}"
+            words += f"; {names[each.path]} loses {_loss(each)}"
     words += "."
     leader = assignment.leader
     if leader is not None and leader != best.node_id:
@@ -106,8 +107,11 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     return words
 
 
-def _name(replica: ReplicaResult) -> str:
-    return replica.path if replica.node_id is None else f"node {replica.node_id}"
+def _names(result: PartitionResult) -> dict[str, str]:
+    """The replicas by path in words: nodes where all have different ones, else paths."""
+    from format.verbs.diff.diff import replica_names
+
+    return dict(zip((each.path for each in result.replicas), replica_names(result.replicas), strict=True))
 
 
 def _loss(replica: ReplicaResult) -> str:

@@ -200,6 +200,15 @@ def test_replica_behind(tmp_path: Path) -> None:
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
 
 
+def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None:
+    for name, count in (("now", 8), ("backup", 4)):
+        node(tmp_path / name, {"orders-0": {0: batches(count)}}, marks={"orders-0": 3 * count})
+    [found] = [each for each in diagnoses(tmp_path / "now", tmp_path / "backup") if each.code == "replica-behind"]
+    assert found.sentence.startswith(
+        f"{tmp_path}/backup/orders-0 lacks 12 committed offsets (12-23). Elect {tmp_path}/now/orders-0 of the"
+    )
+
+
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from format.verbs.diff import diff
 
