@@ -64,7 +64,7 @@ ENDINGS = [
     ("info", 0, [], True, ""),
     ("not-checked", 3, ["incomplete"], False, ""),
     ("crc", 1, ["damage", "incomplete"], False, "position 61: the CRC is wrong\n  Compare with another replica"),
-    ("input", 3, ["incomplete"], False, "cannot open: Permission denied\n  Check permissions"),
+    ("input", 3, ["incomplete"], False, "cannot open: Permission denied\n  Run as the broker's user"),
     ("limit", 3, ["incomplete"], False, "too large\n  Raise the limit"),
     ("os-error", 3, ["incomplete"], False, "no\\x1b[2Jsuch: No such file or directory"),
     ("not-a-log-dir", 2, ["usage"], False, "nothing here\n  Give a log directory"),
