@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
 _UNREAD = {
     "file-changed": ("file", " that changed meanwhile"),
-    "file-unreadable": ("path", " that was not read: kafkalog verify names the reason"),
+    "file-unreadable": ("path", " not read: kafkalog verify names the reason"),
     "limit-exceeded": ("place", " over a limit of this program"),
     "log-head-remote": ("log", " whose head is in remote storage"),
     "nothing-to-read": ("directory", " without a log"),

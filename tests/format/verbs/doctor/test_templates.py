@@ -113,7 +113,7 @@ def test_what_was_not_read_is_said_to_be_not_known() -> None:
     made = evidence()
     made.take(finding("file-unreadable", Location("s3://bucket/orders-0/0.log"), "cannot open"))
     assert diagnose(made) == []
-    assert "1 path that was not read: kafkalog verify names the reason" in list(made.not_known())
+    assert "1 path not read: kafkalog verify names the reason" in list(made.not_known())
 
 
 def test_paths_that_cannot_be_read() -> None:
