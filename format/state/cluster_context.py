@@ -329,7 +329,7 @@ class ClusterContext(msgspec.Struct):
             return NO_METADATA if self.source is None else f"{self.source.partition.path} cannot be read"
         if self.is_at_another_cluster(directory_around(partition.path)):
             return f"{self.source_words} is that of another cluster"
-        return f"{self.source_words} is damaged" if self.state.is_damaged else ""
+        return f"{self.source_words} cannot be read as a whole" if self.state.is_damaged else ""
 
     @property
     def voters(self) -> tuple[int, ...] | None:
