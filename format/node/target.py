@@ -365,10 +365,13 @@ class Target:
 def targets_at(
     paths: Iterable[str | os.PathLike[str]], kind: Kind | None = None, *, takes_empty: bool = False
 ) -> list[Target]:
-    """The targets for the paths of one command; with ``takes_empty`` an empty directory beside others is a log one."""
+    """The targets for the paths of one command; with ``takes_empty`` an empty directory beside others is a log one.
+
+    A new file system may have lost+found.
+    """
     surroundings = Surroundings()
     targets = [Target(path, kind, surroundings) for path in paths]
-    empty = [is_empty_directory(each.path) for each in targets] if takes_empty else []
+    empty = [_names_here(each.path) in (set(), {"lost+found"}) for each in targets] if takes_empty else []
     if any(empty) and not all(empty):
         return [
             Target(each.path, Kind.LOG_DIR, surroundings) if is_empty else each
@@ -377,19 +380,19 @@ def targets_at(
     return targets
 
 
-def is_empty_directory(path: Path) -> bool:
-    """Whether a path on this machine is a directory with nothing in it but what a new file system has."""
+def _names_here(path: Path) -> set[str] | None:
+    """The names in a directory on this machine; None where there is none, or none that can be listed."""
     try:
-        return is_on_disk(path) and not set(os.listdir(path)) - {"lost+found"}
+        return set(os.listdir(path)) if is_on_disk(path) else None
     except OSError:
-        return False
+        return None
 
 
 def nothing_to_read(target: Target) -> Finding:
     """The finding for a directory below which no segment was found."""
     location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
     message = "no segment of any log was found here or below"
-    if target.kind is Kind.LOG_DIR and is_on_disk(target.path) and not os.listdir(target.path):
+    if target.kind is Kind.LOG_DIR and _names_here(target.path) == set():
         message = EMPTY_LOG_DIR
     return finding("nothing-to-read", location, message)
 
