@@ -162,6 +162,7 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 def _check_log_dirs(paths: list[Path]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
+    from format.files.meta_properties import ids_in
     from format.node.log_dir import Kind
 
     for path in paths:
@@ -174,10 +175,13 @@ def _check_log_dirs(paths: list[Path]) -> None:
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")
         target = Target(path)
-        below = [str(each.path) for each in target.log_dirs if each.path != target.path]
+        below = [
+            (str(each.path), ids_in(each.meta_properties)[0]) for each in target.log_dirs if each.path != target.path
+        ]
         if below:
-            found = counted(len(below), "log directory")
-            raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {below[0]}")
+            found, first = counted(len(below), "log directory"), below[0][1]
+            of_node = " ".join(name for name, node_id in below if node_id == first)
+            raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {of_node}")
 
 
 def _check_one_node(paths: list[Path]) -> None:
