@@ -283,6 +283,7 @@ def _groups_of(scan: TableScan, schema: RowSchema) -> Iterator[Item]:
         if isinstance(item, Finding):
             yield item
     found = reading.groups()
+    yield from reading.replicas.unread_ends
     yield from in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
     for words in reading.not_checked(found):
         scan.note(words)
