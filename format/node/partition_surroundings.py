@@ -57,7 +57,7 @@ def denied_log(partition: Partition) -> UnreadableFile | None:
     """The error of the first log that this user must not read; such a partition is neither damaged nor shorter."""
     for segment in partition.segments:
         log = segment.log
-        if log is not None and is_on_disk(log) and os.access(log, os.F_OK) and not os.access(log, os.R_OK):
+        if log is not None and is_on_disk(log) and not os.access(log, os.R_OK) and os.access(log, os.F_OK):
             place = partition.location(log, segment.base_offset)
             return UnreadableFile(f"cannot open: {os.strerror(errno.EACCES)}", place)
     return None
