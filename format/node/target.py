@@ -54,11 +54,6 @@ _TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in 
 _TEXT_CONTROLS = b"\t\n\r\f\x1b"
 _NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
 _MOST_NAMED = 8
-#: The message of ``nothing_to_read`` about a log directory that has nothing in it.
-EMPTY_LOG_DIR = (
-    "the directory is empty: it was not formatted, or its disk is not mounted; a broker that has it in log.dirs does "
-    "not start"
-)
 #: The directories above a missing address that are looked up for a message: each takes a request.
 _MOST_ABOVE = 3
 #: The size of the header of a batch of Redpanda, and the names of its segments: base offset, term and version.
@@ -391,10 +386,10 @@ def _names_here(path: Path) -> set[str] | None:
 def nothing_to_read(target: Target) -> Finding:
     """The finding for a directory below which no segment was found."""
     location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
-    message = "no segment of any log was found here or below"
     if target.kind is Kind.LOG_DIR and _names_here(target.path) == set():
-        message = EMPTY_LOG_DIR
-    return finding("nothing-to-read", location, message)
+        message = "the directory is empty: it was not formatted, or its disk is not mounted; a broker that has it in "
+        return finding("log-dir-empty", location, f"{message}log.dirs does not start")
+    return finding("nothing-to-read", location, "no segment of any log was found here or below")
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:

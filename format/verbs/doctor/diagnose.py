@@ -13,7 +13,6 @@ from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
-from format.node.target import EMPTY_LOG_DIR
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import Diagnosis, Draft, capital, command, ranges
@@ -39,6 +38,7 @@ _LONG_MS = 10 * 60 * 1000
 _TEMPLATE_OF = {
     "boot-refused": "start-refused",
     "boot-unserved": "not-served",
+    "log-dir-empty": "directory-empty",
     "replica-stray": "directory-stray",
     "replica-missing": "replica-missing",
     "metadata-incomplete": "metadata-damaged",
@@ -149,8 +149,6 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
 
 
 def _code_of(found: Finding) -> str | None:
-    if found.message == EMPTY_LOG_DIR:
-        return "directory-empty"
     if found.code in _LEFT_OUT or found.is_incomplete or _is_mended_by_broker(found):
         return None
     code = _TEMPLATE_OF.get(found.code)
@@ -192,7 +190,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
-    follow, graded = command("verify", place), None if code == "directory-empty" else first.severity
+    follow = command("verify", place)
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
@@ -204,7 +202,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
-        code, subject, f"{words}.", where.path, where.offset, follow, graded=graded, weight=weight or count,
+        code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
         node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
-from format.node.target import EMPTY_LOG_DIR, Target
+from format.node.target import Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
 from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.ls.partition_listing import PartitionListing
@@ -83,7 +83,7 @@ class Evidence(msgspec.Struct, dict=True):
             return
         if len(self._taken) < _MOST_FINDINGS:
             self._taken.add(key)
-        if found.is_incomplete and not is_unreadable_here(found) and found.message != EMPTY_LOG_DIR:
+        if found.is_incomplete and not is_unreadable_here(found):
             self.unread[found.code] = self.unread.get(found.code, 0) + 1
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
             self.findings.append(found)
