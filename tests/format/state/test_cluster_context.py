@@ -99,7 +99,7 @@ def test_damaged_metadata_says_nothing(tmp_path: Path) -> None:
     content = bytearray(log.read_bytes())
     content[-1] ^= 1
     log.write_bytes(content)
-    assert assignment_at(orders).unknown.endswith("is damaged")
+    assert assignment_at(orders).unknown.endswith("cannot be read as a whole")
 
 
 def test_voters_are_those_of_the_quorum_state(tmp_path: Path) -> None:
