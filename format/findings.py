@@ -239,7 +239,7 @@ _CODES = (
     FindingCode("nothing-to-read", _W, "any", "No segment of any log was found.",
                 "Keeps at least one segment in each log.", "Check the path: give the log directory, or a directory with log directories below it.", incomplete=True),
     FindingCode("log-dir-empty", _E, "any", "A log directory that was given beside others is empty: not formatted, or its disk is not mounted.",
-                "Does not start: meta.properties is missing.", "Mount the disk; format the directory if it is new."),
+                "With KRaft, does not start: meta.properties is missing.", "Mount the disk; format the directory if it is new."),
     FindingCode("live-tail", _I, "headers", "The file grew while it was read: its end is still being written.",
                 "Is writing it.", "Run again when the broker is stopped, or ignore it.", incomplete=True),
     FindingCode("followed-log-cut", _W, "any", "The log was truncated while it was followed: records that were shown are no longer in it.",

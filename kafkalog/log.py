@@ -500,8 +500,8 @@ class Log:
             for _ in taking._take(reading.read()):
                 pass
             found = reading.groups()
-            for _ in taking._take(reading.replicas.unread_ends):
-                pass
+            for each in reading.replicas.unread_ends:
+                taking._note(each)
             taking.not_checked += reading.not_checked(found)
             yield from in_lists(found.group_rows() if schema is GROUP else found.offset_rows())
 

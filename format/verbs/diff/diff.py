@@ -323,7 +323,7 @@ def _order(
 ) -> tuple[int, ...]:
     """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost.
 
-    Those that can be elected come first. Of equal ones, a clean election is better than an unclean one, and none best.
+    Those that can be elected come first. Of equal ones, the leader is best, and a clean election better.
     """
     difference, replica = comparison.differences[number], comparison.logs[number].replica
     latest = epochs[number].latest

@@ -235,7 +235,7 @@ def _replica(
     limits: Limits,
     findings: list[Finding],
 ) -> Iterator[Replica]:
-    """The replica in a partition directory; none but a finding without read permission for all of its logs."""
+    """The replica in a partition directory; where this user must not read one of its logs, a finding instead."""
     findings.extend(unread_findings(partition))
     denied = denied_log(partition)
     if denied is not None:

@@ -23,7 +23,7 @@ _TEMPLATES = (
     Template("start-refused", _E, "boot", "reasons to refuse the start",
              "By boot, a broker would refuse to start on the log directory."),
     Template("directory-empty", _E, "boot", "log directories are empty",
-             "A log directory is empty: it was not formatted, or its disk is not mounted. No broker starts on it."),
+             "A log directory is empty: it was not formatted, or its disk is not mounted."),
     Template("metadata-damaged", _E, "metadata", "metadata logs are damaged",
              "Part of the metadata log is lost or damaged."),
     Template("disk-full", _E, "ls", "file systems are full",

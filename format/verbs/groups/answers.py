@@ -48,18 +48,19 @@ def none_of_topics(wanted: Narrowing, known: Iterable[str], unread_count: int = 
     suggested = "".join(did_you_mean(topic, known) for topic in topics if topic not in known)
     who = f"Group {' or '.join(sorted(wanted.groups))} has no" if wanted.groups else "No group has"
     words = f"{who} offsets of topic {' or '.join(topics)}"
-    return f"{words}{f' in what can be read: {_unread(unread_count)}' if unread_count else ''}.{suggested}"
+    return f"{words}{f' in what can be read: {unread_words(unread_count)}' if unread_count else ''}.{suggested}"
 
 
 def none_at_all(coordinators: Coordinators, unread_count: int = 0) -> str:
     """The sentence that no group was found; ``unread_count`` logs could not be read."""
     if unread_count:
-        return f"No group is known: {_unread(unread_count)}."
+        return f"No group is known: {unread_words(unread_count)}."
     words = coordinators.words()
     return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
 
 
-def _unread(count: int) -> str:
+def unread_words(count: int) -> str:
+    """What of the coordinators could not be read, in words."""
     return f"{counted(count, 'log')} of coordinators cannot be read as a whole"
 
 

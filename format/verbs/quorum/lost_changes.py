@@ -142,9 +142,7 @@ def directories_of(
                 yield log_dir, node_id, [target.path] if log_dir is None or around else log_dir.partitions
 
 
-def replicas_in(
-    log_dir: LogDir | None, paths: Iterable[Path], unread: list[KafkaLogError] | None = None
-) -> Iterator[Partition]:
+def replicas_in(log_dir: LogDir | None, paths: Iterable[Path], unread: list[KafkaLogError]) -> Iterator[Partition]:
     """The partitions of topics in a log directory, without the metadata log and directories that are marked.
 
     ``unread`` gets the errors about directories that cannot be listed, which verify reports.
@@ -153,8 +151,7 @@ def replicas_in(
         try:
             partition = read_partition(path) if log_dir is None else log_dir.partition(path, is_kept=False)
         except KafkaLogError as error:
-            if unread is not None:
-                unread.append(error)
+            unread.append(error)
             continue
         is_topic = partition.key is not None and partition.topic != CLUSTER_METADATA_TOPIC
         if is_topic and partition.mark is None:

@@ -48,6 +48,7 @@ from format.verbs.bundle.verify_bundle import NOT_CHECKED, findings_now, finding
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
+from format.verbs.groups.answers import unread_words
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
@@ -73,7 +74,6 @@ from format.verbs.txns.txns import (
     open_transactions,
 )
 from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
-from format.wording import counted
 
 _MOST_CHANGES = 1_000
 
@@ -232,7 +232,7 @@ class _Answers(msgspec.Struct):
             report.note(reading.not_checked(found))
             if not len(found):
                 if reading.unread_count:
-                    words = f"{counted(reading.unread_count, 'log')} of coordinators cannot be read as a whole"
+                    words = unread_words(reading.unread_count)
                     report.note([f"groups: {words}"])
                     report.missing[GROUP.type] = f"Not checked: {words}."
                 return

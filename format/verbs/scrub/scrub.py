@@ -395,11 +395,11 @@ class _Check(msgspec.Struct):
         found = [each for each in report.ended() if each.severity > Severity.INFO or each.is_incomplete]
         file = parts.state
         if file is None:
+            if not any(each.code == "file-unreadable" for each in found):
+                return found, None
             try:
                 status = log.path.stat()
             except OSError:
-                return found, None
-            if not any(each.code == "file-unreadable" for each in found):
                 return found, None
             file = FileState(status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino))
         is_damaged = any(each.severity > Severity.INFO for each in found)

@@ -416,16 +416,16 @@ def sentences(result: Transactions, opened: list[OpenTransaction], terms: Transa
 def _none(result: Transactions, terms: TransactionTerms) -> str:
     """The sentence that there is none; for hanging transactions with the number of open ones."""
     damaged = sum(each.is_damaged for each in result.partitions.values())
-    place = counted(len(result.partitions) - damaged, "partition")
-    place += f"; {counted(damaged, 'partition')} cannot be read as a whole" if damaged else ""
+    whole = counted(len(result.partitions) - damaged, "partition")
+    whole += f"; {counted(damaged, 'partition')} cannot be read as a whole" if damaged else ""
     if not terms.only_hanging:
         who = "" if terms.transactional_id is None else f" of {terms.transactional_id}"
         if terms.producer_id is not None:
             who += f" of producer {terms.producer_id}"
-        return f"No open transaction{who} in {place}."
+        return f"No open transaction{who} in {whole}."
     others = open_transactions(result, replace(terms, only_hanging=False))
     if not others:
-        return f"No hanging or open transaction in {place}."
+        return f"No hanging or open transaction in {whole}."
     unknown = sum(each.is_hanging is None for each in others)
     due = [each.hangs_after_ms for each in others if each.is_coordinator_done]
     if unknown:
