@@ -229,7 +229,7 @@ class Summary(msgspec.Struct):
             return Condition.DAMAGE.words
         names = sorted(set(places))
         named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-        others = " and in files of none" if len(places) < len(self.damaged) else ""
+        others = " and outside of partitions" if len(places) < len(self.damaged) else ""
         return f"{Condition.DAMAGE.words} in {counted(len(places), 'partitions')} ({named}){others}"
 
 

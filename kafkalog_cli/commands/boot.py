@@ -175,13 +175,12 @@ def _check_log_dirs(paths: list[Path]) -> None:
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")
         target = Target(path)
-        below = [
-            (str(each.path), ids_in(each.meta_properties)[0]) for each in target.log_dirs if each.path != target.path
-        ]
+        below = [(str(each.path), ids_in(each.meta_properties)) for each in target.log_dirs if each.path != target.path]
         if below:
-            found, first = counted(len(below), "log directory"), below[0][1]
-            of_node = " ".join(name for name, node_id in below if node_id == first)
-            raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {of_node}")
+            found, node = counted(len(below), "log directory"), below[0][1][:2]
+            of_node = {ids[2]: name for name, ids in reversed(below) if ids[:2] == node}  # without copies of one
+            names = " ".join(sorted(of_node.values()))
+            raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {names}")
 
 
 def _check_one_node(paths: list[Path]) -> None:
