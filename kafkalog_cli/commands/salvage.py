@@ -118,7 +118,6 @@ def _merge(
 
     targets = targets_at(salvaged.sources.paths)
     merging = read_merge(targets, read_context(targets, ContextTerms(limits=guards.limits)), guards.limits)
-    run.findings(merging.findings)
     if merging.has_metadata:
         run.not_checked("the metadata log, which is not merged: see quorum and rebuild-quorum")
     run.hold()
@@ -127,7 +126,7 @@ def _merge(
     plans = merging.plans
     for plan in plans:
         run.write(MERGED_RANGE, plan.rows(), only=lambda row: not row[MERGED_RANGE.names.index("is_base")])
-    run.conclude(overview(plans), *(each.sentence() for each in plans if len(plans) == 1 or not each.is_plain))
+    run.conclude(overview(merging), *(each.sentence() for each in plans if len(plans) == 1 or not each.is_plain))
     terms = WriteTerms(
         limits=guards.limits,
         interval_bytes=indexing.interval_bytes,

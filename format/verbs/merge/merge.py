@@ -58,6 +58,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
 
     ``lost`` are the offsets that no replica has, ``lost_head`` those before the first segment of all. ``reached`` is an
     offset that the log has reached, with what shows it. ``doubtful`` are offsets with tombstones that may be lost.
+    ``unread_count`` is the number of replicas that could not be read, or not whole.
     """
 
     name: str
@@ -74,6 +75,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
     end_offset: int
     reached: tuple[int, str]
     findings: list[Finding]
+    unread_count: int = 0
 
     @property
     def partition(self) -> Partition:
@@ -117,6 +119,10 @@ class MergedPartition(msgspec.Struct, frozen=True):
     @property
     def location(self) -> Location:
         return self.replicas[self.base].partition.location()
+
+    @property
+    def _nobody(self) -> str:
+        return "no replica that could be read has" if self.unread_count else "no replica here has"
 
     def label(self, number: int) -> str:
         """The name of a replica: its node where all have other ones, else its path."""
@@ -166,8 +172,10 @@ class MergedPartition(msgspec.Struct, frozen=True):
         """The findings about the partition, each with whether it is a loss."""
         place = self.location
         for first, last in self.lost:
-            message = f"no replica here has {offset_range(first, last)} intact"
-            yield finding("no-intact-replica", place.at(offset=first), message, lost_offsets=(first, last)), True
+            message = f"{self._nobody} {offset_range(first, last)} intact"
+            judgement = Judgement(certainty=Certainty.POSSIBLE if self.unread_count else Certainty.PROVEN)
+            where = place.at(offset=first)
+            yield finding("no-intact-replica", where, message, lost_offsets=(first, last), judgement=judgement), True
         shown: list[tuple[Range, str, Severity | None]] = []
         if self.lost_head is not None:  # or it was deleted just before a crash: see log-head-missing
             began = f"the {layout.LEADER_EPOCH_CHECKPOINT} shows that the log began at offset {self.lost_head[0]}"
@@ -176,7 +184,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
             reached = f"{self.reached[1]} shows that the log reached offset {self.reached[0]}"
             shown.append((self.lost_end, reached, None))
         for lost, words, severity in shown:
-            message = f"{words}, but no replica here has {offset_range(*lost)} intact"
+            message = f"{words}, but {self._nobody} {offset_range(*lost)} intact"
             judgement, where = Judgement(severity, Certainty.LIKELY), place.at(offset=lost[0])
             yield finding("no-intact-replica", where, message, lost_offsets=lost, judgement=judgement), True
         for number, branch in enumerate(self.branches):
@@ -203,7 +211,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
     def is_plain(self) -> bool:
         """Whether the log is that of the base, and nothing is to be said of it."""
         is_base = all(piece.replica == self.base for each in self.segments for piece in each.pieces)
-        return is_base and not any(True for _ in self.judged())
+        return is_base and not self.unread_count and not any(True for _ in self.judged())
 
     def sentence(self) -> str:
         """The conclusion: the base, what came from whom, what no replica has."""
@@ -227,9 +235,11 @@ class MergedPartition(msgspec.Struct, frozen=True):
                 f"{first:,}–{last:,}" if last > first else f"{first:,}" for first, last in lost[:_MOST_NAMED]
             )
             more = f" and {counted(len(lost) - _MOST_NAMED, 'more range')}" if len(lost) > _MOST_NAMED else ""
-            parts.append(f"no replica here has {named}{more}")
+            parts.append(f"{self._nobody} {named}{more}")
         else:
             parts.append("no loss is known")
+        if self.unread_count:
+            parts.append(f"{counted(self.unread_count, 'replica')} could not be read")
         for number, branch in enumerate(self.branches):
             if branch.segments:
                 count = sum(each.record_count for each in branch.pieces)
@@ -239,10 +249,12 @@ class MergedPartition(msgspec.Struct, frozen=True):
         return f"{self.name}  {' · '.join(parts)}"
 
 
-def overview(plans: Sequence[MergedPartition]) -> str:
+def overview(merging: Merge) -> str:
     """The partitions counted, where there are several."""
+    plans = merging.plans
     if len(plans) < 2:
-        return "" if plans else "No partition is at the paths."
+        none = "No partition could be read." if merging.findings else "No partition is at the paths."
+        return "" if plans else none
     parts = [f"{counted(len(plans), 'partition')} merged"]
     healed = sum(any(piece.replica != plan.base for each in plan.segments for piece in each.pieces) for plan in plans)
     lossy = sum(bool(plan.all_lost) for plan in plans)
@@ -379,7 +391,17 @@ class Merge(msgspec.Struct):
     def plan(self, limits: Limits = DEFAULT_LIMITS, jobs: int = 1, advance: Advance = no_progress) -> None:
         """Read all replicas, and plan each partition. Raises WorkerDied."""
         scan = MergeScan(limits, self.compacted)
-        self.plans = list(scan_units(scan, self.groups, jobs=jobs, advance=advance))
+        plans = scan_units(scan, self.groups, jobs=jobs, advance=advance)
+        self.plans = [replace(each, unread_count=self._unread_count(each)) for each in plans]
+
+    def _unread_count(self, plan: MergedPartition) -> int:
+        paths = set()
+        for each in (*self.findings, *plan.findings):
+            place = each.location
+            is_of_plan = place.topic in (plan.topic, None) and place.partition in (plan.number, None)
+            if each.is_incomplete and is_of_plan:
+                paths.add(Path(place.path) if place.base_offset is None else Path(place.path).parent)
+        return len(paths)
 
     def job(self, **options: Any) -> dict[str, Any]:
         """The job of a run, for its manifest and for resuming."""
@@ -397,7 +419,7 @@ def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limit
     matching = matched(targets, limits, "salvage --merge takes")
     groups = sorted((*matching.groups, *matching.single), key=lambda each: (each.topic or "", each.number or 0))
     kept = [each for each in groups if not is_cluster_metadata(each.replicas[0].partition)]
-    if groups and not kept:
+    if groups and not kept and not matching.findings:
         message = "the metadata log is not merged: quorum shows what its copies have, and rebuild-quorum takes the best"
         raise InputError(message, Location(str(groups[0].replicas[0].path)))
     has_metadata, groups = len(kept) < len(groups), kept

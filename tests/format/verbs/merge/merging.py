@@ -84,13 +84,14 @@ def merged(paths: Sequence[Path], output: Path, *, branches: Path | None = None,
     result = RewritingResult()
     terms = WriteTerms(jobs=jobs)
     with Publication(output, paths, job=merging.job()) as publication:
-        list(merge(merging, publication, terms, result))
+        items = list(merge(merging, publication, terms, result))
     sources = branch_sources(merging)
     if branches is not None and sources.partitions:
         with Publication(branches, paths, job={"branches": True}) as publication:
             list(write_branches(sources, publication, terms))
     [plan] = merging.plans
-    return Merged(plan, result.findings, result.losses, output)
+    findings = [each for each in items if isinstance(each, Finding)]
+    return Merged(plan, findings, result.losses, output)
 
 
 def merged_models(replicas: Sequence[ModelReplica], tmp_path: Path, *, branches: bool = False) -> Merged:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from format import layout
+from format.findings import Certainty
 from format.log.encode_batches import BatchHeader, encode_batch, encode_message
-from tests.building import wrapper, write_segment
+from tests.building import forbid_reading, wrapper, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 from tests.format.verbs.merge.merging import merged, merged_models, records_in
 from tests.record_encoder import NewRecord, encode_record
@@ -86,6 +87,18 @@ def test_missing_segments_are_taken_with_their_boundaries(tmp_path: Path) -> Non
     names = sorted(int(each.stem) for each in found.directory.glob("*.log"))
     assert names == [0, 12, 24]
     assert found.log_bytes == encoded(batches)
+
+
+def test_a_replica_that_cannot_be_read_may_have_what_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = plain(10)
+    for number in (1, 2):
+        ModelReplica(batches, damaged={3}).write(tmp_path / f"node-{number}")
+    forbid_reading(tmp_path / "node-2/orders-0" / f"{0:020d}.log", monkeypatch)
+    found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
+    assert found.plan.sentence().endswith("no replica that could be read has 9–11 · 1 replica could not be read")
+    lost, unread = sorted(found.findings, key=lambda each: each.severity, reverse=True)
+    assert (lost.code, lost.certainty) == ("no-intact-replica", Certainty.POSSIBLE)
+    assert unread.code == "file-unreadable"
 
 
 # -- history -------------------------------------------------------------------------------------------------
