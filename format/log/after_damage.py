@@ -43,6 +43,8 @@ _FIRST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
 #: A batch before this many zero bytes is not in a value: the zeros were preallocated, or a disk lost a block.
 _ZERO_BYTES = 4096
+#: Of a group that is certain since a damaged batch leads to it, this many bytes will do.
+_ENOUGH_LED_TO_BYTES = 256 * 1024
 #: A group of this many bytes or more is not a value.
 _CERTAIN_BYTES = 64 * 1024 * 1024
 _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
@@ -99,14 +101,19 @@ class GroupSearch:
         self._trust = ChainTrust(source, end, search)
         self._open_to = 0  # the end of the last damaged batch with Trust.OPEN, if its length is right
 
-    def next_group(self, gap_start: int) -> Group | None:
-        """The first group at or after ``gap_start``; batches with a wrong CRC and a right length are skipped."""
+    def next_group(self, gap_start: int, *, may_be_cut: bool = False) -> Group | None:
+        """The first group at or after ``gap_start``; batches with a wrong CRC and a right length are skipped.
+
+        ``may_be_cut``: of a group that such a batch leads to, _ENOUGH_LED_TO_BYTES will do.
+        """
         at = self._after_trusted(gap_start)
         first = self._search.intact_at(at) or next(self._search.intact_from(at + 1), None)
         if first is None:
             return None
-        group = self._extended(gap_start, first, is_led_to=first.position == at)
         value_end = value_end_in_message(self._source, gap_start, first.position)
+        is_led_to = first.position == at
+        may_be_cut &= is_led_to and gap_start < at and value_end <= at
+        group = self._extended(gap_start, first, is_led_to=is_led_to, is_cut=may_be_cut)
         if first.position < value_end < group.end and self._is_boundary(first.position, value_end):
             following = self._search.intact_at(value_end)  # the value of a v0 or v1 message, followed by the log
             if following is not None:
@@ -130,8 +137,8 @@ class GroupSearch:
             position = header.end_position
         return position
 
-    def _extended(self, gap_start: int, first: Header, *, is_led_to: bool) -> Group:
-        """The group that starts with an intact batch.
+    def _extended(self, gap_start: int, first: Header, *, is_led_to: bool, is_cut: bool = False) -> Group:
+        """The group that starts with an intact batch; ``is_cut``: only _ENOUGH_LED_TO_BYTES of it, and some more.
 
         After damage, a v0 or v1 message whose offset does not rise starts another group: the value of the damaged
         message may end just before it.
@@ -152,6 +159,8 @@ class GroupSearch:
                 is_after_damage = not len(falls)
             self._add(group, table)
             last = table.last_offset_of(len(table) - 1)
+            if is_cut and group.end - group.start >= _ENOUGH_LED_TO_BYTES:
+                break
         if (is_led_to and gap_start < first.position) or first.position == self._open_to:
             group.is_certain = True
         elif group.end > self._open_to:
@@ -313,8 +322,9 @@ class Survey:
         ahead: deque[Group] = deque()
         gap_start, is_at_end = start, False
         while found.block_count < _MOST_BLOCKS:
+            may_end = not is_whole and all(found.certain)
             while not is_at_end and len(ahead) < _MOST_DOUBTFUL and not (ahead and ahead[-1].is_certain):
-                group = groups.next_group(ahead[-1].end if ahead else gap_start)
+                group = groups.next_group(ahead[-1].end if ahead else gap_start, may_be_cut=may_end and not ahead)
                 is_at_end = group is None
                 ahead.extend([] if group is None else [group])
             if not ahead:
@@ -335,8 +345,8 @@ class Survey:
             group.is_certain |= bool(proof)
             found.add(group, proof)
             gap_start = ahead.popleft().end
-            is_long = group.end - group.start >= _ENOUGH_BYTES
-            if is_long and not is_whole and not ahead and all(found.certain):
+            enough = _ENOUGH_LED_TO_BYTES if group.is_led_to else _ENOUGH_BYTES
+            if may_end and group.is_certain and not ahead and group.end - group.start >= enough:
                 return gap_start
         else:
             return gap_start
