@@ -182,9 +182,11 @@ def shared_corpus() -> Path:
     return SHARED_CORPUS
 
 
-#: Arguments that run a test once for each corpus: every one, those that clients have read, those of all old formats.
+#: Arguments that run a test once for each corpus: every one, those that ship, those that clients have read, and those
+#: of all old formats.
 CORPUS_ARGUMENTS: dict[str, Callable[[Corpus], bool]] = {
     "corpus": lambda corpus: True,
+    "shipped_corpus": lambda corpus: not corpus.is_shared,
     "witnessed_corpus": lambda corpus: corpus.truth is not None,
     "legacy_corpus": lambda corpus: bool(corpus.replicas("legacy-0")),
 }
@@ -198,7 +200,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             continue
         wanted = [each for each in corpora() if is_wanted(each)]
         arguments = [pytest.param(each, id=each.id, marks=[pytest.mark.shared] * each.is_shared) for each in wanted]
-        if not any(each.is_shared for each in wanted):
+        if name != "shipped_corpus" and not any(each.is_shared for each in wanted):
             arguments.append(pytest.param(None, id="shared", marks=pytest.mark.shared))
         metafunc.parametrize(name, arguments, indirect=True, scope="session")
 
@@ -213,6 +215,12 @@ def _corpus(request: pytest.FixtureRequest) -> Corpus:
 @pytest.fixture(scope="session")
 def corpus(request: pytest.FixtureRequest) -> Corpus:
     """Each corpus in turn: log directories as brokers left them, and what clients saw."""
+    return _corpus(request)
+
+
+@pytest.fixture(scope="session")
+def shipped_corpus(request: pytest.FixtureRequest) -> Corpus:
+    """Each corpus that ships: for what is the same however it is done, whatever the log."""
     return _corpus(request)
 
 

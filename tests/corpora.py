@@ -75,11 +75,17 @@ def _corpora_below(root: Path, is_shared: bool) -> Iterator[Corpus]:
 
 
 def corpora() -> list[Corpus]:
-    """Every corpus: those that ship, then the shared ones where they are present."""
+    """Every corpus: those that ship, then the shared ones where they are present, but for those that ship whole."""
     found = list(_corpora_below(DATA_DIR, is_shared=False))
     if SHARED_CORPUS.is_dir():
-        found += _corpora_below(SHARED_CORPUS, is_shared=True)
+        shipped = {(each.root.name, _names_below(each.root)) for each in found}
+        shared = _corpora_below(SHARED_CORPUS, is_shared=True)
+        found += [each for each in shared if (each.root.name, _names_below(each.root)) not in shipped]
     return found
+
+
+def _names_below(root: Path) -> frozenset[Path]:
+    return frozenset(each.relative_to(root) for each in root.rglob("*"))
 
 
 def sent_to_legacy(corpus: Corpus) -> list[tuple[str, str, bytes, bytes]]:

@@ -179,12 +179,12 @@ def test_anything_that_can_be_read(parts: list[bytes], room_bytes: int) -> None:
 @pytest.mark.parametrize("format_name", STYLES)
 @pytest.mark.parametrize("records", [False, True])
 def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
-    corpus: Corpus, format_name: str, records: bool, monkeypatch: pytest.MonkeyPatch
+    shipped_corpus: Corpus, format_name: str, records: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 10_000)
-    log_dir = corpus.log_dirs[0]
+    log_dir = shipped_corpus.log_dirs[0]
     for decodes in (False, True):
         terms = DumpTerms(records, decodes_internal=decodes)
         blocks = dump(log_dir, records=records)

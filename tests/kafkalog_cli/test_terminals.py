@@ -201,7 +201,7 @@ def test_a_command_on_a_small_terminal(name: str, place: Path) -> None:
 TERMINALS = {
     "progress": Terminal(120, 40),
     "quiet": Terminal(80, 24),
-    "without colours": Terminal(80, 24, no_color=True),
+    "without colours": Terminal(80, 24, no_color=True, shows_progress=False),
     "dumb": Terminal(120, 40, term="dumb", shows_progress=False),
 }
 

@@ -83,14 +83,24 @@ QUORUM_SAMPLE = (
 )
 
 
-@pytest.fixture(scope="module", params=["controller", "both"])
+@pytest.fixture(scope="module")
 def quorum_trials(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> QuorumTrials:
     """Nodes of a quorum whose voters have directory ids."""
     work = tmp_path_factory.mktemp("quorum")
     return QuorumTrials(available_lab(), VERSION, request.param, "dynamic", work)
 
 
-@pytest.mark.parametrize("name", QUORUM_SAMPLE)
+@pytest.mark.parametrize(
+    ("quorum_trials", "name"),
+    # A node of both roles waits half a minute for a leader where its directory id is wrong.
+    [
+        (roles, name)
+        for roles in ("controller", "both")
+        for name in QUORUM_SAMPLE
+        if roles == "controller" or not name.endswith("directory id")
+    ],
+    indirect=["quorum_trials"],
+)
 def test_a_voter_does_what_boot_says(quorum_trials: QuorumTrials, name: str) -> None:
     mutation = next(each for each in quorum_mutations() if each.name == name)
     result = quorum_trials.compared(mutation)

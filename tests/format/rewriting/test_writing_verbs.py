@@ -98,8 +98,8 @@ def assert_alike(verb: str, source: Path, tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("verb", ["salvage", "redact", "rebuild-index"])
-def test_processes_write_what_one_writes(verb: str, corpus: Corpus, tmp_path: Path) -> None:
-    for log_dir in corpus.log_dirs:
+def test_processes_write_what_one_writes(verb: str, shipped_corpus: Corpus, tmp_path: Path) -> None:
+    for log_dir in shipped_corpus.log_dirs:
         found = assert_alike(verb, log_dir, tmp_path)
         assert found["error"] is None
         assert found["files"]

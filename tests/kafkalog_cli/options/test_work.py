@@ -26,9 +26,9 @@ HOW = (
     "command", [("verify",), ("dump", "--records"), ("dump",), ("grep", "e"), ("grep", "e", "--count")]
 )
 def test_the_output_is_the_same_however_it_is_made(
-    command: tuple[str, ...], corpus: Corpus, run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]]
+    command: tuple[str, ...], shipped_corpus: Corpus, run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]]
 ) -> None:
-    log_dir = corpus.log_dirs[0]
+    log_dir = shipped_corpus.log_dirs[0]
     plain, *others = run_kafkalog_many([(*command, "--format", "jsonl", *how, log_dir) for how in ((), *HOW)])
     assert plain.summary["complete"]
     for other in others:
@@ -48,11 +48,11 @@ def test_the_output_is_the_same_however_it_is_made(
 )
 def test_what_is_written_is_the_same_however_it_is_made(
     command: tuple[str, ...],
-    corpus: Corpus,
+    shipped_corpus: Corpus,
     tmp_path: Path,
     run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]],
 ) -> None:
-    log_dir = corpus.log_dirs[0]
+    log_dir = shipped_corpus.log_dirs[0]
     hows = [(), *(how for how in HOW if command[0] == "recompress" or "--jobs" not in how)]
     targets = [tmp_path / str(number) for number in range(len(hows))]
     runs = run_kafkalog_many(

@@ -221,9 +221,9 @@ def test_a_batch_of_very_many_records_is_printed_once(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("options", OPTIONS[:5])
 def test_several_processes_print_what_one_prints(
-    options: DumpLogOptions, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: DumpLogOptions, shipped_corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = sorted(corpus.files(".log"), key=lambda each: each.stat().st_size)[-12:]
+    files = sorted(shipped_corpus.files(".log"), key=lambda each: each.stat().st_size)[-12:]
     sound = b"".join(batch(n * 7, [b"%d" % n] * 3, codec=n % 5, producer_id=n % 2, producer_epoch=0) for n in range(90))
     for name, flipped in (("sound", ()), ("crc", (5000,)), ("framing", (900, 4000)), ("torn", (len(sound) - 40,))):
         content = bytearray(sound)

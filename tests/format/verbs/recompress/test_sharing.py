@@ -74,8 +74,8 @@ def assert_alike(source: Path, tmp_path: Path, codec: str, **terms: Any) -> dict
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_every_corpus(corpus: Corpus, tmp_path: Path, codec: str) -> None:
-    for log_dir in corpus.log_dirs:
+def test_every_corpus(shipped_corpus: Corpus, tmp_path: Path, codec: str) -> None:
+    for log_dir in shipped_corpus.log_dirs:
         found = assert_alike(log_dir, tmp_path, codec, magic=2 if codec == "zstd" else None)
         assert found["refusal"] is None
         assert found["files"]
@@ -92,8 +92,8 @@ def test_every_corpus(corpus: Corpus, tmp_path: Path, codec: str) -> None:
     ],
     ids=lambda terms: "-".join(terms),
 )
-def test_other_terms(corpus: Corpus, tmp_path: Path, terms: dict[str, Any]) -> None:
-    for log_dir in corpus.log_dirs:
+def test_other_terms(shipped_corpus: Corpus, tmp_path: Path, terms: dict[str, Any]) -> None:
+    for log_dir in shipped_corpus.log_dirs:
         assert assert_alike(log_dir, tmp_path, "gzip", **terms)["refusal"] is None
 
 
