@@ -28,6 +28,8 @@ _MOST_NUMBERS = 256
 _NUMBER = re.compile(r"-?\d+")
 _TIME = re.compile(r"(-?\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{3})")
 _INT64 = (-(2**63), 2**63 - 1)
+#: The option of Arrow's ``is_in`` for null, and its value for the answer null.
+_NULL_ANSWER, _NULL = "null_matching_behavior", 2
 
 Guarantee = Mapping[str, Any]
 
@@ -98,7 +100,12 @@ class Narrowing:
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that the filter selects."""
-        return batch if self._condition is None else batch.filter(self._condition)
+        return batch if self._condition is None else batch.filter(self._exact)
+
+    @cached_property
+    def _exact(self) -> pc.Expression:
+        has_not_in = "invert(" in self._text and "is_in(" in self._text
+        return _with_unknown_nulls(self._condition) if has_not_in else self._condition
 
     def _is(self, column: str, value: Any) -> pc.Expression:
         field = pc.field(column)
@@ -116,6 +123,29 @@ class Narrowing:
             partitions=list(guarantees),
         )
         return sorted(int(each.path) for each in known.get_fragments(filter=self._condition))
+
+
+def _with_unknown_nulls(condition: pc.Expression) -> pc.Expression:
+    """The filter with SQL's answer to whether null is IN a list: null, so that NOT IN does not select it.
+
+    DataFusion passes on lists of more than three values as Arrow's ``is_in``, which says false of null. How it answers
+    is an option that pyarrow does not have, but the filter as it is pickled does.
+    """
+    rebuild, (pickled,) = condition.__reduce__()
+    with pa.ipc.open_file(pickled) as reader:
+        batch = reader.get_batch(0)
+    arrays = []
+    for array in batch.columns:
+        if pa.types.is_struct(array.type) and array.type.get_field_index(_NULL_ANSWER) >= 0:
+            names = [each.name for each in array.type]
+            values = dict(zip(names, array.flatten(), strict=True))
+            values[_NULL_ANSWER] = pa.array([_NULL] * len(array), values[_NULL_ANSWER].type)
+            array = pa.StructArray.from_arrays(list(values.values()), fields=list(array.type))
+        arrays.append(array)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=batch.schema))
+    return rebuild(sink.getvalue())
 
 
 def _numbers_in(text: str) -> set[int]:

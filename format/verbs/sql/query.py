@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -30,6 +31,10 @@ __all__ = ["Answer", "Database", "Notes", "Sources"]
 
 #: The memory of the engine for sorting, grouping and joining; what needs more goes to temporary files.
 DEFAULT_MEMORY_BYTES = 192 * MIB
+#: More rows than there are.
+_EVERY_ROW = 2**63 - 1
+#: What the engine says where conditions contradict each other, so that it has to pass on FALSE AND another one.
+_CONSTANT = "'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'"
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
@@ -86,6 +91,8 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
         batch_size: int | None = None,
     ) -> _Scanner:
         names = self._schema.names if columns is None else list(columns)
+        if isinstance(filter, pa.Scalar):  # of conditions that contradict each other
+            filter = pc.scalar(filter)
         return _Scanner(self._table, self._sources, self._notes, self._schema, names, filter)
 
 
@@ -160,6 +167,13 @@ class Database:
         self._register("json_value", json_values, pa.string(), pa.string())
         self._register("text", texts, pa.binary())
 
+    def read_whole(self) -> None:
+        """Keep all conditions in the engine from now on: below a limit, a table gets none of them."""
+        for name in TABLES:
+            whole = self.context.table(name).limit(_EVERY_ROW)
+            self.context.deregister_table(name)
+            self.context.register_view(name, whole)
+
     def _register(self, name: str, function: Callable[..., pa.Array], *kinds: pa.DataType) -> None:
         def call(*arrays: pa.Array) -> pa.Array:
             try:
@@ -195,9 +209,18 @@ class Answer(msgspec.Struct, frozen=True):
         """The rows. Raises BadQuery, LimitExceeded, and what the readers of tables raise."""
         notes = self.database.notes
         try:
-            for batch in self.frame.execute_stream():
+            for batch in self._stream():
                 yield batch.to_pyarrow()
         except Exception as error:
             if notes.error is not None:
                 raise notes.error from None
             raise error_of(error, self.statement) from None
+
+    def _stream(self) -> Any:
+        try:
+            return self.frame.execute_stream()
+        except Exception as error:
+            if _CONSTANT not in str(error):
+                raise
+        self.database.read_whole()
+        return self.database.query(self.statement).frame.execute_stream()

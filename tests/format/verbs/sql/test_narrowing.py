@@ -89,6 +89,23 @@ def test_the_columns_of_a_filter() -> None:
     assert Narrowing(SCHEMA, (TOPIC == "x") & (OFFSET.isin([1, 2, 3, 4]))).columns == {"topic", "offset"}
 
 
+def test_null_is_neither_in_a_list_nor_not_in_it() -> None:
+    numbers = [None, 1, 7, None]
+    rows = pa.record_batch(
+        {"topic": [None, "a", "b", "c"], "partition": numbers, "offset": [0, 1, 2, 3], "timestamp": [None] * 4,
+         "value": [None] * 4}, schema=SCHEMA)  # fmt: skip
+    in_list = PARTITION.isin([1, 2, 3, 4])
+
+    def selected(condition: Any) -> list[int]:
+        return Narrowing(SCHEMA, condition).select(rows)["offset"].to_pylist()
+
+    assert selected(in_list) == [1]
+    assert selected(~in_list) == [2]
+    assert selected(~in_list & ~TOPIC.isin(["x", "y", "z", "c"])) == [2]
+    assert selected(~in_list | (OFFSET == 3)) == [2, 3]
+    assert selected(~(in_list & (OFFSET < 3))) == [2, 3]
+
+
 _leaves = st.one_of(
     st.builds(
         lambda op, n: {"<": n > OFFSET, ">=": n <= OFFSET, "==": n == OFFSET, "!=": n != OFFSET}[op],
