@@ -20,16 +20,17 @@ from format.io.session import is_on_disk, is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES
 from format.limits import Limits
 from format.location import Location
-from format.verbs.boot.assigned_logs import (
+from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
+from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
+from format.verbs.boot.log_manager import (
+    LogDirState,
     future_log_steps,
+    load_logs,
     missing_log_steps,
+    open_log_dir,
     unknown_directory_steps,
     with_other_replicas,
 )
-from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
-from format.verbs.boot.directories import LogDirState, open_log_dir
-from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
-from format.verbs.boot.loaded_logs import load_logs
 from format.verbs.boot.quorum import (
     MetadataState,
     check_bootstrap,

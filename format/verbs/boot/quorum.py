@@ -56,12 +56,11 @@ from format.verbs.boot.broker_files import (
     why_closed,
 )
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity
-from format.verbs.boot.loaded_logs import stored_topic_id
+from format.verbs.boot.log_manager import stored_topic_id
 from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, valid_batches
 from format.verbs.boot.one_log.checkpoints import BadText, EpochCache, read_lines
-from format.verbs.boot.one_log.log_load import load_log
+from format.verbs.boot.one_log.log_load import LoadTerms, load_log
 from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_metadata_level, check_records
-from format.verbs.boot.one_log.recovery import LoadTerms
 from format.verbs.boot.steps import Action, BootTerms, NotKnown, Step, StopsStart, problem_step
 from format.wording import counted
 

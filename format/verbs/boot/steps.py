@@ -97,12 +97,10 @@ class NotKnown(Exception):
         self.path = path
 
 
-def problem_step(
-    error: StopsStart | NotKnown | KafkaLogError, path: Path, key: tuple[str, int] | tuple[None, None] = (None, None)
-) -> Step:
+def problem_step(error: StopsStart | NotKnown | KafkaLogError, path: Path, key: tuple[str, int] | None = None) -> Step:
     """The step of an error: a refusal, or what is not known. ``path`` is for an error that this program met."""
     if isinstance(error, StopsStart):
-        topic, partition = key
+        topic, partition = key or (None, None)
         return Step(
             Action.REFUSE, error.path, topic, partition, position=error.position, reason=error.reason,
             broker_message=error.text, kafka_class=error.kafka_class,

@@ -12,7 +12,7 @@ from format.kafka_uuid import ZERO_UUID
 from format.layout import LEADER_EPOCH_CHECKPOINT
 from format.limits import Limits
 from format.verbs.boot.broker_files import PartitionFiles, leads_nowhere, opened, stop_at_pipe
-from format.verbs.boot.one_log.recovery import LoadedLog
+from format.verbs.boot.one_log.log_load import LoadedLog
 from format.verbs.boot.steps import Action, FailsLogDir, StopsStart
 from format.wording import counted
 

@@ -11,10 +11,8 @@ import pytest
 
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
-from format.verbs.boot.assigned_logs import missing_log_steps, with_other_replicas
 from format.verbs.boot.boot import boot
-from format.verbs.boot.directories import LogDirState
-from format.verbs.boot.loaded_logs import LogsState
+from format.verbs.boot.log_manager import LogDirState, LogsState, missing_log_steps, with_other_replicas
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
 from tests.oracle.boot_mutations.node import HIGH_WATERMARK, Node, copied_node

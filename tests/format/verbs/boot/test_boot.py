@@ -11,7 +11,7 @@ import pytest
 from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import ClusterImage
-from format.verbs.boot import loaded_logs
+from format.verbs.boot import log_manager
 from format.verbs.boot.boot import boot, refusal_findings
 from format.verbs.boot.broker_files import PartitionFiles, read_partition_files
 from format.verbs.boot.sentence import sentence
@@ -345,7 +345,7 @@ def test_a_log_that_vanishes_after_its_directory_was_listed_is_unknown(
         return files
 
     log = node.segments("orders-1")[0]
-    monkeypatch.setattr(loaded_logs, "read_partition_files", list_and_remove)
+    monkeypatch.setattr(log_manager, "read_partition_files", list_and_remove)
     result = boot(node.log_dirs, BootTerms(), node_id=1)
     assert [(each.path, each.reason) for each in result.having(Action.UNKNOWN)] == [
         (log.parent, "the file no longer exists")

@@ -19,10 +19,10 @@ from format.location import Location
 from format.node.target import Target
 from format.scan.read_log import chunks_with_crcs
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.boot import loaded_logs, quorum
+from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.boot import boot
 from format.verbs.boot.broker_files import read_partition_files
-from format.verbs.boot.one_log import recovery
+from format.verbs.boot.one_log import log_load
 from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ListTerms, ls
@@ -151,7 +151,7 @@ def test_a_start_recovers_from_what_verify_has_read(
             read.add(Path(source.path).parent.name)
         return chunks_with_crcs(source, *terms)
 
-    monkeypatch.setattr(recovery, "chunks_with_crcs", noted)
+    monkeypatch.setattr(log_load, "chunks_with_crcs", noted)
     assert report_of(node).tables["boot_step"].rows == wanted
     assert sum(row[0] == "recover" for row in wanted) > 10
     read.discard("__cluster_metadata-0")  # verify itself asks whether a broker refuses to start
@@ -179,7 +179,7 @@ def test_the_start_of_a_node_is_simulated_once(
         loaded[files.path.name] += load.is_whole
         return load_log(files, load)
 
-    for module in (loaded_logs, quorum):
+    for module in (log_manager, quorum):
         monkeypatch.setattr(module, "read_partition_files", noted_files)
         monkeypatch.setattr(module, "load_log", noted_load)
     assert report_of(node).tables["boot_step"].rows == wanted

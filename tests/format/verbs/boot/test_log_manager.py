@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from format.verbs.boot.directories import LogName, log_name
+from format.verbs.boot.log_manager import LogName, log_name
 from format.verbs.boot.steps import StopsStart
 
 pytestmark = pytest.mark.slow
