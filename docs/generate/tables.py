@@ -11,7 +11,7 @@ from format.columns import SCHEMAS, Column
 from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
-from format.verbs.doctor.templates import TEMPLATES
+from format.verbs.doctor.diagnosis import TEMPLATES
 from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition
 from spark_jobs import schemas
 

@@ -39,7 +39,7 @@ PathLike = str | os.PathLike[str]
 
 
 class Tier(Protocol):
-    """The remote segments of tiered logs; see ``format.node.remote_storage``."""
+    """The remote segments of tiered logs; see ``format.state.tiered_logs``."""
 
     def joined(self, key: Any, local: list[Any]) -> list[Any]: ...
 

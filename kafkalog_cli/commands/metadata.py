@@ -203,7 +203,7 @@ _COUNTED = {
 
 def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
     """Write the rows of the image. Where people read them and do not ask for all, what is usual is counted."""
-    from format.verbs.metadata.rows import is_usual
+    from format.verbs.metadata.metadata import is_usual
 
     left_out: dict[str, int] = {}
 

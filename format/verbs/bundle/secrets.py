@@ -39,7 +39,7 @@ from format.log.walker import batch_chunks
 from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, location_of_file, parse_partition_dir
 from format.rows.side_file_rows import read_side_file
-from format.verbs.metadata.secret_configs import is_secret
+from format.verbs.metadata.metadata import is_secret
 
 #: Names that Kafka itself gives, which reveal nothing.
 _KAFKAS_TOPICS = frozenset((*WHOLE_TOPICS, *INTERNAL_TOPICS, "__remote_log_metadata"))

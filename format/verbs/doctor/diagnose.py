@@ -15,11 +15,17 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
-from format.verbs.doctor.diagnosis import Diagnosis, Draft, capital, command, ranges
+from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
 from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
-from format.verbs.doctor.placement import misplaced
-from format.verbs.doctor.templates import TEMPLATES, URGENCY
-from format.verbs.doctor.usage import behind, committing_often, full_disks, leftovers, out_of_range, repeated_batches
+from format.verbs.doctor.usage import (
+    behind,
+    committing_often,
+    full_disks,
+    leftovers,
+    misplaced,
+    out_of_range,
+    repeated_batches,
+)
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
 

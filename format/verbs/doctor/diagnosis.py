@@ -1,4 +1,4 @@
-"""Diagnoses: a sentence about what is wrong, with its rank, its evidence and the next command; and their words."""
+"""Diagnoses: a sentence about what is wrong, with its rank, its evidence and the next command; and their templates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,103 @@ from format.columns import DIAGNOSIS
 from format.findings import Severity
 from format.offset_ranges import merged
 from format.rows.record_rows import Row
-from format.verbs.doctor.templates import TEMPLATES
 from format.wording import counted
+
+_E, _W = Severity.ERROR, Severity.WARNING
+
+
+class Template(msgspec.Struct, frozen=True):
+    """One kind of sentence. ``many`` follows a count where several of a kind are said together."""
+
+    code: str
+    severity: Severity
+    question: str
+    many: str
+    condition: str
+
+
+_TEMPLATES = (
+    Template("start-refused", _E, "boot", "reasons to refuse the start",
+             "By boot, a broker would refuse to start on the log directory."),
+    Template("directory-empty", _E, "boot", "log directories are empty",
+             "A log directory is empty: it was not formatted, or its disk is not mounted."),
+    Template("metadata-damaged", _E, "metadata", "metadata logs are damaged",
+             "Part of the metadata log is lost or damaged."),
+    Template("disk-full", _E, "ls", "file systems are full",
+             "A running broker's file system, or one of which the log directory is a tenth, has less than 2 % free."),
+    Template("paths-unreadable", _W, "verify", "paths cannot be read",
+             "Files or directories cannot be read; an error where it is an I/O error, which a broker gets, too."),
+    Template("records-lost", _E, "verify", "partitions have lost offsets",
+             "By a checkpoint or a snapshot the log went further than it does: it lost its end, its beginning or all."),
+    Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",
+             "Batches cannot be read, or contradict the format; records themselves only with --deep."),
+    Template("segments-lost", _E, "verify", "partitions lack segments",
+             "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
+             "retention nor compaction is the reason."),
+    Template("node-older", _E, "diff", "nodes have an older state",
+             "The node's metadata log ends before the offset at which it registered last, by newer metadata here."),
+    Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
+             "Replicas here have different records at the same offsets, or each has records that others lack."),
+    Template("no-leader", _E, "metadata", "partitions have no leader",
+             "The newest metadata has no leader for the partition, while brokers with a replica of it run."),
+    Template("not-served", _E, "boot", "partitions would not be served",
+             "A broker would start, and not serve a log directory or a partition."),
+    Template("replica-missing", _E, "boot", "replicas are missing",
+             "By the metadata the replica is in this log directory, and it is not there."),
+    Template("directory-stray", _E, "boot", "directories do not belong here",
+             "By the metadata the directory is of no topic, of another one, or not of this node."),
+    Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
+             "Cluster ids or topic ids of the directories contradict each other."),
+    Template("transaction-hangs", _E, "txns", "transactions hang",
+             "A transaction is open, was silent longer than transaction.max.timeout.ms, and no coordinator has it."),
+    Template("cleaner-stopped", _E, "compaction", "logs stop the cleaner",
+             "The cleaner cannot read a batch of what it has to clean next."),
+    Template("index-wrong", _E, "verify", "partitions have wrong indexes",
+             "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
+    Template("file-damaged", _E, "verify", "files are damaged",
+             "Another file beside the logs cannot be decoded, or contradicts them."),
+    Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
+             "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
+    Template("voter-absent", _W, "quorum", "metadata quorums lack voters",
+             "No broker runs, a voter of the metadata is not here and a majority is, and by the newest metadata a "
+             "voter that is not here, or that cannot lead for what it lacks, was fenced and not stopped in order."),
+    Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
+             "In the newest metadata a replica is not in the ISR, although its broker runs."),
+    Template("tail-torn", _W, "boot", "partitions end in a torn write",
+             "The last segment ends inside a batch, or in zeros: what a broker cuts off when it starts."),
+    Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
+             "A group committed an offset past the log end, or, if it has members, before the log start."),
+    Template("transaction-open", _W, "txns", "transactions are open for long",
+             "A transaction is open, and silent for 15 minutes before the newest record; whether it hangs is "
+             "not known."),
+    Template("retention-held", _W, "retention", "segments are held by future timestamps",
+             "A timestamp more than an hour in the future keeps a segment and those after it from retention by time."),
+    Template("cleaner-behind", _W, "compaction", "logs wait for the cleaner",
+             "The log is dirtier than min.cleanable.dirty.ratio, nothing blocks the cleaner, and what it could clean "
+             "was closed 10 minutes before the newest record."),
+    Template("group-behind", _W, "groups", "groups are behind",
+             "No broker runs, and a group lags by 1,000 records or more; it committed last 10 minutes before the "
+             "newest record, or has read less than half of what a partition holds."),
+    Template("group-commits", _W, "groups", "groups commit very often",
+             "A group commits each partition more than once a second, in 8 MiB of records or more."),
+    Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
+             "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
+    Template("records-twice", _W, "producers", "partitions have records twice",
+             "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
+             "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
+    Template("partitions-added", _W, "verify", "topics have keys in other partitions",
+             "Where logs are read whole: by the metadata log partitions were added, and keyed records are not where "
+             "the default partitioner would put them now, but all where it put them at their time, or within 5 minutes "
+             "after; 16 keys or more prove that."),
+    Template("leftovers", _W, "ls", "directories hold leftovers",
+             "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
+    Template("suspicious", _W, "verify", "findings are suspicious",
+             "Another warning of verify, about something that can be mended."),
+)  # fmt: skip
+
+TEMPLATES: dict[str, Template] = {each.code: each for each in _TEMPLATES}
+#: The place of each code in the order of urgency.
+URGENCY: dict[str, int] = {each.code: number for number, each in enumerate(_TEMPLATES)}
 
 
 class Diagnosis(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from format.timestamps import iso_time
-from format.verbs.metadata.rows import Row
+from format.verbs.metadata.metadata import Row
 from format.wording import counted, listed
 
 #: The kinds of changes, with their record types.

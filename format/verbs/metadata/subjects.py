@@ -13,7 +13,7 @@ from format.errors import InputError
 from format.limits import Limits
 from format.location import Location
 from format.node.target import Target
-from format.verbs.metadata.rows import Row
+from format.verbs.metadata.metadata import Row
 from format.wording import counted, listed
 
 

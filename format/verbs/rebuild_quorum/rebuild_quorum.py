@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from format.columns import REBUILD_CHANGE
 from format.errors import InputError, KafkaLogError, OutputError, Refused
 from format.files import meta_properties
 from format.findings import Finding
+from format.internal_topics.encoder import encode_control_record, unsigned_varint
 from format.io.session import absolute
 from format.kafka_uuid import canonical_uuid, is_reserved
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.node.target import Target, target_at
 from format.rewriting.publication import Publication
 from format.state.cluster_context import named_nodes
@@ -40,15 +42,87 @@ from format.verbs.rebuild_quorum.corrections import (
     RECORDS_OF_PARTITION,
     SET,
     Change,
+    Disks,
     changes_between,
     changes_on_disks,
     corrections_by_disks,
     gone_topics,
+    read_disks,
 )
-from format.verbs.rebuild_quorum.evidence import Disks, read_disks
-from format.verbs.rebuild_quorum.snapshot_file import ControlValue, SnapshotId, encode_snapshot
 from format.verbs.rebuild_quorum.surviving import SurvivingRecords, records_after_damage, surviving_records
 from format.wording import counted, listed
+
+#: The most bytes of values in a batch; readers take up to 8 MiB (raft KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+_BATCH_BYTES = 256 * 1024
+_CONTROL = 0x20
+_NO_KEY = b"\x01"  # -1 as a zigzag varint
+ControlValue = tuple[str, dict[str, Any]]
+
+
+class SnapshotId(msgspec.Struct, frozen=True):
+    """The offset after the last record that a snapshot contains, and the leader epoch of that record."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
+
+
+class _Batches:
+    """Batches of one epoch and time, one after the other."""
+
+    def __init__(self, epoch: int, timestamp: int) -> None:
+        self.content = bytearray()
+        self._epoch, self._timestamp, self._next_offset = epoch, timestamp, 0
+
+    def add(self, records: Sequence[tuple[bytes | None, bytes]], attributes: int = 0) -> None:
+        count = len(records)
+        encoded = b"".join(_record(delta, key, value) for delta, (key, value) in enumerate(records))
+        header = BatchHeader(
+            self._next_offset, count - 1, count, self._timestamp, self._timestamp, self._epoch, attributes
+        )
+        self.content += encode_batch(header, encoded)
+        self._next_offset += count
+
+
+def encode_snapshot(
+    snapshot: SnapshotId,
+    controls: Iterable[ControlValue],
+    values: Iterable[bytes],
+    *,
+    last_timestamp: int,
+    timestamp: int,
+) -> bytes:
+    """A snapshot of these metadata records. ``last_timestamp`` (ms) is that of the last record in the log.
+
+    ``controls`` are the records about the quorum, written after the header.
+    """
+    batches = _Batches(snapshot.epoch, timestamp)
+    first: list[ControlValue] = [("SNAPSHOT_HEADER", {"lastContainedLogTimestamp": last_timestamp}), *controls]
+    batches.add([encode_control_record(*each) for each in first], _CONTROL)
+    pending: list[tuple[bytes | None, bytes]] = []
+    size_bytes = 0
+    for value in values:
+        if pending and size_bytes + len(value) > _BATCH_BYTES:
+            batches.add(pending)
+            pending, size_bytes = [], 0
+        pending.append((None, value))
+        size_bytes += len(value)
+    if pending:
+        batches.add(pending)
+    batches.add([encode_control_record("SNAPSHOT_FOOTER", {})], _CONTROL)
+    return bytes(batches.content)
+
+
+def _record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
+    """One v2 record without headers, at the time of its batch (clients DefaultRecord)."""
+    key_part = _NO_KEY if key is None else unsigned_varint(len(key) << 1) + key
+    body = b"\x00\x00" + unsigned_varint(offset_delta << 1) + key_part + unsigned_varint(len(value) << 1) + value
+    body += b"\x00"
+    return unsigned_varint(len(body) << 1) + body
+
 
 #: How far the new snapshot lies above all copies: nodes whose copy is not at hand may have a later epoch or end.
 _EPOCH_STEP, _OFFSET_STEP = 1_000, 1_000_000

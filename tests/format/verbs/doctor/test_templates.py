@@ -21,8 +21,8 @@ from format.state.cluster_image import ClusterImage, PartitionState
 from format.state.metadata_log import MetadataState
 from format.verbs.doctor import diagnose as diagnosing
 from format.verbs.doctor.diagnose import conclude, diagnose
+from format.verbs.doctor.diagnosis import TEMPLATES
 from format.verbs.doctor.evidence import Evidence
-from format.verbs.doctor.templates import TEMPLATES
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.terms import Report
 from tests.building import batch

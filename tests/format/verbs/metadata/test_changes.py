@@ -9,7 +9,7 @@ import pytest
 
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.metadata.changes import KINDS, Changes, kind_of
-from format.verbs.metadata.rows import assignment_rows, is_usual
+from format.verbs.metadata.metadata import assignment_rows, is_usual
 
 DAY_MS = 86_400_000
 

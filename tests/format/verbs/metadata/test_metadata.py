@@ -19,8 +19,7 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
 from format.state.metadata_log import MetadataSource, MetadataState, Until
-from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
-from format.verbs.metadata.secret_configs import HIDDEN, shown_value
+from format.verbs.metadata.metadata import HIDDEN, MetadataResult, MetadataTerms, metadata, shown_value
 from tests.building import batch, write_segment
 from tests.oracle.metadata_trial import differences
 

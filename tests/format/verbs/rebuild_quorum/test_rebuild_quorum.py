@@ -22,8 +22,7 @@ from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.metadata_copies import MetadataCopy, read_metadata_copies
 from format.verbs.quorum.quorum import quorum
-from format.verbs.rebuild_quorum.corrections import corrections_by_disks
-from format.verbs.rebuild_quorum.evidence import read_disks
+from format.verbs.rebuild_quorum.corrections import corrections_by_disks, read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, forbid_reading, write_segment
