@@ -31,7 +31,7 @@ from format.node.partition import Partition
 from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
-from format.scan.read_log import tail_finding
+from format.scan.read_log import LogChunk, selected_chunks, tail_finding
 from format.state.producers import ProducerState, newest_sound_snapshot
 
 
@@ -217,6 +217,20 @@ def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -
     """The parts of a log, read in this process, and a finding if it cannot be read to its end."""
     with SerialDriver(walk, advance) as driver:
         yield from with_last_finding(log, driver.parts(log))
+
+
+class _Chunks(msgspec.Struct, frozen=True):
+    """A walk whose parts are the chunks themselves."""
+
+    needs: Needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[LogChunk | Finding]:
+        return selected_chunks(opened, self.needs)
+
+
+def log_chunks(log: LogUnit, needs: Needs) -> Iterator[LogChunk | Finding]:
+    """The chunks of a log with what is selected of them, and findings about what cannot be read."""
+    return log_parts(_Chunks(needs), log)
 
 
 def producers_after(

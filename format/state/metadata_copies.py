@@ -65,33 +65,23 @@ class Voter(msgspec.Struct, frozen=True):
     kraft_versions: tuple[int, int] | None = None
 
 
-class QuorumRecord(msgspec.Struct, frozen=True):
-    """A KRAFT_VERSION or KRAFT_VOTERS record. The offset of one in a snapshot counts the records of the file."""
-
-    path: Path
-    offset: int
-    record_type: str
-    data: dict[str, Any]
-
-
 class MetadataCopy(msgspec.Struct, frozen=True):
     """The metadata log in one log directory, as its node has it after a start.
 
     ``snapshot`` is the newest one, ``sound_snapshot`` the newest that can be read; ``epochs`` are those of the log.
-    ``records`` are in the order in which they count. ``dropped_from`` is the offset from which on the node truncates
-    its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why it is not whole.
-    ``unread`` says why it cannot be read to its end, so that it is not known what the node has; empty where it can.
-    ``has_broker_files``: only a broker's log manager writes checkpoints beside it.
+    ``records`` are those about the quorum itself, in the order in which they count. ``dropped_from`` is the offset from
+    which on the node truncates its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why
+    it is not whole. ``unread`` says why it cannot be read to its end, so that it is not known what the node has; empty
+    where it can.
     """
 
     source: MetadataSource
     directory_id: str | None
-    has_broker_files: bool
     snapshot: KraftSnapshot | None
     sound_snapshot: KraftSnapshot | None
     epochs: ReplicaEpochs
     state: QuorumState | None
-    records: tuple[QuorumRecord, ...]
+    records: tuple[MetadataRecord, ...]
     dropped_from: int | None
     refusal: str
     gap: str
@@ -340,10 +330,10 @@ class _Reading(msgspec.Struct):
 
     findings: list[Finding] = msgspec.field(default_factory=list)
     epochs: list[EpochEntry] = msgspec.field(default_factory=list)
-    log_records: list[QuorumRecord] = msgspec.field(default_factory=list)
+    log_records: list[MetadataRecord] = msgspec.field(default_factory=list)
     start: int | None = None
     end: int = 0
-    snapshot_records: list[QuorumRecord] = msgspec.field(default_factory=list)
+    snapshot_records: list[MetadataRecord] = msgspec.field(default_factory=list)
     is_newest_cut: bool = False  # a node reads such a snapshot up to its last whole batch, and starts
     dropped_from: int | None = None
     refusal: str = ""
@@ -372,7 +362,6 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
     return MetadataCopy(
         source=source,
         directory_id=None if properties is None else properties.directory_id,
-        has_broker_files=log_dir is not None and bool(log_dir.checkpoint_paths),
         snapshot=newest,
         sound_snapshot=sound,
         epochs=epochs,
@@ -454,7 +443,7 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
                 read.end = max(read.end, item.end)
             elif isinstance(item, MetadataRecord):
                 if item.record_type in _OF_THE_QUORUM:
-                    read.log_records.append(QuorumRecord(log.path, item.offset, item.record_type, item.data))
+                    read.log_records.append(item)
             else:
                 damage.append(item)
         read.findings += damage
@@ -469,7 +458,7 @@ def _read_snapshots(
     """The newest snapshot that can be read whole, with its records about the quorum; None for none."""
     newest = next(iter(snapshots), None)
     for snapshot in snapshots:
-        records: list[QuorumRecord] = []
+        records: list[MetadataRecord] = []
         wrong: list[Finding] = []
         location, last = partition.location(snapshot.path), ""
         for item in log_parts(_CopyWalk(limits), LogUnit(snapshot.path, location)):
@@ -478,7 +467,7 @@ def _read_snapshots(
             elif isinstance(item, MetadataRecord):
                 last = item.record_type
                 if last in _OF_THE_QUORUM:
-                    records.append(QuorumRecord(snapshot.path, item.offset, last, item.data))
+                    records.append(item)
         if not wrong and last == "SNAPSHOT_FOOTER":
             read.snapshot_records = records
             return snapshot

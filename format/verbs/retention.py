@@ -22,14 +22,14 @@ from format.node.partition import Partition, Segment
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.scan.drivers import SerialDriver, size_of, with_last_finding
+from format.scan.drivers import size_of
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
-from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.protocol import Cost, Depth, LogUnit, Needs
 from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
 from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext, TopicConfigs
+from format.state.log_headers import log_chunks
 from format.timestamps import FUTURE_MARGIN_MS, iso_time
 from format.wording import counted
 
@@ -59,15 +59,6 @@ class SegmentTimes(msgspec.Struct, frozen=True):
     def counted_ms(self) -> int:
         """The time from which retention counts."""
         return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
-
-
-class _Chunks(msgspec.Struct, frozen=True):
-    """A walk whose parts are chunks, and findings about them."""
-
-    needs: Needs
-
-    def parts(self, opened: OpenedRange) -> Iterator[LogChunk | Finding]:
-        return selected_chunks(opened, self.needs)
 
 
 def read_segment_times(
@@ -127,14 +118,13 @@ def _index_timestamp(log: LogUnit) -> int | None:
 def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tuple[int, int | None]:
     """The largest timestamp and the end offset from the batch headers; adds findings about them."""
     largest, end_offset = -1, None
-    with SerialDriver(_Chunks(Needs(Depth.HEADERS, limits=limits))) as driver:
-        for item in with_last_finding(log, driver.parts(log)):
-            if isinstance(item, Finding):
-                findings.append(item)
-            elif len(item.chunk.table):
-                table = item.chunk.table
-                largest = max(largest, int(table.max_timestamp.max()))
-                end_offset = table.last_offset_of(len(table) - 1) + 1
+    for item in log_chunks(log, Needs(Depth.HEADERS, limits=limits)):
+        if isinstance(item, Finding):
+            findings.append(item)
+        elif len(item.chunk.table):
+            table = item.chunk.table
+            largest = max(largest, int(table.max_timestamp.max()))
+            end_offset = table.last_offset_of(len(table) - 1) + 1
     return largest, end_offset
 
 
@@ -147,14 +137,13 @@ def _offset_of(log: LogUnit, timestamp: int, limits: Limits) -> int | None:
                 return source.headers_only.outlined_offset(timestamp)
     except KafkaLogError:
         return None
-    with SerialDriver(_Chunks(needs)) as driver:
-        for item in with_last_finding(log, driver.parts(log)):
-            if isinstance(item, Finding):
-                continue
-            for table in record_tables(item.chunk, which=item.readable, limits=limits):
-                rows = np.flatnonzero(table.timestamp == timestamp)
-                if len(rows):
-                    return int(table.offset[rows[0]])
+    for item in log_chunks(log, needs):
+        if isinstance(item, Finding):
+            continue
+        for table in record_tables(item.chunk, which=item.readable, limits=limits):
+            rows = np.flatnonzero(table.timestamp == timestamp)
+            if len(rows):
+                return int(table.offset[rows[0]])
     return None
 
 

@@ -21,10 +21,9 @@ from format.log.batch_chunk import BatchChunk
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable
-from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
-from format.scan.read_log import selected_chunks
+from format.scan.protocol import Depth, LogUnit, Needs
 from format.scan.selection import EVERYTHING
-from format.state.log_headers import log_parts
+from format.state.log_headers import log_chunks
 
 Int64Column = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -221,26 +220,13 @@ class Cleaned(msgspec.Struct):
     kept_offsets: list[Int64Column] = msgspec.field(default_factory=list)
 
 
-class _Chunks(msgspec.Struct, frozen=True):
-    """A walk over whole chunks, whatever their CRCs."""
-
-    limits: Limits
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, EVERYTHING, self.limits, chunk_bytes=4 * MIB)
-
-    def parts(self, opened: OpenedRange) -> Iterator[BatchChunk | Finding]:
-        for item in selected_chunks(opened, self.needs):
-            if not isinstance(item, Finding):
-                yield item.chunk
-            elif item.code != "batch-crc-mismatch":
-                yield item
-
-
 def whole_chunks(log: LogUnit, limits: Limits) -> Iterator[BatchChunk | Finding]:
-    """The chunks of a log with the bytes of their batches, and findings about what cannot be read."""
-    return log_parts(_Chunks(limits), log)
+    """The chunks of a log with the bytes of their batches, whatever their CRCs, and findings about all other damage."""
+    for item in log_chunks(log, Needs(Depth.RECORDS, EVERYTHING, limits, chunk_bytes=4 * MIB)):
+        if not isinstance(item, Finding):
+            yield item.chunk
+        elif item.code != "batch-crc-mismatch":
+            yield item
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
+from format.scan.selected_logs import log_of_segment
 from format.timestamps import iso_time
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
@@ -338,7 +339,6 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     Both the timestamps and the times of the files must say so: producers may write old timestamps, and copying files
     may set their times anew.
     """
-    from format.scan.selected_logs import log_of_segment
     from format.verbs.retention import modified_ms, read_segment_times
 
     partition, found = each.partition, each.range

@@ -27,11 +27,14 @@ from format.node.partition import Partition, key_of_directory, location_of_direc
 from format.node.target import Target, nothing_to_read
 from format.scan.drivers import SerialDriver
 from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
+from format.state.leader_epochs import replica_epochs
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.ls.ls import ListUnit, known_by
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, PartitionTerms
 from format.verbs.report.terms import Report, ReportTerms
+from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
+from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 from format.verbs.verify.verify import (
     Coverage,
     LogDirFiles,
@@ -247,9 +250,6 @@ class DoctorRun:
         ]
         if not logs:
             return
-        from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
-        from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
-
         result = Transactions(tuple(self.targets), context=self._context)
         for each in logs:
             found = PartitionTransactions(each.partition, each.offsets)
@@ -325,8 +325,6 @@ def _may_differ(replicas: Sequence[_Listed], *, is_live: bool) -> bool:
 
     Of running brokers the ends differ all the time.
     """
-    from format.state.leader_epochs import replica_epochs
-
     ends = {each.listing.log_end_offset for each in replicas}
     if None in ends:
         return True

@@ -13,6 +13,7 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.findings import FINDING_CODES, Finding, Severity
+from format.io.session import path_of
 from format.layout import INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
@@ -262,8 +263,6 @@ def is_unreadable_here(found: Finding) -> bool:
 
 def directory_of(listing: PartitionListing) -> Path:
     """The log directory of a partition."""
-    from format.io.session import path_of
-
     return directory_around(path_of(listing.path))
 
 

@@ -19,12 +19,10 @@ from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.partition import Partition, read_partition
-from format.scan.protocol import Depth, Needs, OpenedRange
-from format.scan.read_log import selected_chunks
+from format.scan.protocol import Depth, Needs
 from format.scan.selected_logs import every_log_of
-from format.scan.selection import Selection
 from format.state.cluster_image import ClusterImage
-from format.state.log_headers import HeaderScan, log_parts
+from format.state.log_headers import HeaderScan, log_chunks, log_parts
 from format.state.metadata_log import MetadataRecord, read_metadata
 from format.timestamps import iso_time
 from format.verbs.doctor.diagnosis import Draft, command
@@ -289,26 +287,6 @@ class _Placement(msgspec.Struct):
             self.proving.add(table.key(row) or b"")
 
 
-class _KeyScan(msgspec.Struct, frozen=True):
-    """Reads the records of logs."""
-
-    limits: Limits
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.RECORDS, Selection(), limits=self.limits)
-
-    def parts(self, opened: OpenedRange) -> Iterator[RecordTable | Finding]:
-        for item in selected_chunks(opened, self.needs):
-            if isinstance(item, Finding):
-                yield item
-                continue
-            batches = item.chunk.table
-            yield from record_tables(
-                item.chunk, which=item.readable & ~batches.is_control, limits=self.limits, location=item.location
-            )
-
-
 def misplaced(evidence: Evidence) -> Iterator[Draft]:
     """Topics whose keys lie in other partitions since some were added, where logs are read whole.
 
@@ -341,12 +319,14 @@ def _placement(listings: Sequence[PartitionListing], growth: _Growth, limits: Li
     for each in listings:
         try:
             for log in every_log_of(read_partition(path_of(each.path))):
-                for item in log_parts(_KeyScan(limits), log):
+                for item in log_chunks(log, Needs(Depth.RECORDS, limits=limits)):
                     if isinstance(item, Finding):
                         continue  # verify reports it
-                    found.take(item, each)
-                    if not found.is_default:
-                        return None
+                    which = item.readable & ~item.chunk.table.is_control
+                    for table in record_tables(item.chunk, which=which, limits=limits, location=item.location):
+                        found.take(table, each)
+                        if not found.is_default:
+                            return None
         except KafkaLogError:
             return None
     return found if len(found.proving) >= _PROVING_KEYS else None

@@ -24,6 +24,7 @@ from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import latest_epoch_of, topic_id_in
 from format.state.cluster_image import PartitionState
+from format.state.metadata_log import read_metadata
 from format.state.quorum import Quorum
 
 EPOCH, PARTITION, REPLICA, TOPIC = "leader_epoch", "partition", "replica", "topic"
@@ -116,8 +117,6 @@ def _created(unknown: list[LostChange], quorum: Quorum, limits: Limits) -> Itera
     removed = dict(quorum.state.image.removed_topics)
     begins_with_cluster = bool(partition.segments) and partition.segments[0].base_offset == 0
     if any(each.topic_id not in removed for each in unknown):
-        from format.state.metadata_log import read_metadata
-
         removed |= read_metadata(partition, limits=limits, watch=lambda image, record: None).image.removed_topics
     for each in unknown:
         if each.topic_id is None or each.topic_id not in removed:

@@ -31,7 +31,6 @@ class BytesByTime(msgspec.Struct):
 
     width_ms: int = _SECOND_MS
     sums: dict[tuple[int, int], list[int]] = msgspec.field(default_factory=dict)  # topic number, time -> bytes, records
-    without_time: int = 0  # bytes of batches that have no timestamp
 
     def add(self, topic: int, table: BatchTable) -> None:
         """Add the batches of one topic."""
@@ -39,7 +38,6 @@ class BytesByTime(msgspec.Struct):
         known = times >= 0
         sizes, counts = table.size_bytes, np.maximum(table.record_count, 0)
         if not known.all():
-            self.without_time += int(sizes[~known].sum())
             times, sizes, counts = times[known], sizes[known], counts[known]
         if not len(times):
             return

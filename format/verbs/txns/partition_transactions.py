@@ -233,12 +233,10 @@ def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[Lo
 
 def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
     """What read_committed consumers see of a partition; damage is not reported here but when records are read."""
-    from format.verbs.txns import partition_transactions  # imported only here: few runs need it
-
     checkpoints = Target(directory).checkpoints_around(limits)
-    found = partition_transactions.PartitionTransactions.of_partition(read_partition(directory), checkpoints)
-    list(partition_transactions.read_partition_transactions(found, None, limits, no_progress))
-    column = {name: number for number, name in enumerate(partition_transactions.ENDED_COLUMNS)}
+    found = PartitionTransactions.of_partition(read_partition(directory), checkpoints)
+    list(read_partition_transactions(found, None, limits, no_progress))
+    column = {name: number for number, name in enumerate(ENDED_COLUMNS)}
     aborted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     if found.ended:
         table = np.concatenate(found.ended)

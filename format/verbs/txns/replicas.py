@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, Severity, finding_of
+from format.internal_topics.decoder import TRANSACTION_STATUSES, decoder_for
 from format.internal_topics.record_check import InternalRecordCheck
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
@@ -29,10 +29,6 @@ from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.log_headers import log_parts
 from format.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from format.internal_topics.decoder import Decoder
-
 
 #: The version and the producer id, with which a value of every version begins.
 _PRODUCER = struct.Struct(">hq")
@@ -107,16 +103,9 @@ class TransactionalIds(msgspec.Struct):
         return self._decoded[key]
 
 
-@cache
-def _decoder() -> Decoder:
-    from format.internal_topics.decoder import decoder_for  # not loaded where no __transaction_state is given
-
-    return decoder_for(TRANSACTION_STATE_TOPIC)
-
-
 def _transactional_id(key: bytes) -> str | None:
     try:
-        data = _decoder().decode_key(key).data
+        data = decoder_for(TRANSACTION_STATE_TOPIC).decode_key(key).data
     except KafkaLogError:
         return None
     return None if data is None else data["transactionalId"]
@@ -127,10 +116,9 @@ def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
     transactional_id = _transactional_id(key)
     if transactional_id is None:
         return None
-    from format.internal_topics.decoder import TRANSACTION_STATUSES
-
+    decoder = decoder_for(TRANSACTION_STATE_TOPIC)
     try:
-        data = _decoder().decode_value(_decoder().decode_key(key), value).data
+        data = decoder.decode_value(decoder.decode_key(key), value).data
     except KafkaLogError:
         return None
     if data is None:
@@ -197,15 +185,6 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
                 )
 
 
-def coordinator_records(
-    partition: Partition, at_ms: int | None, limits: Limits, advance: Advance
-) -> Iterator[CoordinatorRecords | Finding]:
-    """The records of one partition in log order, and findings."""
-    scan = CoordinatorScan(at_ms, limits)
-    for log in every_log_of(partition):
-        yield from log_parts(scan, log, advance)
-
-
 class Replica(Protocol):
     """The content of one replica; ``progress`` orders replicas: leader epoch, then log end offset."""
 
@@ -251,7 +230,8 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
         if isinstance(unit, Finding):
             yield unit
         elif unit.checkpoints is None:
-            yield from coordinator_records(unit.partition, self.at_ms, self.limits, advance)
+            for log in self.logs(unit):
+                yield from log_parts(CoordinatorScan(self.at_ms, self.limits), log, advance)
         else:
             yield from self.replica(unit.partition, unit.checkpoints, self.at_ms, self.limits, advance)
 

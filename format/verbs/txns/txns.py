@@ -77,22 +77,6 @@ class TransactionTerms(msgspec.Struct, frozen=True):
     def as_of_ms(self) -> int:
         return self.now_ms if self.at_ms is None else self.at_ms
 
-    def abort_command(
-        self, topic: str, partition: int, first_offset: int, producer_id: int, epochs: tuple[int, int]
-    ) -> str:
-        """The command of kafka-transactions.sh; ``epochs`` are those of the producer and of its coordinator (-1: none).
-
-        Brokers before 3.0 do not look the producer up by the first offset. For an unknown coordinator the tool takes
-        epoch 0, below which no leader's epoch is (TransactionsCommand).
-        """
-        which = f"--start-offset {first_offset}"
-        if self.before_3_0:
-            which = f"--producer-id {producer_id} --producer-epoch {epochs[0]} --coordinator-epoch {max(epochs[1], 0)}"
-        return (
-            f"kafka-transactions.sh --bootstrap-server {shlex.quote(self.bootstrap_server)} abort "
-            f"--topic {shlex.quote(topic)} --partition {partition} {which}"
-        )
-
 
 def _replica(
     partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
@@ -185,12 +169,22 @@ class OpenTransaction(msgspec.Struct, frozen=True):
         return self.transaction.first_offset == self.found.state.first_open_offset()
 
     def abort_command(self, terms: TransactionTerms) -> str | None:
-        """The command that aborts it; None where its coordinator will end it, or no topic and partition are known."""
+        """The command that aborts it; None where its coordinator will end it, or no topic and partition are known.
+
+        Brokers before 3.0 do not look the producer up by the first offset. For an unknown coordinator the tool takes
+        epoch 0, below which no leader's epoch is (TransactionsCommand).
+        """
         known = self.transaction
         if self.is_hanging is False or self.topic is None or self.partition is None:
             return None
-        epochs = (known.producer_epoch, self.coordinator_epoch)
-        return terms.abort_command(self.topic, self.partition, known.first_offset, known.producer_id, epochs)
+        which = f"--start-offset {known.first_offset}"
+        if terms.before_3_0:
+            which = f"--producer-id {known.producer_id} --producer-epoch {known.producer_epoch} "
+            which += f"--coordinator-epoch {max(self.coordinator_epoch, 0)}"
+        return (
+            f"kafka-transactions.sh --bootstrap-server {shlex.quote(terms.bootstrap_server)} abort "
+            f"--topic {shlex.quote(self.topic)} --partition {self.partition} {which}"
+        )
 
 
 def open_transactions(result: Transactions, terms: TransactionTerms) -> list[OpenTransaction]:

@@ -49,7 +49,7 @@ def test_a_copy_of_a_real_node() -> None:
     assert (found.node_id, found.directory_id, found.end) == (1, "qdjf3iRK0hQ-aXAzdHP3xg", (1, 1048))
     assert found.snapshot is not None
     assert (found.snapshot.end_offset, found.committed_end) == (1010, 1010)
-    assert (found.kraft_version, found.voters, found.has_broker_files) == (0, (Voter(1),), True)
+    assert (found.kraft_version, found.voters) == (0, (Voter(1),))
     assert (found.refusal, found.gap, found.findings, found.dropped_from) == ("", "", (), None)
 
 
