@@ -59,6 +59,12 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """Names as ``listed``; of more than ``most`` the first, as ``a, b and 5 more``."""
+    more = len(names) - most
+    return listed([*names[:most], f"{more:,} more"] if more > 0 else names)
+
+
 def duration(milliseconds: int) -> str:
     """A length of time in one unit, such as ``3 s``, ``12 min``, ``5 h`` or ``9 days``."""
     for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):

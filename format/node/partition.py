@@ -198,6 +198,16 @@ def size_of_files(paths: Iterable[Path]) -> int:
     return size_bytes
 
 
+#: The unit of st_blocks (POSIX).
+_BLOCK_BYTES = 512
+
+
+def allocated_bytes(status: os.stat_result) -> int:
+    """The bytes that a file takes up on disk; in an object store this is its size."""
+    blocks: int | None = status.st_blocks
+    return status.st_size if blocks is None else blocks * _BLOCK_BYTES
+
+
 _WIDTH = len(SEGMENT_COLUMNS)
 _LOG_BIT = 1 << SEGMENT_SUFFIXES.index(".log")
 _PLAIN_BITS = _LOG_BIT | 1 << SEGMENT_SUFFIXES.index(".index") | 1 << SEGMENT_SUFFIXES.index(".timeindex")

@@ -35,7 +35,7 @@ from format.node.partition import (
     parse_partition_dir,
     read_partition,
 )
-from format.wording import did_you_mean, listed
+from format.wording import did_you_mean, first_of
 
 _LOOKED_AT_BYTES = 1024
 _TAR_MARK = (257, b"ustar")
@@ -207,9 +207,7 @@ def _partitions_beside(path: Path, topic: str, names: Collection[str]) -> list[i
 
 
 def _partition_names(topic: str, partitions: Sequence[int]) -> str:
-    names = [f"{topic}-{number}" for number in partitions[:_MOST_NAMED]]
-    more = len(partitions) - len(names)
-    return listed([*names, f"{more} more"] if more else names)
+    return first_of([f"{topic}-{number}" for number in partitions], _MOST_NAMED)
 
 
 class Surroundings:

@@ -309,11 +309,10 @@ class ClusterContext(msgspec.Struct):
     def _other_directory(self, partition: Partition, state: PartitionState) -> str:
         """The directory id that the metadata has for a replica, if it is not that of the directory around it."""
         node_id, _, own = self._node_at(directory_around(partition.path))
-        if own is None or node_id not in state.replicas or len(state.directories) != len(state.replicas):
+        assigned = state.directory_of(node_id)
+        if own is None or assigned is None or partition.mark is not None or is_reserved(assigned):
             return ""
-        assigned = state.directories[state.replicas.index(node_id)]
-        is_other = partition.mark is None and assigned != own and not is_reserved(assigned)
-        return assigned if is_other else ""
+        return assigned if assigned != own else ""
 
     @property
     def source_words(self) -> str:
@@ -333,10 +332,21 @@ class ClusterContext(msgspec.Struct):
 
     @property
     def voters(self) -> tuple[int, ...] | None:
-        """The node ids of the controllers that vote; None if they are not known."""
-        return (
-            None if self.image is None or self.source is None else voters_of(self.source, self.image, self.terms.limits)
-        )
+        """The node ids of the controllers that vote; None if they are not known.
+
+        They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
+        have registered.
+        """
+        if self.image is None or self.source is None:
+            return None
+        if self.image.voters is not None:
+            return tuple(sorted(self.image.voters))
+        path = self.source.partition.quorum_state
+        try:
+            found = None if path is None else quorum_state.read(path, self.terms.limits).current_voters
+        except KafkaLogError:
+            found = None  # verify reports it
+        return tuple(sorted(found or self.image.controllers)) or None
 
     def _node_at(self, log_dir: Path) -> tuple[int | None, str | None, str | None]:
         """The node id, cluster id and directory id in a meta.properties; None for what it does not have."""
@@ -397,22 +407,6 @@ class ClusterContext(msgspec.Struct):
             yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
         if self.terms.broker_properties is None:
             yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
-
-
-def voters_of(source: MetadataSource, image: ClusterImage, limits: Limits) -> tuple[int, ...] | None:
-    """The node ids of the controllers that vote; None if they are not known.
-
-    They are in the metadata log (KIP-853), or in quorum-state. Where both lack them, they are the controllers that
-    have registered.
-    """
-    if image.voters is not None:
-        return tuple(sorted(image.voters))
-    path = source.partition.quorum_state
-    try:
-        found = None if path is None else quorum_state.read(path, limits).current_voters
-    except KafkaLogError:
-        found = None  # verify reports it
-    return tuple(sorted(found or image.controllers)) or None
 
 
 def read_context(targets: Sequence[Target], terms: ContextTerms, known: MetadataState | None = None) -> ClusterContext:

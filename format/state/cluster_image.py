@@ -74,6 +74,12 @@ class PartitionState(msgspec.Struct, frozen=True):
     eligible_leader_replicas: Replicas | None = None
     last_known_elr: Replicas | None = None
 
+    def directory_of(self, node_id: int | None) -> str | None:
+        """The id of the log directory to which a node's replica is assigned, None if unknown."""
+        if node_id not in self.replicas or len(self.directories) != len(self.replicas):
+            return None
+        return self.directories[self.replicas.index(node_id)]
+
 
 class ClusterImage(msgspec.Struct):
     """The state after the records applied so far.
@@ -138,9 +144,7 @@ class ClusterImage(msgspec.Struct):
     def directory_of(self, topic_id: str, partition: int, node_id: int) -> str | None:
         """The id of the log directory to which a node's replica is assigned, None if unknown."""
         state = self.partitions.get((topic_id, partition))
-        if state is None or node_id not in state.replicas or len(state.directories) != len(state.replicas):
-            return None
-        return state.directories[state.replicas.index(node_id)]
+        return None if state is None else state.directory_of(node_id)
 
     # -- what changes it ---------------------------------------------------------------------------------------
 

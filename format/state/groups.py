@@ -162,7 +162,6 @@ class GroupRecords(msgspec.Struct, frozen=True):
     pending: Values = msgspec.field(default_factory=Values.none)
     ended: tuple[tuple[int, bool], ...] = ()
     history: Values | None = None
-    last_timestamp: int = layout.NO_TIMESTAMP
 
 
 def read_groups(
@@ -293,7 +292,6 @@ class _Reduction:
             self._values(pending, key[pending]),
             self._markers.first_of_each(),
             history,
-            int(self._table.timestamp.max()) if len(self._table) else layout.NO_TIMESTAMP,
         )
 
     def _key_numbers(self, keys: DistinctRows, types: Int64Column) -> Int64Column:
@@ -403,7 +401,6 @@ class GroupStates:
         self._partitions = np.empty(0, np.int32)  # of each name
         self.texts: dict[int, bytes] = {}
         self._pending: dict[tuple[int, int], dict[int, PendingCommit]] = {}  # partition, producer id -> key -> commit
-        self.last_timestamp = -1
 
     @property
     def keys(self) -> Int64Column:
@@ -443,7 +440,6 @@ class GroupStates:
         names = self._ids_of(records.names, partition)
         self._make_room_for_names(partition)
         self._add_totals(records.totals, names)
-        self.last_timestamp = max(self.last_timestamp, records.last_timestamp)
         for producer_id, is_commit in records.ended:
             self._end_transaction((partition, producer_id), is_commit)
         pairs = names[records.keys[:, 0]] << 32 | names[records.keys[:, 1]] & 0xFFFFFFFF

@@ -115,9 +115,9 @@ class _Start:
         result.steps.sort(key=lambda step: _ORDER[step.action])
         return result
 
-    def _note(self, *errors: StopsStart | NotKnown | KafkaLogError, path: Path | None = None) -> None:
-        """Add the steps of errors; ``path`` is where this program met one."""
-        self._result.steps += [problem_step(error, path or self._metadata_dir) for error in errors]
+    def _note(self, *errors: StopsStart | NotKnown | KafkaLogError) -> None:
+        """Add the steps of errors."""
+        self._result.steps += [problem_step(error, self._metadata_dir) for error in errors]
 
     def _read_identity(self) -> None:
         """Read meta.properties and the bootstrap metadata."""

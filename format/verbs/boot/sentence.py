@@ -15,7 +15,7 @@ from format.layout import (
 )
 from format.timestamps import iso_time
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
-from format.wording import counted, listed
+from format.wording import counted, first_of, listed
 
 _MOST_NAMED = 3
 
@@ -173,10 +173,7 @@ def _them(steps: list[Step]) -> str:
 
 
 def _names(steps: list[Step]) -> str:
-    names = list(dict.fromkeys(_partition(step) for step in steps))
-    if len(names) <= _MOST_NAMED:
-        return listed(names)
-    return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED:,} more"
+    return first_of(list(dict.fromkeys(map(_partition, steps))), _MOST_NAMED)
 
 
 def _ranges(steps: list[Step]) -> str:

@@ -37,7 +37,7 @@ from format.io.session import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.partition import location_of_file
+from format.node.partition import allocated_bytes, location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_as_json
 from format.scan.progress import Advance, no_progress
@@ -120,7 +120,7 @@ class BundleRun:
     @property
     def listed_bytes(self) -> int:
         """The bytes of all files, which are read for their digests."""
-        return sum(each.status.st_size for _, each in self._files if each.status is not None and each.type == FILE)
+        return sum(each.status.st_size for _, each in self._files if each.type == FILE)
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
@@ -154,7 +154,7 @@ class BundleRun:
 
     def _newest_ms(self) -> int:
         """The modification time of the newest file in ms: the report judges at this time, not at that of the clock."""
-        times = [each.status.st_mtime_ns for _, each in self._files if each.status is not None and each.type == FILE]
+        times = [each.status.st_mtime_ns for _, each in self._files if each.type == FILE]
         return max(times, default=_WITHOUT_TIME_MS) // 1_000_000
 
     def finish(self, write: Write) -> Bundled:
@@ -213,8 +213,6 @@ class BundleRun:
 
     def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> BundledEntry:
         status = each.status
-        if status is None:
-            return BundledEntry(inner, each.type, error=each.error)
         same_as = None
         if each.type == FILE and status.st_nlink > 1:
             same_as = same.setdefault((status.st_dev, status.st_ino), inner)
@@ -222,7 +220,7 @@ class BundleRun:
             inner,
             each.type,
             status.st_size if each.type == FILE else 0,
-            each.allocated_bytes,
+            allocated_bytes(status),
             status.st_mtime_ns,
             kept=each.kept if self.terms.names is None else kept_without_names(each),
             link_count=status.st_nlink if each.type == FILE else 1,

@@ -55,25 +55,15 @@ from format.node.partition import is_temporary, location_of_file, parse_partitio
 from format.node.target import Target
 from format.verbs.bundle.secrets import Names
 
-_BLOCK_BYTES = 512
-
 
 class SourceFile(msgspec.Struct, frozen=True):
     """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
 
     path: Path
     type: FileType
-    status: os.stat_result | None
+    status: os.stat_result
     kept: Kept | None = None
     error: str | None = None
-
-    @property
-    def allocated_bytes(self) -> int:
-        """The bytes that it takes up on disk; in an object store this is its size."""
-        blocks: int | None = None if self.status is None else self.status.st_blocks
-        if blocks is None:
-            return 0 if self.status is None else self.status.st_size
-        return blocks * _BLOCK_BYTES
 
 
 class InnerPaths:
@@ -143,15 +133,15 @@ def source_files(target: Target) -> Iterator[SourceFile]:
 
 def _around(directory: Path) -> Iterator[SourceFile]:
     """The files that verbs read around a partition: checkpoints, and the metadata log."""
-    for found in _listed(directory, with_directory=True):
-        if found.path.name in layout.LOG_DIR_FILES:
+    for found in _listed(directory):
+        name = found.path.name
+        if found.path == directory or name in layout.LOG_DIR_FILES:
             yield found
-        elif found.type != DIRECTORY or found.path == directory:
-            if found.path == directory:
-                yield found
-        elif found.path.name == layout.REMOTE_INDEX_CACHE:
+        elif found.type != DIRECTORY:
+            continue
+        elif name == layout.REMOTE_INDEX_CACHE:
             yield found
-        elif found.path.name == f"{layout.CLUSTER_METADATA_TOPIC}-0":
+        elif name == f"{layout.CLUSTER_METADATA_TOPIC}-0":
             yield from _walk(found.path)
 
 
@@ -160,7 +150,7 @@ def _walk(top: Path) -> Iterator[SourceFile]:
     while waiting:
         directory = waiting.pop()
         below = []
-        for found in _listed(directory, with_directory=True):
+        for found in _listed(directory):
             if found.type == DIRECTORY and found.path != directory:
                 below.append(found.path)
             else:
@@ -168,8 +158,8 @@ def _walk(top: Path) -> Iterator[SourceFile]:
         waiting += reversed(below)
 
 
-def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
-    """A directory (``with_directory``), and then its entries by name."""
+def _listed(directory: Path) -> Iterator[SourceFile]:
+    """A directory, and then its entries by name."""
     try:
         status = directory.lstat()
     except OSError:
@@ -180,8 +170,7 @@ def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
     except OSError as error:
         yield SourceFile(directory, DIRECTORY, status, error=os_reason(error))
         return
-    if with_directory:
-        yield SourceFile(directory, DIRECTORY, status)
+    yield SourceFile(directory, DIRECTORY, status)
     for entry in found:
         path = directory / entry.name
         try:
@@ -460,7 +449,9 @@ class HeaderWriter:
             if chunk.damage is not None:
                 self._damage.write(RecordedDamage(path=log.inner, **asdict(chunk.damage)).line())
         for position in outlined.positions:
-            self._add_outline(log, source, position, outlined.ends[position])
+            records = self._records_in(log, source, position, outlined.ends[position])
+            if records is not None:
+                self._write_outline(log, position, *records)
 
     def _add_chunk(self, log: LogPlace, source: FileSource, chunk: HeaderChunk) -> None:
         table = chunk.headers
@@ -489,11 +480,6 @@ class HeaderWriter:
             places = np.searchsorted(table.position, whole.table.position[rows])
             found[places] = np.column_stack((whole.table.base_offset[rows], whole.table.record_count[rows]))
         return found
-
-    def _add_outline(self, log: LogPlace, source: FileSource, position: int, end: int) -> None:
-        found = self._records_in(log, source, position, end)
-        if found is not None:
-            self._write_outline(log, position, *found)
 
     def _records_in(
         self, log: LogPlace, source: FileSource, position: int, end: int, *, checks_crc: bool = True

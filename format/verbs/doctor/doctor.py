@@ -220,24 +220,20 @@ class DoctorRun:
         keys = [each.partition.key for each in self._listed if each.listing.mark is None]
         if len(set(keys)) == len(keys):
             return
-        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff
+        from format.verbs.diff.diff import PartitionResult, diff
         from format.verbs.diff.replica_log import Replicas
 
         def differ(group: Replicas) -> bool:
             members = [listings[str(each.path)] for each in group.replicas if str(each.path) in listings]
             return _may_differ(members, is_live=self.evidence.is_live)
 
-        missing = MissingReplicas()
         for item in diff(self.targets, context=self._context, limits=self.terms.limits, takes=differ):
             if isinstance(item, Finding):
                 if item.code == "topic-id-conflict":
                     report.later_findings.append(self._taken(item))
             elif isinstance(item, PartitionResult):
-                missing.take(item)
                 self.evidence.differences.append(item)
                 report.is_incomplete |= not item.is_complete
-                if item.kind in ("diverged", "behind"):
-                    report.differing.update(each.path for each in item.replicas)
 
     def _transactions(self, report: Report) -> None:
         """The open transactions of partitions with transactional batches."""

@@ -10,7 +10,7 @@ from format.columns import GROUP, GROUP_OFFSET
 from format.timestamps import iso_time
 from format.verbs.groups.group_list import GroupList, Narrowing
 from format.verbs.groups.replicas import Coordinators
-from format.wording import counted, did_you_mean, listed
+from format.wording import are, counted, did_you_mean, first_of
 
 _MOST_NAMED = 5
 
@@ -33,10 +33,8 @@ def _absent(names: list[str], found: list[str]) -> str:
     asked = f"There is no group {' or '.join(names)}"
     if not found:
         return f"{asked}, nor any other."
-    more = len(found) - _MOST_NAMED
-    named = [*found[:_MOST_NAMED], f"{more:,} more"] if more > 0 else found
-    suggested = "".join(did_you_mean(name, found) for name in names) if more > 0 else ""
-    return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}.{suggested}"
+    suggested = "".join(did_you_mean(name, found) for name in names) if len(found) > _MOST_NAMED else ""
+    return f"{asked}; there {are(len(found))} {first_of(found, _MOST_NAMED)}.{suggested}"
 
 
 def none_of_topics(wanted: Narrowing, known: Iterable[str], unread_count: int = 0) -> str:

@@ -31,7 +31,7 @@ from format.scan.read_log import batches_of
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.state.groups import COORDINATOR_TOPICS
-from format.wording import counted, listed
+from format.wording import counted, first_of
 
 _LAST = Selection(from_offset=2**63 - 1)
 
@@ -242,10 +242,8 @@ class Coordinators(msgspec.Struct, frozen=True):
         """What was read, such as "partition 0 of the 4 of __consumer_offsets"; empty where nothing is missing."""
         if not self.missing or not self.read:
             return ""
-        names = [str(each) for each in sorted(self.read)]
-        more = len(names) - _MOST_NAMED
-        shown = listed([*names[:_MOST_NAMED], f"{more:,} more"] if more > 0 else names)
-        return f"{'partition' if len(names) == 1 else 'partitions'} {shown} of the {self.count} of {OFFSETS_TOPIC}"
+        shown = first_of([str(each) for each in sorted(self.read)], _MOST_NAMED)
+        return f"{'partition' if len(self.read) == 1 else 'partitions'} {shown} of the {self.count} of {OFFSETS_TOPIC}"
 
     def not_read(self) -> str:
         """A note about the groups that the answer cannot have."""

@@ -24,7 +24,7 @@ from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
-from format.node.partition import parse_partition_dir
+from format.node.partition import allocated_bytes, parse_partition_dir
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs, take_results
@@ -101,8 +101,6 @@ def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
 
 
 GROUPINGS = ("topic", "codec", "age")
-#: The unit of st_blocks (POSIX).
-_BLOCK_BYTES = 512
 _HOUR_MS = 3_600_000
 #: The ages of segments: how far back the largest timestamp lies at the most.
 _AGES = (
@@ -246,7 +244,7 @@ def _add_file(
         _File(
             path,
             size_bytes,
-            _allocated_bytes(status),
+            allocated_bytes(status),
             topic=None if parsed is None else parsed[0],
             number=None if parsed is None else parsed[1],
             base_offset=None if match is None else int(match["base_offset"]),
@@ -255,12 +253,6 @@ def _add_file(
             or (match is not None and match["leftover"] is not None),
         )
     )
-
-
-def _allocated_bytes(status: os.stat_result) -> int:
-    """The bytes that a file takes up on disk; in an object store this is its size."""
-    blocks: int | None = status.st_blocks
-    return status.st_size if blocks is None else blocks * _BLOCK_BYTES
 
 
 def _totals(files: list[_File], found: list[Finding], limits: Limits, advance: Advance) -> dict[int, LogTotals]:

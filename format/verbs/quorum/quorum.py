@@ -30,7 +30,7 @@ from format.verbs.quorum.lost_changes import (
     furthest_of_each,
     lost_changes,
 )
-from format.wording import are, counted, listed
+from format.wording import are, counted, first_of, listed
 
 #: The most changes and topics that a sentence names.
 _MOST_NAMED = 3
@@ -285,13 +285,15 @@ class QuorumResult(msgspec.Struct, frozen=True):
         if later:
             named = [_change_words(each) for each in furthest_of_each(later)]
             ahead = f"{counted(len(named), 'partition')} on disk {are(len(named))} ahead of the metadata"
-            yield f"{head}: {ahead}: {_few(named)}."
+            yield f"{head}: {ahead}: {first_of(named, _MOST_NAMED)}."
         if topics:
-            yield f"{head}: {counted(len(topics), 'topic')} on disk that the metadata lacks: {_few(topics)}."
+            unknown = f"{counted(len(topics), 'topic')} on disk that the metadata lacks"
+            yield f"{head}: {unknown}: {first_of(topics, _MOST_NAMED)}."
         possible = sorted({each.topic for each in lost.of(TOPIC, is_proven=False)})
         if possible:
             unknown = f"{counted(len(possible), 'topic')} on disk {are(len(possible))} not in the metadata"
-            yield f"{unknown}: {_few(possible)}; created after its end, or deleted before its beginning."
+            names = first_of(possible, _MOST_NAMED)
+            yield f"{unknown}: {names}; created after its end, or deleted before its beginning."
 
     # -- judgements ----------------------------------------------------------------------------------------------
 
@@ -401,11 +403,6 @@ def _runs(member: Member) -> bool:
 def _span(first: int, end: int) -> str:
     """The records from an offset to an end."""
     return f"the record at offset {first:,}" if end - first == 1 else f"the records {first:,} to {end - 1:,}"
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return listed([*names[:_MOST_NAMED], f"{more} more"] if more > 0 else list(names))
 
 
 def _change_words(change: LostChange) -> str:

@@ -50,7 +50,7 @@ from format.verbs.rebuild_quorum.corrections import (
     read_disks,
 )
 from format.verbs.rebuild_quorum.surviving import SurvivingRecords, records_after_damage, surviving_records
-from format.wording import counted, listed
+from format.wording import counted, first_of, listed
 
 #: The most bytes of values in a batch; readers take up to 8 MiB (raft KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 _BATCH_BYTES = 256 * 1024
@@ -223,13 +223,13 @@ class Rebuilding(msgspec.Struct, frozen=True):
         if self.copy.gap:
             yield f"Metadata is missing from it: {self.copy.gap}."
         if lost:
-            yield f"Lost: {_few([each.subject for each in lost])}."
+            yield f"Lost: {first_of([each.subject for each in lost], _MOST_NAMED)}."
         else:
             missing = self.missing_nodes()
             unknown = f"; what only {named_nodes(missing)} had is not known" if missing else ""
             yield f"No copy and no disk here shows a later change{unknown}."
         for reason, subjects in list(self.at_risk.items())[:_MOST_NAMED]:
-            names = _few([each.removeprefix(RECORDS_OF_PARTITION) for each in subjects])
+            names = first_of([each.removeprefix(RECORDS_OF_PARTITION) for each in subjects], _MOST_NAMED)
             of = RECORDS_OF_PARTITION if len(subjects) == 1 else "records of partitions "
             yield f"At risk: {of}{names}, since {reason}."
         for each in self.corrections[:_MOST_NAMED]:
@@ -502,11 +502,6 @@ def _bracketed(host: str) -> str:
 
 def _owner(copy: MetadataCopy) -> str:
     return str(copy.path) if copy.node_id is None else f"node {copy.node_id}"
-
-
-def _few(names: list[str]) -> str:
-    more = [f"{len(names) - _MOST_NAMED:,} more"] if len(names) > _MOST_NAMED else []
-    return listed([*names[:_MOST_NAMED], *more])
 
 
 def _values(values: Any) -> str:

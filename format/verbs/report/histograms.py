@@ -51,15 +51,12 @@ class BytesByTime(msgspec.Struct):
             found[0] += int(size_bytes)
             found[1] += int(records)
         while len(self.sums) > _MOST_TIMES:
-            self._widen(2)
-
-    def _widen(self, factor: int) -> None:
-        self.width_ms *= factor
-        before, self.sums = self.sums, {}
-        for (topic, number), (size_bytes, records) in before.items():
-            found = self.sums.setdefault((topic, number // factor), [0, 0])
-            found[0] += size_bytes
-            found[1] += records
+            self.width_ms *= 2
+            before, self.sums = self.sums, {}
+            for (topic, number), (size_bytes, records) in before.items():
+                found = self.sums.setdefault((topic, number // 2), [0, 0])
+                found[0] += size_bytes
+                found[1] += records
 
 
 def _numbered(values: Int64Column) -> tuple[Sequence[int], Int64Column]:

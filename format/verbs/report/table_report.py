@@ -151,9 +151,7 @@ class TableReport:
     def _files(self, schema: RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
         """The files of a table, in the order of broker ids."""
         for each in self._sets:
-            for file in sorted(
-                each.of_table(schema), key=lambda file: -1 if file.broker_id is None else file.broker_id
-            ):
+            for file in sorted(each.of_table(schema), key=_broker_of):
                 yield each, file
 
     def _rows(self, schema: RowSchema) -> Iterator[tuple[TableFile, Row]]:
