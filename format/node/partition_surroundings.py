@@ -17,7 +17,6 @@ from format.errors import InputError, UnreadableFile
 from format.findings import Finding, Judgement, Severity, finding
 from format.io.session import is_on_disk, is_there
 from format.io.source import FileSource
-from format.layout import MANIFEST
 from format.limits import Limits
 from format.location import Location
 from format.node.partition import Partition, Segment, is_offset, parse_partition_dir
@@ -112,7 +111,7 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
                 "the records of the log from there on"
             )
             return finding("entry-unexpected", location, message, judgement=Judgement(severity=Severity.ERROR))
-    if path.name == MANIFEST and stat.S_ISREG(mode):
+    if path.name == layout.MANIFEST and stat.S_ISREG(mode):
         message = "has the name of the manifest that kafkalog writes; a broker ignores it"
         return finding("entry-unexpected", location, message, judgement=Judgement(next_step="Nothing."))
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")

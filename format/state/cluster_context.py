@@ -17,7 +17,6 @@ from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.kafka_uuid import is_reserved
-from format.layout import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Checkpoints, Kind, directory_around
@@ -57,9 +56,9 @@ _BROKER_DEFAULTS: Mapping[str, str] = {
 #: The policies with which brokers make their own topics (GroupCoordinatorService, TransactionCoordinator,
 #: ShareCoordinatorService, TopicBasedRemoteLogMetadataManager).
 _INTERNAL_TOPICS: Mapping[str, Mapping[str, str]] = {
-    CONSUMER_OFFSETS_TOPIC: {"cleanup.policy": "compact"},
-    TRANSACTION_STATE_TOPIC: {"cleanup.policy": "compact"},
-    SHARE_GROUP_STATE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
+    layout.CONSUMER_OFFSETS_TOPIC: {"cleanup.policy": "compact"},
+    layout.TRANSACTION_STATE_TOPIC: {"cleanup.policy": "compact"},
+    layout.SHARE_GROUP_STATE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
     "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
 }
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}

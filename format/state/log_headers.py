@@ -22,7 +22,6 @@ from format.kernel.tables import (
     H_MAGICS,
     H_MAX_TIMESTAMP,
 )
-from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import OffsetRange
 from format.log.batch_table import BatchTable
@@ -51,8 +50,8 @@ class LogTotals(msgspec.Struct):
     first_timestamp: int | None = None
     max_timestamp: int | None = None
     magics: set[int] = msgspec.field(default_factory=set)
-    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
-    codec_bytes: list[int] = msgspec.field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    codec_counts: list[int] = msgspec.field(default_factory=lambda: [0] * len(layout.CODEC_BITS_NAMES))
+    codec_bytes: list[int] = msgspec.field(default_factory=lambda: [0] * len(layout.CODEC_BITS_NAMES))
     in_transactions: int = 0
     gaps: int = 0
     is_whole: bool = True
@@ -115,8 +114,8 @@ class LogTotals(msgspec.Struct):
             first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
             max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
             magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
-            codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
-            codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
+            codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(layout.CODEC_BITS_NAMES)]),
+            codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(layout.CODEC_BITS_NAMES)]),
             in_transactions=sums[H_IN_TRANSACTIONS],
             gaps=sums[H_GAPS],
             _has_first=True,
@@ -130,7 +129,7 @@ class LogTotals(msgspec.Struct):
     @property
     def codecs_text(self) -> str | None:
         """The codecs by number with their batches, such as ``none:12,zstd:3``; None without batches."""
-        pairs = zip(CODEC_BITS_NAMES, self.codec_counts, strict=True)
+        pairs = zip(layout.CODEC_BITS_NAMES, self.codec_counts, strict=True)
         return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
 
 

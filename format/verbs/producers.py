@@ -16,7 +16,6 @@ from format import layout
 from format.columns import PRODUCER
 from format.errors import InputError
 from format.findings import Finding
-from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints
@@ -120,7 +119,7 @@ def add_batches(totals: dict[int, ProducerTotals], table: BatchTable) -> None:
             known = ProducerTotals(int(own.base_offset[0]), int(own.base_sequence[0]), int(started))
             totals[producer_id] = known
         known.add(own)
-        if producer_id == NO_PRODUCER_ID:
+        if producer_id == layout.NO_PRODUCER_ID:
             known.count_repeated(own)
 
 
@@ -161,7 +160,7 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
             is_there = True
             match = find_offset(partition, place.offset, visibility_limit=0, limits=limits).match
             if match is not None:  # reading the partition reports what cannot be read
-                return NO_PRODUCER_ID if match.batch is None else match.batch.producer_id
+                return layout.NO_PRODUCER_ID if match.batch is None else match.batch.producer_id
     if not is_there:
         name = f"{place.topic}-{place.partition}"
         suggested = did_you_mean(name, sorted(names))
@@ -238,7 +237,7 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
     """The selected producers as rows of columns.PRODUCER: by partition, in the order of their first offsets."""
     for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
         for producer_id, known in sorted(found.totals.items(), key=lambda item: item[1].first_offset):
-            has_id = producer_id != NO_PRODUCER_ID
+            has_id = producer_id != layout.NO_PRODUCER_ID
             name = result.ids.id_of_producer(producer_id) if has_id else None
             if terms.producer_id is not None and producer_id != terms.producer_id:
                 continue
@@ -277,8 +276,8 @@ def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> 
     compaction may have made them, so the sentence says that.
     """
     column = PRODUCER.names.index
-    known = [row for row in rows if row[column("producer_id")] != NO_PRODUCER_ID]
-    unknown = [row for row in rows if row[column("producer_id")] == NO_PRODUCER_ID]
+    known = [row for row in rows if row[column("producer_id")] != layout.NO_PRODUCER_ID]
+    unknown = [row for row in rows if row[column("producer_id")] == layout.NO_PRODUCER_ID]
     places = {(row[column("topic")], row[column("partition")]) for row in rows}
     where = f"to {len(places):,} of {counted(partition_count, 'partition')}"
     words = []
@@ -323,7 +322,7 @@ def next_command(rows: Sequence[tuple[Any, ...]], terms: ProducerTerms, paths: I
         topics = sorted({row[column("topic")] for row in rows}) if terms.topics else ()
         words = ["producers", "--duplicates", *(word for topic in topics for word in ("--topic", topic))]
         return f"What was written twice: {shlex.join(('kafkalog', *words, *paths))}"
-    if rows and terms.producer_id is not None and terms.producer_id != NO_PRODUCER_ID:
+    if rows and terms.producer_id is not None and terms.producer_id != layout.NO_PRODUCER_ID:
         words = ["grep", "--all", "--producer-id", str(terms.producer_id)]
         return f"Its records: {shlex.join(('kafkalog', *words, *paths))}"
     return ""

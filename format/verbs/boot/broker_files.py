@@ -16,25 +16,22 @@ from pathlib import Path
 
 import msgspec
 
+from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT64_RANGE, decode_integer
 from format.io.session import Entry, entries_of, is_on_disk, is_there
 from format.io.source import FileSource, os_reason
-from format.layout import (
-    CLEAN_SHUTDOWN,
-    LOCK,
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    SEGMENT_FILE,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-)
 from format.location import Location
 from format.node.partition import parse_partition_dir, segment_file_name
 from format.verbs.boot.steps import Action, FailsLogDir, NotKnown, Step, StopsStart
 
 _READ, _WRITE, _SEARCH = 4, 2, 1
-_OPENED_TO_WRITE = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_OPENED_TO_WRITE = (
+    layout.LOG_SUFFIX,
+    layout.OFFSET_INDEX_SUFFIX,
+    layout.TIME_INDEX_SUFFIX,
+    layout.TRANSACTION_INDEX_SUFFIX,
+)
 _STAYS = "the file stays as it is"
 _WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
 
@@ -175,7 +172,7 @@ def _has_writable_log(directory: Path) -> bool:
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             with suppress(OSError):  # a link that leads nowhere, or a file that has just been removed
-                if entry.name.endswith(LOG_SUFFIX) and entry.stat().st_mode & stat.S_IWUSR:
+                if entry.name.endswith(layout.LOG_SUFFIX) and entry.stat().st_mode & stat.S_IWUSR:
                     return True
     return False
 
@@ -199,9 +196,9 @@ def _closed(directory: Path, owner: os.stat_result, *, is_copy: bool) -> list[tu
 
 def _wanted(name: str) -> int:
     """The access that a start needs: logs, indexes and the lock are opened to write, the others only read."""
-    if name == CLEAN_SHUTDOWN:
+    if name == layout.CLEAN_SHUTDOWN:
         return 0
-    return _READ | _WRITE if name == LOCK or name.endswith(_OPENED_TO_WRITE) else _READ
+    return _READ | _WRITE if name == layout.LOCK or name.endswith(_OPENED_TO_WRITE) else _READ
 
 
 def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int, *, is_copy: bool) -> bool:
@@ -283,7 +280,8 @@ class PartitionFiles(msgspec.Struct):
     @property
     def unread_logs(self) -> list[Path]:
         """Paths with the name of a log that are no regular files: a broker ignores them."""
-        return [self.path / name for name in self.folders if name.endswith(LOG_SUFFIX) and SEGMENT_FILE.match(name)]
+        logs = filter(layout.SEGMENT_FILE.match, self.folders)
+        return [self.path / name for name in logs if name.endswith(layout.LOG_SUFFIX)]
 
     def original(self, name: str) -> str:
         """The name on disk of a file that may have been renamed since."""

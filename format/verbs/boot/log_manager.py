@@ -18,22 +18,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from format import layout
 from format.errors import KafkaLogError
 from format.files.side_file import INT32_RANGE, decode_integer
 from format.io.session import entries_of, is_there
 from format.kafka_uuid import is_reserved
-from format.layout import (
-    CLEAN_SHUTDOWN,
-    CLEANER_OFFSET_CHECKPOINT,
-    CLUSTER_METADATA_TOPIC,
-    LOCK,
-    LOG_START_OFFSET_CHECKPOINT,
-    LOG_SUFFIX,
-    PARTITION_METADATA,
-    RECOVERY_POINT_CHECKPOINT,
-    REMOTE_INDEX_CACHE,
-    REPLICATION_OFFSET_CHECKPOINT,
-)
 from format.limits import Limits
 from format.node.log_dir import TopicPartition
 from format.state.cluster_image import ClusterImage
@@ -71,7 +60,7 @@ class LogName(msgspec.Struct, frozen=True):
 def log_name(path: Path) -> LogName | None:
     """The parsed name of a directory; None for one that a broker ignores. Raises StopsStart for any other name."""
     name = path.name
-    if name == REMOTE_INDEX_CACHE:
+    if name == layout.REMOTE_INDEX_CACHE:
         return None
     mark = next((each for each in _MARKS if name.endswith(each)), None)
     stem = name if mark is None else name[: name.rfind(".")]
@@ -84,7 +73,7 @@ def log_name(path: Path) -> LogName | None:
         )
         reason = "in a log directory, a broker stops at each directory whose name is not that of a partition"
         raise StopsStart(text, "LocalLog.parseTopicPartitionName", path, reason)
-    return None if topic == CLUSTER_METADATA_TOPIC else LogName(topic, partition, mark and mark[1:])
+    return None if topic == layout.CLUSTER_METADATA_TOPIC else LogName(topic, partition, mark and mark[1:])
 
 
 class LogDirState(msgspec.Struct):
@@ -115,9 +104,9 @@ class LogDirState(msgspec.Struct):
 def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogDirState:
     """The state of a log directory before any log is loaded: its clean-shutdown file and checkpoints are read."""
     state = LogDirState(path, directory_id)
-    mark = path / CLEAN_SHUTDOWN
+    mark = path / layout.CLEAN_SHUTDOWN
     state.clean = exists(mark)
-    state.has_remote_indexes = is_there(path / REMOTE_INDEX_CACHE)
+    state.has_remote_indexes = is_there(path / layout.REMOTE_INDEX_CACHE)
     try:
         stop_at_pipe(mark, "CleanShutdownFileHandler")
     except StopsStart as error:
@@ -125,19 +114,19 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
     if state.clean:
         reason = "a clean shutdown: no log is recovered; the file is removed before the logs are loaded"
         state.steps.append(Step(Action.DELETE, mark, reason=reason, kafka_class=_MANAGER))
-    closed = why_closed(path / LOCK)
+    closed = why_closed(path / layout.LOCK)
     if closed is not None:
         state.failures.append(
             Step(
-                Action.REFUSE, path / LOCK, reason=f"{LOCK} cannot be opened: {closed}",
+                Action.REFUSE, path / layout.LOCK, reason=f"{layout.LOCK} cannot be opened: {closed}",
                 broker_message=f"Disk error while locking directory {path}", kafka_class="LogManager.lockLogDirs",
             )
         )  # fmt: skip
     for name, target, effect in (
-        (RECOVERY_POINT_CHECKPOINT, state.recovery_points, "every recovery point is taken as 0"),
-        (LOG_START_OFFSET_CHECKPOINT, state.log_starts, "every log starts at its first segment"),
-        (REPLICATION_OFFSET_CHECKPOINT, state.high_watermarks, "no partition of the directory is served"),
-        (CLEANER_OFFSET_CHECKPOINT, {}, "the cleaner begins at the start of each log"),
+        (layout.RECOVERY_POINT_CHECKPOINT, state.recovery_points, "every recovery point is taken as 0"),
+        (layout.LOG_START_OFFSET_CHECKPOINT, state.log_starts, "every log starts at its first segment"),
+        (layout.REPLICATION_OFFSET_CHECKPOINT, state.high_watermarks, "no partition of the directory is served"),
+        (layout.CLEANER_OFFSET_CHECKPOINT, {}, "the cleaner begins at the start of each log"),
     ):
         _read_checkpoint(state, name, target, effect, terms)
     return state
@@ -154,20 +143,20 @@ def _read_checkpoint(
         stop_at_pipe(path, "CheckpointFile")
         target.update(read_offsets(path, terms.limits))
     except StopsStart as error:
-        if name == CLEANER_OFFSET_CHECKPOINT:  # the cleaner runs beside the start
+        if name == layout.CLEANER_OFFSET_CHECKPOINT:  # the cleaner runs beside the start
             reason = "it is a pipe: the cleaner waits for another process to open it, and cleans nothing"
             state.steps.append(Step(Action.KEEP, path, reason=reason, kafka_class="LogCleanerManager"))
         else:
             state.stops.append(problem_step(error, path))
     except BadText as error:
-        is_fatal = error.is_fatal and name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT)
+        is_fatal = error.is_fatal and name in (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_OFFSET_CHECKPOINT)
         if error.is_io_error or is_fatal:
             kafka_class = "CheckpointFileWithFailureHandler" if error.is_io_error else "CheckpointFile"
             reason = "the checkpoint cannot be read; a broker starts without the file"
             step = Step(Action.REFUSE, path, reason=reason, broker_message=error.text, kafka_class=kafka_class)
             (state.failures if error.is_io_error else state.stops).append(step)
         else:
-            action = Action.OFFLINE if name == REPLICATION_OFFSET_CHECKPOINT else Action.KEEP
+            action = Action.OFFLINE if name == layout.REPLICATION_OFFSET_CHECKPOINT else Action.KEEP
             state.steps.append(Step(action, path, reason=text, broker_message=error.text, kafka_class=_MANAGER))
     except KafkaLogError as error:
         state.steps.append(problem_step(error, path))
@@ -241,7 +230,7 @@ def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
         reason = f"the log directory cannot be listed: {error.strerror}"
         state.problems.append(Step(Action.UNKNOWN, log_dir.path, reason=reason))
         return []
-    return [log_dir.path / name for name in sorted(names) if name != CLEAN_SHUTDOWN]
+    return [log_dir.path / name for name in sorted(names) if name != layout.CLEAN_SHUTDOWN]
 
 
 def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -> FoundLog:
@@ -286,17 +275,17 @@ def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
             text = text.replace("Malformed line in partition metadata file", "Malformed line in checkpoint file")
         reason = "the topic id cannot be read; without the file the broker takes the log as stray"
         kind = FailsLogDir if error.is_io_error else StopsStart
-        raise kind(text, "PartitionMetadataFile", files.path / PARTITION_METADATA, reason) from error
+        raise kind(text, "PartitionMetadataFile", files.path / layout.PARTITION_METADATA, reason) from error
 
 
 def stored_topic_id(files: PartitionFiles, limits: Limits) -> str | None:
     """The topic id in partition.metadata, None without the file. Raises FailsLogDir, StopsStart and BadText."""
-    path = files.path / PARTITION_METADATA
-    if PARTITION_METADATA in files.folders:
+    path = files.path / layout.PARTITION_METADATA
+    if layout.PARTITION_METADATA in files.folders:
         stop_at_pipe(path, "PartitionMetadataFile")
         text = f"Error while reading partition metadata file {path}"
         raise FailsLogDir(text, "PartitionMetadataFile", path, "it is a directory")
-    return read_topic_id(path, limits) if PARTITION_METADATA in files.present else None
+    return read_topic_id(path, limits) if layout.PARTITION_METADATA in files.present else None
 
 
 def _classify(found: FoundLog, state: LogsState) -> None:
@@ -379,7 +368,7 @@ def _steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
     result: list[Step] = []
     end_is_reported = False
     for step in steps:
-        if step.action is Action.TRUNCATE and step.path.name.endswith(LOG_SUFFIX) and step.offset is not None:
+        if step.action is Action.TRUNCATE and step.path.name.endswith(layout.LOG_SUFFIX) and step.offset is not None:
             later = [base for base in bases if base > step.offset and base > int(step.path.name.partition(".")[0])]
             lost = lost_range(step.offset, min(later, default=2**63), log_start, high_watermark)
             end_is_reported |= not later
@@ -397,7 +386,9 @@ def _steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
 
 def _cleared_step(found: FoundLog, steps: list[Step], log_start: int, high_watermark: int) -> Step:
     """The step of a log that the broker deletes for a log start offset that it cannot have had."""
-    deleted = [step.offset for step in steps if step.action is Action.DELETE and step.path.name.endswith(LOG_SUFFIX)]
+    deleted = [
+        step.offset for step in steps if step.action is Action.DELETE and step.path.name.endswith(layout.LOG_SUFFIX)
+    ]
     first = min((offset for offset in deleted if offset is not None), default=log_start)
     reason = (
         f"the log start offset {log_start} of the checkpoint is past the high watermark {high_watermark}: the broker "

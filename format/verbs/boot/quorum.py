@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from format import layout
 from format.errors import KafkaLogError
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
@@ -28,16 +29,6 @@ from format.internal_topics.decoder import decoder_for
 from format.io.session import is_there
 from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
-from format.layout import (
-    BOOTSTRAP_CHECKPOINT,
-    CLEAN_SHUTDOWN,
-    CLUSTER_METADATA_TOPIC,
-    LOCK,
-    META_PROPERTIES,
-    OFFSET_CHECKPOINTS,
-    PARTITION_METADATA,
-    QUORUM_STATE,
-)
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange
@@ -82,7 +73,7 @@ _FIELDS = {
     0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
     1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
 }
-_OF_LOG_MANAGER = (CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS)
+_OF_LOG_MANAGER = (layout.CLEAN_SHUTDOWN, *layout.OFFSET_CHECKPOINTS)
 
 
 def check_bootstrap(metadata_dir: Path, terms: BootTerms) -> None:
@@ -90,7 +81,7 @@ def check_bootstrap(metadata_dir: Path, terms: BootTerms) -> None:
 
     Raises StopsStart where a node fails, NotKnown where one of a later release may not, UnreadableFile, FileChanged.
     """
-    path = metadata_dir / BOOTSTRAP_CHECKPOINT
+    path = metadata_dir / layout.BOOTSTRAP_CHECKPOINT
     if not exists(path):
         return
     if path.is_dir():
@@ -132,7 +123,7 @@ def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | 
 
 def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: BootTerms) -> dict[str, Any]:
     """The fields of a record that sets a feature, none of another one. Raises StopsStart, NotKnown."""
-    decoder = decoder_for(CLUSTER_METADATA_TOPIC)
+    decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
     words = "a record without a value, or of a type that this program does not know"
     try:
         decoded = decoder.decode_value(None, value)
@@ -186,7 +177,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
         if terms.is_one_of_several:
             return MetadataState()
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
-        step = Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
+        step = Step(Action.CREATE, path, layout.CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
         return MetadataState(ClusterImage(), steps=[step])
     on = path, terms.version, terms.is_release_known, terms.every_file
     found: MetadataState | None = None if terms.kept is None else terms.kept.get(on)
@@ -212,7 +203,7 @@ def check_levels(state: MetadataState, terms: BootTerms) -> None:
 
 def _loaded(path: Path, terms: BootTerms) -> MetadataState:
     state = MetadataState(ClusterImage(), path=path)
-    files = read_partition_files(path, CLUSTER_METADATA_TOPIC, 0)
+    files = read_partition_files(path, layout.CLUSTER_METADATA_TOPIC, 0)
     epochs = EpochCache(files, terms.limits)
     why = "the metadata log is recovered at every start"
     log = load_log(files, LoadTerms(terms, clean=False, is_metadata=True, why_recovered=why))
@@ -233,7 +224,7 @@ def _loaded(path: Path, terms: BootTerms) -> MetadataState:
                     Action.TRUNCATE, segment.shown_path.name, reason, position=0, bytes=segment.size_bytes,
                     offset=newest[1], kafka_class=_RAFT_LOG,
                 )  # fmt: skip
-    _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
+    _check_quorum_state(path / layout.QUORUM_STATE, state, terms.limits)
     if newest is not None and newest[1] == INT64_RANGE[1]:
         message = "Shutting down because we were unable to register with the controller quorum"
         reason = "the log goes on after its newest snapshot, where no offset is left"
@@ -314,13 +305,13 @@ def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
 
 def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
     """Raises StopsStart where partition.metadata cannot be read or has another topic id."""
-    path = files.path / PARTITION_METADATA
+    path = files.path / layout.PARTITION_METADATA
     try:
         topic_id = stored_topic_id(files, limits)
     except BadText as error:
         raise StopsStart(error.text, "PartitionMetadataFile", path, "it cannot be read") from error
     if topic_id is None:
-        files.step(Action.CREATE, PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
+        files.step(Action.CREATE, layout.PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
     elif topic_id != _METADATA_TOPIC_ID:
         text = f"{METADATA_PARTITION},but log already contained topic ID {topic_id}"
         raise StopsStart(text, "UnifiedLog.initializeTopicId", path, "the metadata log has a fixed topic id")
@@ -486,11 +477,13 @@ def if_broker(step: Step) -> Step:
 
 def controller_lock(metadata_dir: Path) -> list[Step]:
     """The refusal of a controller that cannot lock the directory of its metadata log, none where it can."""
-    path = metadata_dir / LOCK
+    path = metadata_dir / layout.LOCK
     closed = why_closed(path)
     if closed is None:
         return []
-    return [problem_step(StopsStart(f"{path}: {closed}", "KafkaRaftManager", path, f"{LOCK} cannot be opened"), path)]
+    return [
+        problem_step(StopsStart(f"{path}: {closed}", "KafkaRaftManager", path, f"{layout.LOCK} cannot be opened"), path)
+    ]
 
 
 def observer_steps(
@@ -507,9 +500,8 @@ def observer_steps(
         return []
     is_new = metadata_dir in identity.without_directory_id
     has = "has none, and gets a new one" if is_new else f"has {actual}"
-    reason = (
-        f"the voter {node_id} of the metadata quorum has the directory id {expected}, and {META_PROPERTIES} here {has}"
-    )
+    reason = f"the voter {node_id} of the metadata quorum has the directory id {expected}, "
+    reason += f"and {layout.META_PROPERTIES} here {has}"
     elsewhere = [path for path, each in identity.directory_ids.items() if each == expected]
     if elsewhere:
         reason += f" ({expected} is that of {elsewhere[0]})"
@@ -521,5 +513,5 @@ def observer_steps(
     else:
         reason += ". No leader can be elected without it: the node waits without end"
         action = Action.REFUSE
-    path = metadata_dir / META_PROPERTIES
-    return [Step(action, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class="KafkaRaftClient")]
+    path = metadata_dir / layout.META_PROPERTIES
+    return [Step(action, path, layout.CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class="KafkaRaftClient")]

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from format.layout import (
-    CLEAN_SHUTDOWN,
-    CLUSTER_METADATA_TOPIC,
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    PRODUCER_SNAPSHOT_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-)
+from format import layout
 from format.timestamps import iso_time
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 from format.wording import counted, first_of, listed
@@ -49,7 +41,8 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
 
 #: What is deleted without a loss: the mark of a clean stop, side files, and what an earlier run had given up.
 _SPARE_SUFFIXES = (
-    OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, ".cleaned", ".deleted",
+    layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX,
+    layout.PRODUCER_SNAPSHOT_SUFFIX, ".cleaned", ".deleted",
 )  # fmt: skip
 
 
@@ -58,7 +51,7 @@ def is_usual(step: Step) -> bool:
     if step.lost_offsets is not None or step.may_lose:
         return False
     if step.action is Action.DELETE:
-        return step.path.name == CLEAN_SHUTDOWN or step.path.suffix in _SPARE_SUFFIXES
+        return step.path.name == layout.CLEAN_SHUTDOWN or step.path.suffix in _SPARE_SUFFIXES
     if step.action is Action.CREATE:
         return step.log_end_offset is None
     return step.action in (Action.RECOVER, Action.REBUILD_INDEX, Action.REBUILD_SNAPSHOT)
@@ -74,7 +67,7 @@ def otherwise(result: BootResult) -> str:
     usual = [step for step in result.steps if is_usual(step)]
     count = Counter(step.action for step in usual)
     logs = {(step.topic, step.partition) for step in usual if step.action is Action.RECOVER}
-    metadata_log = {(CLUSTER_METADATA_TOPIC, 0)} & logs
+    metadata_log = {(layout.CLUSTER_METADATA_TOPIC, 0)} & logs
     recovered = [counted(len(logs - metadata_log), "log")] if logs - metadata_log else []
     recovered += ["the metadata log"] if metadata_log else []
     words = [f"recovers {listed(recovered)}"] if recovered else []
@@ -94,7 +87,7 @@ def otherwise(result: BootResult) -> str:
 
 
 def _has_no_metadata(result: BootResult) -> bool:
-    return any(step.topic == CLUSTER_METADATA_TOPIC for step in result.having(Action.CREATE))
+    return any(step.topic == layout.CLUSTER_METADATA_TOPIC for step in result.having(Action.CREATE))
 
 
 def _by(result: BootResult, terms: BootTerms) -> str:
@@ -115,14 +108,14 @@ def _clauses(result: BootResult) -> list[str]:
     if _has_no_metadata(result) and result.strays:
         clauses.append("begins an empty metadata log, as none is here")
     offline = result.having(Action.OFFLINE)
-    if any(step.topic == CLUSTER_METADATA_TOPIC for step in offline):
+    if any(step.topic == layout.CLUSTER_METADATA_TOPIC for step in offline):
         clauses.append("only observes the metadata quorum, in which it never votes")
-        offline = [step for step in offline if step.topic != CLUSTER_METADATA_TOPIC]
+        offline = [step for step in offline if step.topic != layout.CLUSTER_METADATA_TOPIC]
     if offline:
         clauses.append(f"does not serve {_names(offline)}")
     cut: Counter[str] = Counter()
     for step in result.having(Action.TRUNCATE):
-        if step.bytes and step.path.name.endswith(LOG_SUFFIX):
+        if step.bytes and step.path.name.endswith(layout.LOG_SUFFIX):
             cut[_partition(step)] += step.bytes
     for name, size_bytes in cut.most_common(_MOST_NAMED):
         clauses.append(f"truncates {counted(size_bytes, 'byte')} of {name}")

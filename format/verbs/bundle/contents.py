@@ -42,7 +42,6 @@ from format.io.bundles.schemas import (
 )
 from format.io.session import absolute, entries_of, is_there
 from format.io.source import FileSource, os_reason
-from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange, HeaderChunk
@@ -572,9 +571,9 @@ class HeaderWriter:
 
 def _indexed_timestamp(log: Path) -> int | None:
     """The timestamp of the last entry of the time index beside a log; None where there is none, or it is damaged."""
-    path = log.with_suffix(TIME_INDEX_SUFFIX)
+    path = log.with_suffix(layout.TIME_INDEX_SUFFIX)
     base_offset = location_of_file(log).base_offset
-    if log.suffix != LOG_SUFFIX or base_offset is None or not is_there(path):
+    if log.suffix != layout.LOG_SUFFIX or base_offset is None or not is_there(path):
         return None
     try:
         with FileSource(path) as source:

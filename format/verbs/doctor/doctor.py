@@ -19,7 +19,6 @@ from format import layout
 from format.columns import GROUP, GROUP_OFFSET
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, Severity, finding_of
-from format.layout import CLUSTER_METADATA_TOPIC, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS
 from format.node.log_dir import Checkpoints, Kind
 from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 #: What is no larger than this is read whole, as with --deep: it takes no longer than the start of the program.
 SMALL_BYTES, SMALL_SEGMENTS = 32 * 2**20, 200
-_COORDINATOR_TOPICS = (CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
+_COORDINATOR_TOPICS = (layout.CONSUMER_OFFSETS_TOPIC, layout.SHARE_GROUP_STATE_TOPIC)
 
 
 @dataclass(slots=True)
@@ -168,7 +167,7 @@ class DoctorRun:
             return True
         if end is None or each.partition.orphans or each.partition.unread_logs:
             return True
-        if listing.topic == CLUSTER_METADATA_TOPIC:
+        if listing.topic == layout.CLUSTER_METADATA_TOPIC:
             return True
         known = (*offsets.checkpointed().values(), offsets.newest_snapshot or 0)
         if listing.mark in MARKS_OF_REPLICAS and any(one > end for one in known):
@@ -242,7 +241,7 @@ class DoctorRun:
             for each in self._listed
             if each.found.totals.in_transactions
             and each.listing.mark is None
-            and each.listing.topic not in (layout.TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC)
+            and each.listing.topic not in (layout.TRANSACTION_STATE_TOPIC, layout.CLUSTER_METADATA_TOPIC)
         ]
         if not logs:
             return
@@ -294,7 +293,7 @@ class DoctorRun:
         chosen = [each for each in self._listed if each.partition.segment_count > 1 and each.listing.mark is None]
         if not chosen:
             return
-        logs = [(each, self._configs(each)) for each in chosen if each.listing.topic != CLUSTER_METADATA_TOPIC]
+        logs = [(each, self._configs(each)) for each in chosen if each.listing.topic != layout.CLUSTER_METADATA_TOPIC]
         logs = [each for each in logs if each[1].is_compacted]
         if not logs:
             return

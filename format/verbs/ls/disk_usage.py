@@ -20,7 +20,6 @@ from format.errors import NotALogDir
 from format.findings import Finding, finding
 from format.io.session import entries_of
 from format.io.source import os_reason
-from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
@@ -294,7 +293,7 @@ class _Sums:
             if codec_bytes:
                 share = min(round(each.allocated_bytes * codec_bytes / max(each.size_bytes, 1)), allocated)
                 codec_bytes = min(codec_bytes, size_bytes)
-                self._add(CODEC_BITS_NAMES[codec], each, share, codec_bytes, log, codec)
+                self._add(layout.CODEC_BITS_NAMES[codec], each, share, codec_bytes, log, codec)
                 allocated, size_bytes = allocated - share, size_bytes - codec_bytes
         if log is None or allocated or size_bytes:
             self._add(None, each, allocated, size_bytes, None)

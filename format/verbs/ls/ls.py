@@ -19,7 +19,6 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import settled
 from format.io.session import path_of
-from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Checkpoints, Kind, LogDir, directory_around
@@ -116,7 +115,7 @@ def known_by(
         return listing
     topic_id = image.topic_id(listing.topic)
     configs = image.topic_configs(listing.topic)
-    note = None if listing.topic == CLUSTER_METADATA_TOPIC else _note(context, log_dir, listing, topic_id)
+    note = None if listing.topic == layout.CLUSTER_METADATA_TOPIC else _note(context, log_dir, listing, topic_id)
     notes = [each for each in (listing.notes, note) if each]
     return replace(listing, topic_id=listing.topic_id or topic_id, configs=dict(configs), notes=joined_notes(notes))
 

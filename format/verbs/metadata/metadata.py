@@ -14,18 +14,7 @@ from typing import Any
 
 import msgspec
 
-from format.columns import (
-    ACL,
-    ASSIGNMENT,
-    BROKER,
-    CONFIG,
-    CREDENTIAL,
-    FEATURE,
-    IMAGE,
-    QUOTA,
-    TOPIC,
-    RowSchema,
-)
+from format import columns
 from format.errors import KafkaLogError
 from format.layout import COORDINATOR_TOPICS
 from format.limits import DEFAULT_LIMITS, Limits
@@ -140,7 +129,7 @@ def assignment_rows(image: ClusterImage, topics: Topics) -> Iterator[Row]:
             yield (name, topic_id, number, *partition_fields(state).values())
 
 
-_ASSIGNED = {name: ASSIGNMENT.names.index(name) for name in ASSIGNMENT.names}
+_ASSIGNED = {name: columns.ASSIGNMENT.names.index(name) for name in columns.ASSIGNMENT.names}
 #: Columns that are empty for a partition about which there is nothing to say.
 _ODD_COLUMNS = ("adding_replicas", "removing_replicas", "eligible_leader_replicas", "last_known_elr")
 
@@ -404,21 +393,21 @@ class MetadataResult(msgspec.Struct):
     terms: MetadataTerms
     marked_topics: frozenset[str] = frozenset()
 
-    def rows(self) -> Iterator[tuple[RowSchema, Iterator[Row]]]:
+    def rows(self) -> Iterator[tuple[columns.RowSchema, Iterator[Row]]]:
         """The rows of the image, kind by kind; with ``topics`` only those about these topics."""
         image, topics = self.state.image, self.terms.topics
         if topics is None:
-            yield IMAGE, iter((self._image_row(),))
-        yield TOPIC, topic_rows(image, topics, self.marked_topics)
-        yield ASSIGNMENT, assignment_rows(image, topics)
-        yield CONFIG, config_rows(image, topics)
+            yield columns.IMAGE, iter((self._image_row(),))
+        yield columns.TOPIC, topic_rows(image, topics, self.marked_topics)
+        yield columns.ASSIGNMENT, assignment_rows(image, topics)
+        yield columns.CONFIG, config_rows(image, topics)
         if topics is None:
-            yield BROKER, broker_rows(image)
-            yield FEATURE, feature_rows(image)
-        yield ACL, acl_rows(image, topics)
+            yield columns.BROKER, broker_rows(image)
+            yield columns.FEATURE, feature_rows(image)
+        yield columns.ACL, acl_rows(image, topics)
         if topics is None:
-            yield QUOTA, quota_rows(image)
-            yield CREDENTIAL, credential_rows(image)
+            yield columns.QUOTA, quota_rows(image)
+            yield columns.CREDENTIAL, credential_rows(image)
 
     def _image_row(self) -> Row:
         state, image = self.state, self.state.image

@@ -9,19 +9,7 @@ from typing import Any
 
 import msgspec
 
-from format.columns import (
-    BATCH_SIZES,
-    BYTES_BY_OFFSET,
-    BYTES_BY_TIME,
-    DAMAGED_PLACE,
-    FINDING,
-    FINDING_SUMMARY,
-    GROUP_OFFSET,
-    REPORT_PARTITION,
-    RETENTION_TOTAL,
-    TIMELINE_EVENT,
-    TOPIC_USAGE,
-)
+from format import columns
 from format.findings import FINDING_CODES, Finding, Severity
 from format.layout import CODEC_BITS_NAMES
 from format.node.partition import location_of_directory, parse_partition_dir
@@ -171,17 +159,17 @@ def add_partitions(
     report: Report, now_ms: int, partitions: Sequence[FoundPartition], *, has_records: bool = True
 ) -> None:
     """Add the partitions, damaged ones first, and their topics. ``has_records``: their records were counted."""
-    table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
+    table = report.table(columns.REPORT_PARTITION, MOST_PARTITIONS)
     topics: dict[str, list[FoundPartition]] = {}
     for each in sorted(partitions, key=lambda one: -(one.seen.worst or 0)):
         listing, seen = each.listing, each.seen
         topics.setdefault(listing.topic or listing.path, []).append(each)
         record_count = seen.record_count if has_records else None
         table.add((*listing.row(), each.node_id, record_count, _state(listing, seen, report), seen.finding_count))
-    retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
+    retention = {row["topic"]: row for row in report.table(columns.RETENTION_TOTAL).objects()}
     rows = [_topic_row(name, found, retention.get(name, {}), now_ms, has_records) for name, found in topics.items()]
-    size = TOPIC_USAGE.names.index("size_bytes")
-    report.table(TOPIC_USAGE).extend(sorted(rows, key=lambda row: (-row[size], row[0])))
+    size = columns.TOPIC_USAGE.names.index("size_bytes")
+    report.table(columns.TOPIC_USAGE).extend(sorted(rows, key=lambda row: (-row[size], row[0])))
 
 
 def _state(listing: PartitionListing, seen: SurveyedPartition, report: Report) -> str:
@@ -242,7 +230,7 @@ def _skew(records_of: dict[int | None, int]) -> tuple[int | None, float | None]:
 
 def without_metadata(row: Row) -> Row:
     """A row of columns.GROUP_OFFSET without the metadata of a commit, which is free text of an application."""
-    at = GROUP_OFFSET.names.index("metadata")
+    at = columns.GROUP_OFFSET.names.index("metadata")
     return (*row[:at], None, *row[at + 1 :])
 
 
@@ -250,12 +238,12 @@ def add_histograms(report: Report, survey: Survey) -> None:
     """Add the sums of batches by time, size and offset, the damaged places and the time line."""
     names = list(survey.topics)
     width = survey.by_time.width_ms
-    by_time = report.table(BYTES_BY_TIME, most=len(survey.by_time.sums))
+    by_time = report.table(columns.BYTES_BY_TIME, most=len(survey.by_time.sums))
     for (topic, number), (size_bytes, records) in sorted(survey.by_time.sums.items()):
         by_time.add((names[topic], number * width, width, size_bytes, records))
-    report.table(BATCH_SIZES).extend(survey.sizes.rows())
-    by_offset = report.table(BYTES_BY_OFFSET, most=20_000)
-    places = report.table(DAMAGED_PLACE)
+    report.table(columns.BATCH_SIZES).extend(survey.sizes.rows())
+    by_offset = report.table(columns.BYTES_BY_OFFSET, most=20_000)
+    places = report.table(columns.DAMAGED_PLACE)
     for path, seen in survey.partitions.items():
         where = location_of_directory(path)
         if seen.by_offset is not None:
@@ -265,7 +253,7 @@ def add_histograms(report: Report, survey: Survey) -> None:
              each.last_offset, each.timestamp)
             for each in seen.places
         )  # fmt: skip
-    timeline = report.table(TIMELINE_EVENT, most=10_000)
+    timeline = report.table(columns.TIMELINE_EVENT, most=10_000)
     timeline.extend(survey.timeline.rows())
     timeline.total = survey.timeline.total
 
@@ -274,8 +262,8 @@ def add_findings(report: Report, kept: KeptFindings) -> None:
     """Add the findings, their counts by code, and the sentence about what was read."""
     report.counts["lost_offsets"] = kept.lost_offsets
     report.severities = kept.severities()
-    report.table(FINDING_SUMMARY).extend(kept.summary_rows())
-    table = report.table(FINDING)
+    report.table(columns.FINDING_SUMMARY).extend(kept.summary_rows())
+    table = report.table(columns.FINDING)
     table.extend(finding_row(each) for each in kept.shown())
     table.total = kept.total
     report.sentences.insert(0, _overview(report))

@@ -12,24 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from format.columns import (
-    ASSIGNMENT,
-    BOOT_STEP,
-    BROKER,
-    CLEANER,
-    DIVERGENCE,
-    FILE_BYTES,
-    GROUP,
-    GROUP_OFFSET,
-    IMAGE,
-    LOG_DIR,
-    METADATA_CHANGE,
-    REPLICA,
-    RETENTION_TOTAL,
-    TOPIC,
-    TRANSACTION,
-    TRANSACTION_TOTAL,
-)
+from format import columns
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
@@ -163,7 +146,7 @@ class _Answers(msgspec.Struct):
         for name, paths in nodes.items():
             with self._answering(f"the start of {name}"):
                 result = boot(paths, terms)
-                self.report.table(BOOT_STEP).extend_by(Step.row, result.steps)
+                self.report.table(columns.BOOT_STEP).extend_by(Step.row, result.steps)
                 self.report.note(result.not_checked)
 
     def replicas(self, partitions: Sequence[FoundPartition]) -> None:
@@ -188,11 +171,11 @@ class _Answers(msgspec.Struct):
                 report.note(item.not_checked)
                 report.is_incomplete |= not item.is_complete
                 if item.kind == "identical":
-                    report.table(DIVERGENCE).total += 1
+                    report.table(columns.DIVERGENCE).total += 1
                     continue
                 report.differing.update(each.path for each in item.replicas)
-                report.table(DIVERGENCE).add(item.row())
-                report.table(REPLICA).extend(item.replica_rows())
+                report.table(columns.DIVERGENCE).add(item.row())
+                report.table(columns.REPLICA).extend(item.replica_rows())
             self.evidence.differences = results
             report.note(missing.not_checked())
 
@@ -205,9 +188,9 @@ class _Answers(msgspec.Struct):
         self.evidence.opened = opened = open_transactions(result, terms)
         aborted = deque(ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED)
         for row in (*(open_row(each, terms) for each in opened), *aborted):
-            report.table(TRANSACTION).add(row)
-            self.survey.timeline.transaction(dict(zip(TRANSACTION.names, row, strict=True)))
-        report.table(TRANSACTION_TOTAL).extend(self._transaction_totals(opened))
+            report.table(columns.TRANSACTION).add(row)
+            self.survey.timeline.transaction(dict(zip(columns.TRANSACTION.names, row, strict=True)))
+        report.table(columns.TRANSACTION_TOTAL).extend(self._transaction_totals(opened))
         if not result.ids.partitions:
             report.note(["transactional ids, timeouts and hanging transactions: no __transaction_state is here"])
 
@@ -234,16 +217,16 @@ class _Answers(msgspec.Struct):
                 if reading.unread_count:
                     words = unread_words(reading.unread_count)
                     report.note([f"groups: {words}"])
-                    report.missing[GROUP.type] = f"Not checked: {words}."
+                    report.missing[columns.GROUP.type] = f"Not checked: {words}."
                 return
-            lag = GROUP.names.index("total_lag")
-            report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
-            self.evidence.groups = list(rows_by_name(GROUP.names, found.group_rows()))
+            lag = columns.GROUP.names.index("total_lag")
+            report.table(columns.GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
+            self.evidence.groups = list(rows_by_name(columns.GROUP.names, found.group_rows()))
             offset_rows = list(found.offset_rows())
-            self.evidence.group_offsets = list(rows_by_name(GROUP_OFFSET.names, offset_rows))
-            lag, outside = map(GROUP_OFFSET.names.index, ("lag", "out_of_range"))
+            self.evidence.group_offsets = list(rows_by_name(columns.GROUP_OFFSET.names, offset_rows))
+            lag, outside = map(columns.GROUP_OFFSET.names.index, ("lag", "out_of_range"))
             rows = sorted(offset_rows, key=lambda row: (row[outside] is None, -(row[lag] or 0)))
-            report.table(GROUP_OFFSET).extend(map(without_metadata, rows))
+            report.table(columns.GROUP_OFFSET).extend(map(without_metadata, rows))
 
     def retention(self) -> None:
         """Add what retention deletes next, by topic."""
@@ -255,7 +238,7 @@ class _Answers(msgspec.Struct):
         with self._answering("retention"):
             deque(judged.of_logs(self._configured_logs(judged.takes)), maxlen=0)
             self.evidence.held = list(held_by_future(self.evidence, self._configured_logs(judged.takes)))
-        self.report.table(RETENTION_TOTAL).extend(judged.total_rows())
+        self.report.table(columns.RETENTION_TOTAL).extend(judged.total_rows())
         self.report.note(judged.not_checked())
 
     def compaction(self) -> None:
@@ -272,7 +255,7 @@ class _Answers(msgspec.Struct):
         with self._answering("compaction"):
             found = judged.of_logs(self._configured_logs(judged.takes))
             self.evidence.cleaners = [each for each in found if isinstance(each, LogCompaction)]
-            self.report.table(CLEANER).extend(each.row() for each in self.evidence.cleaners)
+            self.report.table(columns.CLEANER).extend(each.row() for each in self.evidence.cleaners)
         self.report.note(judged.not_checked())
         if judged.logs:
             self.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])
@@ -286,12 +269,12 @@ class _Answers(msgspec.Struct):
         else:
             report.note(result.not_checked())
             for schema, rows in result.rows():
-                if schema in (IMAGE, TOPIC, ASSIGNMENT, BROKER):
+                if schema in (columns.IMAGE, columns.TOPIC, columns.ASSIGNMENT, columns.BROKER):
                     report.table(schema).extend(rows)
             for row in reading.changes:
-                values = dict(zip(METADATA_CHANGE.names, row, strict=True))
+                values = dict(zip(columns.METADATA_CHANGE.names, row, strict=True))
                 self.survey.timeline.metadata(str(result.source.partition.path), values)
-        table = report.table(METADATA_CHANGE)
+        table = report.table(columns.METADATA_CHANGE)
         table.extend(reading.changes)
         table.total = reading.change_count
 
@@ -397,7 +380,7 @@ class ReportRun:
         answers.compaction()
         answers.metadata(self._metadata or self._read_changes())
         conclude(report, evidence)
-        report.table(LOG_DIR).extend(log_dirs)
+        report.table(columns.LOG_DIR).extend(log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)
         owners = dict(self._owners(context))
@@ -406,7 +389,7 @@ class ReportRun:
         report.counts["log_dirs"] = len(log_dirs)
         add_findings(report, self.kept)
         if terms.with_bytes:
-            report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
+            report.table(columns.FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
             report.note([NOT_CHECKED])
         if self.coverage.remote_heads:

@@ -13,31 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from format import layout
-from format.columns import (
-    ASSIGNMENT,
-    BATCH,
-    BOOT_STEP,
-    BROKER,
-    CLEANER,
-    DIAGNOSIS,
-    DIVERGENCE,
-    FINDING,
-    GROUP,
-    GROUP_OFFSET,
-    LOG_DIR,
-    METADATA_CHANGE,
-    PARTITION,
-    REPLICA,
-    RETENTION_TOTAL,
-    RUN,
-    SEGMENT,
-    TOPIC,
-    TRANSACTION,
-    TRANSACTION_TOTAL,
-    Column,
-    RowSchema,
-)
+from format import columns, layout
 from format.errors import UnreadableFile
 from format.findings import Finding
 from format.location import Location
@@ -71,7 +47,10 @@ _READ = (
     *("base_timestamp", "max_timestamp", "leader_epoch", "crc_valid"),
 )
 #: The columns of rows that are read.
-BATCH_ROWS = (Column("path", "string", "the file"), *(each for each in BATCH.columns if each.name in _READ))
+BATCH_ROWS = (
+    columns.Column("path", "string", "the file"),
+    *(each for each in columns.BATCH.columns if each.name in _READ),
+)
 #: Columns with the same name and meaning in both; a null in a row becomes -1.
 _SAME = (
     *("position", "size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp"),
@@ -83,13 +62,13 @@ def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]
     """The path, topic and partition of each log, and its batches, from rows with the columns BATCH_ROWS."""
     if not batch.num_rows or not {column.name for column in BATCH_ROWS} <= set(batch.schema.names):
         return
-    columns = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
+    values = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
     for name in _SAME:
-        columns[:, BATCH_COLUMN[name]] = _numbers(batch, name)
-    columns[:, BATCH_COLUMN["last_offset_delta"]] = (
-        _numbers(batch, "last_offset") - columns[:, BATCH_COLUMN["base_offset"]]
+        values[:, BATCH_COLUMN[name]] = _numbers(batch, name)
+    values[:, BATCH_COLUMN["last_offset_delta"]] = (
+        _numbers(batch, "last_offset") - values[:, BATCH_COLUMN["base_offset"]]
     )
-    columns[:, BATCH_COLUMN["attributes"]] = _codecs(batch)
+    values[:, BATCH_COLUMN["attributes"]] = _codecs(batch)
     crc_valid = _numbers(batch, "crc_valid").astype(np.int8)
     paths = batch.column("path").dictionary_encode()
     numbers: NDArray[np.int32] = paths.indices.to_numpy(zero_copy_only=False)
@@ -97,7 +76,7 @@ def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]
     for start, end in pairwise(starts):
         path = str(paths[start].as_py())
         topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
-        yield Location(path, topic, partition), BatchTable(columns[start:end], crc_valid[start:end])
+        yield Location(path, topic, partition), BatchTable(values[start:end], crc_valid[start:end])
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Int64Column:
@@ -115,17 +94,17 @@ def _codecs(batch: pa.RecordBatch) -> Int64Column:
 
 
 #: The tables that are shown unchanged, by the command that writes them.
-_SHOWN: dict[str, tuple[RowSchema, ...]] = {
-    "ls": (LOG_DIR,),
-    "diff": (DIVERGENCE, REPLICA),
-    "txns": (TRANSACTION,),
-    "groups": (GROUP, GROUP_OFFSET),
-    "retention": (RETENTION_TOTAL,),
-    "compaction": (CLEANER,),
-    "metadata": (BROKER, TOPIC, ASSIGNMENT, METADATA_CHANGE),
+_SHOWN: dict[str, tuple[columns.RowSchema, ...]] = {
+    "ls": (columns.LOG_DIR,),
+    "diff": (columns.DIVERGENCE, columns.REPLICA),
+    "txns": (columns.TRANSACTION,),
+    "groups": (columns.GROUP, columns.GROUP_OFFSET),
+    "retention": (columns.RETENTION_TOTAL,),
+    "compaction": (columns.CLEANER,),
+    "metadata": (columns.BROKER, columns.TOPIC, columns.ASSIGNMENT, columns.METADATA_CHANGE),
 }
 #: Tables below another table of the same verb, which already has the note that the verb was not run.
-_SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
+_SECOND = (columns.REPLICA, columns.GROUP_OFFSET, columns.ASSIGNMENT, columns.METADATA_CHANGE)
 
 
 @dataclass(slots=True)
@@ -148,18 +127,18 @@ class TableReport:
         self._survey = Survey(self.terms.limits)
         self._has_brokers = len({file.broker_id for _, file in self._files(WRITTEN_RUN)}) > 1
 
-    def _files(self, schema: RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
+    def _files(self, schema: columns.RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
         """The files of a table, in the order of broker ids."""
         for each in self._sets:
             for file in sorted(each.of_table(schema), key=_broker_of):
                 yield each, file
 
-    def _rows(self, schema: RowSchema) -> Iterator[tuple[TableFile, Row]]:
+    def _rows(self, schema: columns.RowSchema) -> Iterator[tuple[TableFile, Row]]:
         for tables, file in self._files(schema):
             for row in tables.rows(file, schema):
                 yield file, self._placed(schema, row, file.broker_id)
 
-    def _placed(self, schema: RowSchema, row: Row, broker_id: int | None) -> Row:
+    def _placed(self, schema: columns.RowSchema, row: Row, broker_id: int | None) -> Row:
         """The row with the broker id in its path, where several brokers may have directories of the same name."""
         if "path" not in schema.names:
             return row
@@ -174,15 +153,15 @@ class TableReport:
     def findings(self) -> Iterator[Finding]:
         """The findings of ``scan verify``; for a broker without it, those of other commands."""
         for tables in self._sets:
-            files = sorted(tables.of_table(FINDING), key=_broker_of)
+            files = sorted(tables.of_table(columns.FINDING), key=_broker_of)
             for _, of_broker in groupby(files, key=_broker_of):
                 listed = list(of_broker)
                 chosen = [file for file in listed if file.command == "verify"] or listed
                 seen: set[str] = set()
                 for file in chosen:
-                    for row in tables.rows(file, FINDING):
+                    for row in tables.rows(file, columns.FINDING):
                         try:
-                            found = finding_of_row(self._placed(FINDING, row, file.broker_id))
+                            found = finding_of_row(self._placed(columns.FINDING, row, file.broker_id))
                         except (TypeError, ValueError) as error:
                             raise UnreadableFile(str(error), Location(file.path)) from error
                         if len(chosen) > 1:
@@ -215,13 +194,13 @@ class TableReport:
         add_histograms(report, self._survey)
         self._fill_counts(report, partitions)
         add_findings(report, self.kept)
-        report.missing[DIAGNOSIS.type] = "No diagnoses: kafkalog doctor needs the directories themselves."
+        report.missing[columns.DIAGNOSIS.type] = "No diagnoses: kafkalog doctor needs the directories themselves."
         report.sentences += filter(None, [self.kept.sentence()])
         return report
 
     def _add_runs(self, report: Report) -> None:
         """Add the runs, their counts, and their notes on what was not checked."""
-        table = report.table(RUN)
+        table = report.table(columns.RUN)
         counted_runs: set[tuple[str, int]] = set()
         brokers: dict[int | None, list[str]] = {}
         for file, row in self._rows(WRITTEN_RUN):
@@ -258,11 +237,11 @@ class TableReport:
                 report.missing |= {each.type: "" if each in _SECOND else words for each in schemas}
                 if command != "ls":
                     report.note([f"{command}: no run of kafkalog scan {command} is here"])
-        report.missing[BOOT_STEP.type] = "Not checked: kafkalog boot needs the directories themselves."
-        report.missing[TRANSACTION_TOTAL.type] = ""  # the note on the transactions themselves is enough
+        report.missing[columns.BOOT_STEP.type] = "Not checked: kafkalog boot needs the directories themselves."
+        report.missing[columns.TRANSACTION_TOTAL.type] = ""  # the note on the transactions themselves is enough
         report.note(["what a broker's start would do: kafkalog boot needs the directories themselves"])
 
-    def _add_table(self, report: Report, schema: RowSchema, differing: set[tuple[Any, Any]]) -> None:
+    def _add_table(self, report: Report, schema: columns.RowSchema, differing: set[tuple[Any, Any]]) -> None:
         """Add the rows of a table; equal rows of several runs or replicas are added once.
 
         ``differing`` takes the partitions whose replicas differ, and names them for the table of replicas.
@@ -270,9 +249,9 @@ class TableReport:
         seen: set[str] = set()
         for _, row in self._rows(schema):
             values = dict(zip(schema.names, row, strict=True))
-            if schema is TRANSACTION and values["state"] == "committed":
+            if schema is columns.TRANSACTION and values["state"] == "committed":
                 continue
-            if schema is GROUP_OFFSET:
+            if schema is columns.GROUP_OFFSET:
                 row = without_metadata(row)
             table = report.table(schema)
             if len(table.rows) < table.most:
@@ -281,19 +260,19 @@ class TableReport:
                     continue
                 seen.add(key)
             table.add(row)
-            if schema is TRANSACTION:
+            if schema is columns.TRANSACTION:
                 self._survey.timeline.transaction(values)
-            elif schema is DIVERGENCE and values["kind"] != "identical":
+            elif schema is columns.DIVERGENCE and values["kind"] != "identical":
                 differing.add((values["topic"], values["partition"]))
-            elif schema is REPLICA and (values["topic"], values["partition"]) in differing:
+            elif schema is columns.REPLICA and (values["topic"], values["partition"]) in differing:
                 report.differing.add(str(values["path"]))
-            elif schema is METADATA_CHANGE:
+            elif schema is columns.METADATA_CHANGE:
                 self._survey.timeline.metadata(str(values.get("path") or ""), values)
 
     def _partitions(self) -> list[FoundPartition]:
         found: list[FoundPartition] = []
-        for file, row in self._rows(PARTITION):
-            listing = PartitionListing(**dict(zip(PARTITION.names, row, strict=True)))
+        for file, row in self._rows(columns.PARTITION):
+            listing = PartitionListing(**dict(zip(columns.PARTITION.names, row, strict=True)))
             seen = self._survey.partition(Path(listing.path))
             seen.by_offset = None
             found.append(FoundPartition(listing, file.broker_id, seen))
@@ -301,8 +280,8 @@ class TableReport:
 
     def _see_segments(self) -> None:
         """Add segments to the time line."""
-        for _, row in self._rows(SEGMENT):
-            values = dict(zip(SEGMENT.names, row, strict=True))
+        for _, row in self._rows(columns.SEGMENT):
+            values = dict(zip(columns.SEGMENT.names, row, strict=True))
             base_offset, timestamp = values["segment_base_offset"], values["first_timestamp"]
             if base_offset and timestamp is not None and values["leftover"] is None:
                 where = Location(values["path"], values["topic"], values["partition"], base_offset)
@@ -313,7 +292,7 @@ class TableReport:
         for seen, start in _by_offset(partitions):
             seen.by_offset = BytesByOffset(start)
         has_any = False
-        for tables, file in self._files(BATCH):
+        for tables, file in self._files(columns.BATCH):
             for batch in tables.batches(file, BATCH_ROWS):
                 for log, table in batch_tables(batch):
                     has_any = True
@@ -330,7 +309,7 @@ class TableReport:
             report.counts["batches"] = sum(each.batch_count or 0 for each in listings)
             report.counts["bytes"] = sum(each.log_size_bytes or 0 for each in listings)
             report.counts["records"] = sum(each.seen.record_count for each in partitions)
-        report.counts["log_dirs"] = report.table(LOG_DIR).total
+        report.counts["log_dirs"] = report.table(columns.LOG_DIR).total
 
 
 def _broker_of(file: TableFile) -> int:
@@ -341,9 +320,9 @@ def _broker_name(broker_id: int | None) -> str:
     return "a broker without an id, or several together" if broker_id is None else f"broker {broker_id}"
 
 
-def _without_place(schema: RowSchema, row: Row) -> Row:
+def _without_place(schema: columns.RowSchema, row: Row) -> Row:
     """The columns by which rows differ: replicas of a partition have the same transactions."""
-    if schema is not TRANSACTION:
+    if schema is not columns.TRANSACTION:
         return row
     names = ("topic", "partition", "producer_id", "producer_epoch", "state", "first_offset", "last_offset")
     return tuple(row[schema.names.index(name)] for name in names)

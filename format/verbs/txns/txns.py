@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from format import layout
 from format.columns import TRANSACTION
 from format.findings import Finding, Judgement, finding
-from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.log_dir import Checkpoints
@@ -82,7 +81,7 @@ def _replica(
     partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
 ) -> Iterator[PartitionTransactions | Finding]:
     """Findings about a partition, and its transactions; __transaction_state itself has none."""
-    if partition.topic != TRANSACTION_STATE_TOPIC:
+    if partition.topic != layout.TRANSACTION_STATE_TOPIC:
         found = PartitionTransactions.of_partition(partition, checkpoints)
         yield from read_partition_transactions(found, at_ms, limits, advance)
         yield found
@@ -113,7 +112,7 @@ class Transactions(Replicas[PartitionTransactions]):
         from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
         image = (self.context or read_context(self.targets, ContextTerms(limits=limits))).image
-        count = 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
+        count = 0 if image is None else image.partition_count(layout.TRANSACTION_STATE_TOPIC)
         return count > 0 and self.ids.partitions >= set(range(count))
 
     def not_checked(self, opened: list[OpenTransaction]) -> list[str]:
@@ -525,7 +524,7 @@ class _Run:
     def take(self, event: Grown) -> Iterator[Finding]:
         """Feed the next batches of a partition; yields findings."""
         path, partition = event.partition.path, event.partition.listed
-        if partition.topic == TRANSACTION_STATE_TOPIC:
+        if partition.topic == layout.TRANSACTION_STATE_TOPIC:
             if partition.number is not None:
                 self._ids.partitions.add(partition.number)
             for found_records in event.parts(CoordinatorScan(limits=self._terms.limits)):

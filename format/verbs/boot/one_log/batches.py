@@ -12,26 +12,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from format import layout
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import NotInBundle
 from format.files.index_file import broker_slot
 from format.io.source import FileSource, HeadersOnly, Source
-from format.layout import (
-    LOG_ENTRY,
-    MESSAGE_V0,
-    MIN_MESSAGE_LENGTH,
-    OFFSET_INDEX_ENTRY,
-    RECORD_BATCH,
-)
 from format.location import Location
 from format.log.batch_header import header_tables
 from format.log.kafka_batch import BatchFacts, decode_facts, magic_of
 from format.log.walker import recorded_damage
 from format.verbs.boot.broker_files import opened
 
-_UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
+_UP_TO_MAGIC = layout.RECORD_BATCH.offset_of("magic") + 1
 _WINDOW_BYTES = 64 * 1024
-_INDEX_ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
+_INDEX_ENTRY_BYTES = layout.OFFSET_INDEX_ENTRY.size_bytes
 
 
 class CorruptRecords(Exception):
@@ -70,18 +64,18 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
     while position + _UP_TO_MAGIC <= end:
         if bundled is not None and _ends_at(bundled, source, position):
             return
-        head = window.read(position, min(RECORD_BATCH.size_bytes, end - position))
-        _, length = LOG_ENTRY.struct.unpack_from(head)
-        if length < MIN_MESSAGE_LENGTH:
-            least = f"minimum record overhead ({MIN_MESSAGE_LENGTH})"
+        head = window.read(position, min(layout.RECORD_BATCH.size_bytes, end - position))
+        _, length = layout.LOG_ENTRY.struct.unpack_from(head)
+        if length < layout.MIN_MESSAGE_LENGTH:
+            least = f"minimum record overhead ({layout.MIN_MESSAGE_LENGTH})"
             raise CorruptRecords(f"Found record size {length} smaller than {least} in file {shown_path}.", position)
-        size_bytes = LOG_ENTRY.size_bytes + length
+        size_bytes = layout.LOG_ENTRY.size_bytes + length
         if position + size_bytes > end:
             return
         magic = magic_of(head)
-        if magic >= 2 and len(head) < RECORD_BATCH.size_bytes:
+        if magic >= 2 and len(head) < layout.RECORD_BATCH.size_bytes:
             raise CorruptRecords(f"Failed to load record batch at position {position} from the file", position)
-        yield decode_facts(head.ljust(RECORD_BATCH.size_bytes, b"\xff"), position, False)
+        yield decode_facts(head.ljust(layout.RECORD_BATCH.size_bytes, b"\xff"), position, False)
         position += size_bytes
 
 
@@ -99,8 +93,8 @@ def _invalid_batch(source: Source, batch: BatchFacts) -> str | None:
 
     For a batch in a bundle the message lacks the computed CRC, which is not known.
     """
-    layout = RECORD_BATCH if batch.magic >= 2 else MESSAGE_V0
-    stored_at = layout.offset_of("crc")
+    of_magic = layout.RECORD_BATCH if batch.magic >= 2 else layout.MESSAGE_V0
+    stored_at = of_magic.offset_of("crc")
     bundled = _only_headers(source)
     if bundled is not None:
         (valid,) = bundled.crc_valid(np.array([batch.position])).tolist()
@@ -110,11 +104,13 @@ def _invalid_batch(source: Source, batch: BatchFacts) -> str | None:
         stored = int.from_bytes(source.read_at(batch.position + stored_at, 4), "big")
         return None if valid else f"Record is corrupt (stored crc = {stored},"
     data = source.read_at(batch.position, batch.size_bytes)
-    least = RECORD_BATCH.size_bytes if batch.magic >= 2 else LOG_ENTRY.size_bytes + MIN_MESSAGE_LENGTH
+    least = (
+        layout.RECORD_BATCH.size_bytes if batch.magic >= 2 else layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
+    )
     if len(data) < least:
         return f"Record batch is corrupted (the size {len(data)} is smaller than the minimum allowed overhead {least})"
     stored = int.from_bytes(data[stored_at : stored_at + 4], "big")
-    covered = memoryview(data)[layout.offset_of("attributes" if batch.magic >= 2 else "magic") :]
+    covered = memoryview(data)[of_magic.offset_of("attributes" if batch.magic >= 2 else "magic") :]
     computed = crc32c_of(covered) if batch.magic >= 2 else crc32_of(covered)
     return None if stored == computed else f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
 
@@ -170,7 +166,7 @@ class OffsetIndexView(msgspec.Struct, frozen=True):
 
     def entry(self, number: int) -> tuple[int, int]:
         """Offset and position of an entry."""
-        relative, position = OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _INDEX_ENTRY_BYTES)
+        relative, position = layout.OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _INDEX_ENTRY_BYTES)
         return self.base_offset + relative, position
 
     @property

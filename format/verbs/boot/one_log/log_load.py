@@ -14,19 +14,9 @@ from typing import NoReturn
 
 import msgspec
 
+from format import layout
 from format.files.side_file import INT64_RANGE, decode_integer
 from format.io.source import FileSource
-from format.layout import (
-    ABORTED_TXN,
-    LOG_SUFFIX,
-    MAX_RELATIVE_OFFSET,
-    OFFSET_INDEX_ENTRY,
-    OFFSET_INDEX_SUFFIX,
-    PRODUCER_SNAPSHOT_SUFFIX,
-    TIME_INDEX_ENTRY,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-)
 from format.log.batch_chunk import BatchRange
 from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.broker_files import PartitionFiles, file_name, offset_of_name, opened, size_of
@@ -211,14 +201,14 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
     try:
         for batch in valid_batches(source, shown_path):
             relative = batch.last_offset - base_offset
-            if not 0 <= relative <= MAX_RELATIVE_OFFSET:
+            if not 0 <= relative <= layout.MAX_RELATIVE_OFFSET:
                 _overflow(source, base_offset, relative, shown_path)
             if batch.max_timestamp > greatest:
                 greatest, offset_of_greatest = batch.max_timestamp, batch.last_offset
             if found.valid_bytes - indexed_at > _INDEX_INTERVAL_BYTES:
                 if index and batch.last_offset <= indexed_offset:
                     found.is_emptied = True
-                    where = f"position {len(index) // OFFSET_INDEX_ENTRY.size_bytes}"
+                    where = f"position {len(index) // layout.OFFSET_INDEX_ENTRY.size_bytes}"
                     after = f"no larger than the last offset appended ({indexed_offset})"
                     found.message = f"Attempt to append an offset {batch.last_offset} to {where} {after}"
                     break
@@ -250,7 +240,7 @@ def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: P
     """Raise for an offset that the segment's index cannot hold: the broker splits the segment, or exits."""
     end = log_end(source, source.size_bytes, OffsetIndexView(base_offset), shown_path)
     last_relative = end.next_offset - 1 - base_offset
-    if end.next_offset > base_offset and not 0 <= last_relative <= MAX_RELATIVE_OFFSET:
+    if end.next_offset > base_offset and not 0 <= last_relative <= layout.MAX_RELATIVE_OFFSET:
         raise NotKnown("the segment's offsets overflow its index; the broker splits it into several", shown_path)
     text = f"Split operation is only permitted for segments with overflow, and the problem path is {shown_path}"
     reason = f"a batch's offset lies {relative} past the segment's base offset, which its index cannot hold"
@@ -263,8 +253,12 @@ _READER = "FileLogInputStream.nextBatch"
 _LEFTOVERS = "LogLoader.removeTempFilesAndCollectSwapFiles"
 #: Releases before take the first of the two bytes of an entry's version for the version.
 _TWO_BYTES_SINCE = (4, 4)
-_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-_SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
+#: The indexes that a broker gives a size, and their entries.
+_SIZED_INDEXES = {
+    layout.OFFSET_INDEX_SUFFIX: layout.OFFSET_INDEX_ENTRY, layout.TIME_INDEX_SUFFIX: layout.TIME_INDEX_ENTRY,
+}  # fmt: skip
+_INDEX_SUFFIXES = (*_SIZED_INDEXES, layout.TRANSACTION_INDEX_SUFFIX)
+_SEGMENT_SUFFIXES = (layout.LOG_SUFFIX, *_INDEX_SUFFIXES)
 _CLASS = "LogLoader"
 #: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
 _EMPTIES_SINCE = (4, 0)
@@ -311,10 +305,10 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
     first: int | None = None
     end = -(2**63)
     for name in swaps:
-        if not name.removesuffix(_SWAP).endswith(LOG_SUFFIX):
+        if not name.removesuffix(_SWAP).endswith(layout.LOG_SUFFIX):
             continue
         base_offset = offset_of_name(files, name)
-        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
+        index_name = file_name(base_offset, layout.OFFSET_INDEX_SUFFIX) + _SWAP
         index = read_index(files.place(index_name), base_offset)
         files.present.setdefault(index_name, None)  # the broker opens it, which creates the file
         place = files.place(name)
@@ -335,14 +329,14 @@ def wrong_transaction_index(path: Path, base_offset: int, release: tuple[int, in
     Raises StopsStart for an entry of another version, which ends the start.
     """
     with opened(path) as source:
-        content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
-    for number, (version, producer_id, first, last, _) in enumerate(ABORTED_TXN.struct.iter_unpack(content)):
+        content = source.read_at(0, source.size_bytes - source.size_bytes % layout.ABORTED_TXN.size_bytes)
+    for number, (version, producer_id, first, last, _) in enumerate(layout.ABORTED_TXN.struct.iter_unpack(content)):
         refused = version if release >= _TWO_BYTES_SINCE else max(version >> 8, 0)
         if refused:
             known = "supported version range is 0 to 0" if release >= _TWO_BYTES_SINCE else "current version is 0"
             text = f"Unexpected aborted transaction version {refused} in transaction index {path}, {known}"
             reason = "an entry has a version that no release writes"
-            raise StopsStart(text, "TransactionIndex", path, reason, number * ABORTED_TXN.size_bytes)
+            raise StopsStart(text, "TransactionIndex", path, reason, number * layout.ABORTED_TXN.size_bytes)
         if last < base_offset:
             return (
                 f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
@@ -380,7 +374,7 @@ class _LogLoad:
             self._recover_unflushed()
         next_offset = self._log_end()
         active = self._segments[max(self._segments)]
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in _SIZED_INDEXES:
             self._files.present.setdefault(file_name(active.base_offset, suffix), None)
             self._files.check_opens(file_name(active.base_offset, suffix), "AbstractIndex.resize")
         self._check_index_sizes(active)
@@ -397,7 +391,7 @@ class _LogLoad:
         most_bytes = self._terms.max_index_bytes
         if most_bytes is None or active.recovered is not None:
             return
-        for suffix, entry in ((OFFSET_INDEX_SUFFIX, OFFSET_INDEX_ENTRY), (TIME_INDEX_SUFFIX, TIME_INDEX_ENTRY)):
+        for suffix, entry in _SIZED_INDEXES.items():
             place = self._files.place(file_name(active.base_offset, suffix))
             most = most_bytes - most_bytes % entry.size_bytes
             size_bytes = 0 if place is None else size_of(place) // entry.size_bytes * entry.size_bytes
@@ -412,17 +406,17 @@ class _LogLoad:
         for name in sorted(self._files.present):
             if name.endswith(_INDEX_SUFFIXES):
                 base_offset = offset_of_name(self._files, name)
-                log_name = file_name(base_offset, LOG_SUFFIX)
+                log_name = file_name(base_offset, layout.LOG_SUFFIX)
                 if log_name not in self._files.present and log_name not in self._files.folders:
                     message = f"Found an orphaned index file {self._files.path / name}, with no corresponding log file."
                     reason = "an index without its log"
                     self._files.delete(name, reason, broker_message=message, kafka_class=_CLASS)
-            elif name.endswith(LOG_SUFFIX):
+            elif name.endswith(layout.LOG_SUFFIX):
                 self._load_segment(offset_of_name(self._files, name))
 
     def _load_segment(self, base_offset: int) -> None:
         files = self._files
-        name = file_name(base_offset, LOG_SUFFIX)
+        name = file_name(base_offset, layout.LOG_SUFFIX)
         if base_offset < 0 or name not in files.present:
             # The broker opens the log by the name that the offset gives, and so makes a second, empty one.
             reason = "the broker opens a log by the name that its offset gives, and so makes this empty one"
@@ -430,10 +424,10 @@ class _LogLoad:
             files.create(name)
         place = files.place(name)
         size_bytes = files.size_bytes(name)
-        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
+        index_name = file_name(base_offset, layout.OFFSET_INDEX_SUFFIX)
         index_place = files.place(index_name)
         segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
-        txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        txn_name = file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)
         if txn_name in files.folders:
             files.check_opens(txn_name, "TransactionIndex")
         txn_place = files.place(txn_name)
@@ -448,7 +442,7 @@ class _LogLoad:
             self._rebuild_index(txn_name, wrong, message)
             self._recover(segment, "its transaction index is corrupt")
         else:
-            time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
+            time_name = file_name(base_offset, layout.TIME_INDEX_SUFFIX)
             if time_name not in files.present and time_name not in files.folders:
                 files.check_opens(time_name, "LogSegment.sanityCheck")
                 what = "the broker makes an empty one, and look-ups by time miss this segment"
@@ -462,7 +456,7 @@ class _LogLoad:
     def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
         """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
         files, base_offset = self._files, segment.base_offset
-        for suffix, kafka_class in ((OFFSET_INDEX_SUFFIX, "OffsetIndex"), (TIME_INDEX_SUFFIX, "TimeIndex")):
+        for suffix, kafka_class in zip(_SIZED_INDEXES, ("OffsetIndex", "TimeIndex"), strict=True):
             index_name = file_name(base_offset, suffix)
             if empties and self._terms.boot.version >= _EMPTIES_SINCE and files.is_pipe(index_name):
                 text, reason = f'{kafka_class}.mmap()" is null', "it is a pipe, which cannot be given a size"
@@ -490,7 +484,7 @@ class _LogLoad:
         files.step(Action.RECOVER, name, reason, offset=base_offset, **values)
         if found.truncated_bytes:
             self._truncate(name, found, _why_cut(found), "LogSegment.recover")
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in _SIZED_INDEXES:
             index_name = file_name(base_offset, suffix)
             if files.present.get(index_name) is not None:
                 self._rebuild_index(index_name, "rebuilt with its log", None, "LogSegment.recover")
@@ -547,7 +541,7 @@ class _LogLoad:
             if found.truncated_bytes:
                 reason = f"it comes after the segment {base_offset}, which was cut"
                 for later in unflushed[number + 1 :]:
-                    self._remove_segment(later, reason, (*_SEGMENT_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX))
+                    self._remove_segment(later, reason, (*_SEGMENT_SUFFIXES, layout.PRODUCER_SNAPSHOT_SUFFIX))
                 return
 
     def _remove_segment(self, base_offset: int, reason: str, suffixes: tuple[str, ...]) -> None:
@@ -560,7 +554,7 @@ class _LogLoad:
                     name, f"{reason}; renamed at once, removed a minute later", to=f"{name}.deleted",
                     offset=base_offset, kafka_class="LogLoader.removeAndDeleteSegmentsAsync",
                 )  # fmt: skip
-        if PRODUCER_SNAPSHOT_SUFFIX in suffixes:
+        if layout.PRODUCER_SNAPSHOT_SUFFIX in suffixes:
             self._producers.known.pop(base_offset, None)
 
     def _log_end(self) -> int:
@@ -578,11 +572,11 @@ class _LogLoad:
             self._producers.last_snapshot, self._producers.map_end = 0, log_start
             self._producers.transactions.load({})
             self._is_cleared = True
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (layout.LOG_SUFFIX, *_SIZED_INDEXES):
             name = file_name(log_start, suffix)
             self._files.check_opens(name, "LogSegment.open")
             self._files.present[name] = None
-        path = self._files.path / file_name(log_start, LOG_SUFFIX)
+        path = self._files.path / file_name(log_start, layout.LOG_SUFFIX)
         self._files.step(
             Action.CREATE,
             path.name,
@@ -627,7 +621,7 @@ class _LogLoad:
         segment = self._segments[base_offset]
         if segment.place is None:
             return start
-        index_name = file_name(segment.base_offset, OFFSET_INDEX_SUFFIX)
+        index_name = file_name(segment.base_offset, layout.OFFSET_INDEX_SUFFIX)
         self._files.check_opens(index_name, "LogSegment.read", is_resized=False)
         path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
         with opened(segment.place) as source:

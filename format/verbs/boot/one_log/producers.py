@@ -12,7 +12,6 @@ from format import layout
 from format.errors import KafkaLogError, NotInBundle
 from format.files import producer_snapshot
 from format.io.source import Source
-from format.layout import PRODUCER_SNAPSHOT_SUFFIX
 from format.limits import Limits
 from format.log.batch_chunk import BatchRange
 from format.log.control_records import plain_marker
@@ -179,7 +178,7 @@ class ProducerFiles:
 
     def reload(self) -> None:
         """List the directory again."""
-        names = [name for name in self._files.present if name.endswith(PRODUCER_SNAPSHOT_SUFFIX)]
+        names = [name for name in self._files.present if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX)]
         self.known = dict(sorted((offset_of_name(self._files, name), name) for name in names))
 
     def remove(self, offset: int, reason: str, message: str | None = None) -> None:
@@ -224,7 +223,7 @@ class ProducerFiles:
         """Add a step for a new snapshot, if the state goes further than the last snapshot. Raises FailsSnapshot."""
         if self.map_end <= self.last_snapshot:
             return
-        name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
+        name = file_name(self.map_end, layout.PRODUCER_SNAPSHOT_SUFFIX)
         if name in self._files.folders:
             stop_at_pipe(self._files.path / name, _CLASS)
         try:
