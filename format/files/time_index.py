@@ -8,14 +8,16 @@ look-up takes the largest entry at or below the target; without one, it starts a
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
+from format.errors import KafkaLogError
 from format.files import index_file
 from format.files.index_file import EntryColumn, SlotIndex, encode_columns, read_slots
 from format.files.side_file import PathOrSource, opened
-from format.io.source import Source
+from format.io.source import FileSource, Source
 from format.layout import TIME_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
 
@@ -75,6 +77,18 @@ def last_entry(source: Source, base_offset: int) -> TimestampOffset | None:
     """
     found = index_file.floor_entry(source, TIME_INDEX_ENTRY, base_offset, None)
     return None if found is None else TimestampOffset(*found)
+
+
+def last_timestamp(path: Path | None, base_offset: int) -> int | None:
+    """The timestamp of the last entry of an index; None where there is no index or entry, or it cannot be read."""
+    if path is None:
+        return None
+    try:
+        with FileSource(path) as source:
+            entry = last_entry(source, base_offset)
+    except KafkaLogError:
+        return None  # a broker rebuilds the index
+    return None if entry is None else entry.timestamp
 
 
 def write(columns: tuple[ArrayLike, ...]) -> bytes:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 
 import msgspec
@@ -211,10 +211,7 @@ class LogDir:
 
     def unread_findings(self) -> Iterator[Finding]:
         """Findings for partitions that are not read, since symbolic links are not followed."""
-        for path in self.unexpected:
-            found = unread_finding(path, Location(str(path)))
-            if found is not None:
-                yield found
+        yield from filter(None, (unread_finding(path, Location(str(path))) for path in self.unexpected))
 
 
 def kind_of_file(name: str) -> Kind | None:
@@ -291,14 +288,10 @@ def with_checkpoints(log_dirs: Sequence[LogDir], limits: Limits = DEFAULT_LIMITS
         yield from log_dirs
         return
     alone = (replace(each, partitions=()) for each in log_dirs)
-    found = map_near(partial(_checkpoints_of, limits), alone, log_dirs[0].path)
+    found = map_near(methodcaller("checkpoints", limits), alone, log_dirs[0].path)
     for log_dir, checkpoints in zip(log_dirs, found, strict=True):
         log_dir.take_checkpoints(checkpoints)
         yield log_dir
-
-
-def _checkpoints_of(limits: Limits, log_dir: LogDir) -> Checkpoints:
-    return log_dir.checkpoints(limits)
 
 
 def log_dir_around(partition: Path) -> LogDir | None:

@@ -88,19 +88,17 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         mode = path.lstat().st_mode
     except OSError:
         return finding("file-changed", location, "the file vanished, or cannot be accessed")
-    segment = layout.SEGMENT_FILE.match(path.name)
+    segment, parsed = layout.SEGMENT_FILE.match(path.name), parse_partition_dir(path.name)
     if segment is not None and not is_offset(int(segment["base_offset"])):
         message = f"the base offset {segment['base_offset']} does not fit in 63 bits; the file is not read"
         return finding("entry-unexpected", location, message)
-    known_name = layout.SEGMENT_FILE.match(path.name) or parse_partition_dir(path.name)
-    if stat.S_ISLNK(mode) and known_name:
+    if stat.S_ISLNK(mode) and (segment or parsed):
         next_step = "Pass the path that it points to as well: kafkalog does not follow links, a broker does."
         message = "is a symbolic link, which is not followed"
-        parsed = parse_partition_dir(path.name)
         if parsed is not None:
             location = replace(location, topic=parsed[0], partition=parsed[1])
         return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))
-    if known_name and layout.SEGMENT_FILE.match(path.name):
+    if segment is not None:
         return finding("file-unreadable", location, f"is {_type_words(mode)} with the name of a segment's file")
     if location.topic is not None and stat.S_ISREG(mode) and _LOG_OF_A_SHORT_NAME.fullmatch(path.name):
         offset = int(path.name.partition(".")[0])
@@ -119,10 +117,7 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
 
 def unread_findings(partition: Partition) -> Iterator[Finding]:
     """Findings for live logs that are not read, since they are links or special files."""
-    for path in partition.unexpected:
-        found = unread_finding(path, partition.location(path))
-        if found is not None:
-            yield found
+    yield from filter(None, (unread_finding(path, partition.location(path)) for path in partition.unexpected))
 
 
 def unread_finding(path: Path, location: Location) -> Finding | None:

@@ -71,15 +71,10 @@ def refuse_foreign_file(path: Path) -> None:
     if path.is_dir():
         raise InputError("a directory, not a log: give one of its files", Location(str(path)))
     try:
-        source = FileSource(path)
+        with FileSource(path) as source:
+            start = source.read_at(0, _LOOKED_AT_BYTES)
     except KafkaLogError:
         return
-    try:
-        start = source.read_at(0, _LOOKED_AT_BYTES)
-    except KafkaLogError:
-        return
-    finally:
-        source.close()
     words = _foreign_words(path, start)
     if words:
         raise InputError(words, Location(str(path)))

@@ -23,8 +23,8 @@ from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage, PartitionState
-from format.state.metadata_copies import metadata_source
-from format.state.metadata_log import MetadataSource, MetadataState, Until, read_metadata
+from format.state.metadata_log import MetadataSource, MetadataState, read_metadata
+from format.state.quorum import metadata_source
 from format.timestamps import iso_time
 from format.wording import counted, listed
 
@@ -182,12 +182,11 @@ NO_METADATA = "there is no metadata log here (--metadata PATH)"
 
 
 class ContextTerms(msgspec.Struct, frozen=True):
-    """Where configs come from besides the metadata log below the paths; ``until`` is for an earlier state of it."""
+    """Where configs come from besides the metadata log below the paths."""
 
     metadata: Path | None = None
     broker_properties: Path | None = None
     options: Mapping[str, str] = msgspec.field(default_factory=dict)
-    until: Until = msgspec.field(default_factory=Until)
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -431,7 +430,7 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
         context.state = known
         return context
     try:
-        context.state = read_metadata(source.partition, terms.until, terms.limits)
+        context.state = read_metadata(source.partition, limits=terms.limits)
     except KafkaLogError as error:
         context.findings.append(finding_of(error, Location(str(source.partition.path))))
         return context

@@ -420,9 +420,8 @@ class ProducerState(msgspec.Struct):
     entries: dict[int, ProducerEntry] = msgspec.field(default_factory=dict)
     transactions: TransactionState = msgspec.field(default_factory=TransactionState)
     _highest_epochs: dict[int, int] = msgspec.field(default_factory=dict)  # producer id -> highest epoch of its batches
-    _last_data: dict[int, tuple[int, int]] = msgspec.field(
-        default_factory=dict
-    )  # producer id -> epoch, last offset of it
+    # producer id -> epoch, last offset of it
+    _last_data: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of_topic(cls, topic: str | None) -> ProducerState:

@@ -1,4 +1,9 @@
-"""The metadata quorum: its voters, who of them can be elected, and what a majority holds, from copies of its log.
+"""The metadata quorum: copies of its log on disks, its voters, who of them can be elected, what a majority holds.
+
+A node recovers its metadata log at every start: it checks every CRC and truncates the log where one is wrong, or
+empties it where the newest snapshot reaches further. So a copy ends here where its node, started on it, ends. It may
+have records that the quorum has not committed: voters and observers alike fetch up to the end of the leader's log (raft
+KafkaRaftClient.tryCompleteFetchRequest, Isolation.UNCOMMITTED). Snapshots hold committed records alone.
 
 A voter votes for no candidate whose log ends before its own: the last leader epoch counts, then the end offset
 (KIP-595). Some voters may not be at hand.
@@ -6,17 +11,482 @@ A voter votes for no candidate whose log ends before its own: the last leader ep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
-from format.errors import UnreadableFile
+from format.errors import KafkaLogError, UnreadableFile
+from format.files import leader_epoch_checkpoint, meta_properties, quorum_state
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.files.quorum_state import QuorumState
+from format.files.side_file import INT32_RANGE, INT64_RANGE
+from format.findings import Finding, Severity, finding, finding_of
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.node.log_dir import log_dir_around
+from format.node.partition import KraftSnapshot, Partition
 from format.node.target import Target
-from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, best_copy, read_metadata_copies, state_of_copy
-from format.state.metadata_log import MetadataState
+from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
+from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.selected_logs import log_of_segment
+from format.scan.selection import EVERYTHING
+from format.state.leader_epochs import ReplicaEpochs, replica_epochs
+from format.state.log_headers import log_parts
+from format.state.metadata_log import (
+    MetadataRecord,
+    MetadataRecords,
+    MetadataSource,
+    MetadataState,
+    check_start,
+    metadata_records,
+    metadata_sources,
+)
+from format.wording import counted
+
+_FileT = TypeVar("_FileT")
+#: The codes of a file that ends inside a batch.
+_CUT = ("tail-torn", "log-truncated")
+#: Control records about the quorum itself (KIP-853), which snapshots and logs have.
+_OF_THE_QUORUM = ("KRAFT_VERSION", "KRAFT_VOTERS")
+
+
+class Voter(msgspec.Struct, frozen=True):
+    """A voter of the metadata quorum.
+
+    ``endpoints`` are (listener, host, port). The directory id and the kraft.version levels are None in a static quorum,
+    whose voters are in the configuration of the controllers.
+    """
+
+    node_id: int
+    directory_id: str | None = None
+    endpoints: tuple[tuple[str, str, int], ...] = ()
+    kraft_versions: tuple[int, int] | None = None
+
+
+class MetadataCopy(msgspec.Struct, frozen=True):
+    """The metadata log in one log directory, as its node has it after a start.
+
+    ``snapshot`` is the newest one, ``sound_snapshot`` the newest that can be read; ``epochs`` are those of the log.
+    ``records`` are those about the quorum itself, in the order in which they count. ``dropped_from`` is the offset from
+    which on the node truncates its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why
+    it is not whole. ``unread`` says why it cannot be read to its end, so that it is not known what the node has; empty
+    where it can.
+    """
+
+    source: MetadataSource
+    directory_id: str | None
+    snapshot: KraftSnapshot | None
+    sound_snapshot: KraftSnapshot | None
+    epochs: ReplicaEpochs
+    state: QuorumState | None
+    records: tuple[MetadataRecord, ...]
+    dropped_from: int | None
+    refusal: str
+    gap: str
+    unread: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def node_id(self) -> int | None:
+        return self.source.node_id
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self.source.cluster_id
+
+    @property
+    def path(self) -> Path:
+        """The metadata partition, or the one file that was given."""
+        return self.source.partition.path
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The last leader epoch and the end offset; in this order, voters compare logs."""
+        return -1 if self.epochs.latest is None else self.epochs.latest, self.epochs.log_end_offset
+
+    @property
+    def committed_end(self) -> int:
+        """The offset before which its snapshots show that the records are committed; it may lie past its log's end."""
+        return max((each.end_offset for each in _snapshots(self.source.partition)), default=0)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the whole metadata up to its end can be read from it."""
+        return not (self.gap or self.unread)
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of kraft.version: 0 for a static quorum, 1 for a dynamic one."""
+        levels = [each.data["kRaftVersion"] for each in self.records if each.record_type == "KRAFT_VERSION"]
+        return levels[-1] if levels else 0
+
+    @property
+    def voters(self) -> tuple[Voter, ...] | None:
+        """The voters by its last KRAFT_VOTERS record, or by the quorum-state of a static quorum; None if not there.
+
+        A voter set counts from the moment it is in the log, before it is committed (KIP-853).
+        """
+        sets = [each.data["voters"] for each in self.records if each.record_type == "KRAFT_VOTERS"]
+        if sets:
+            return tuple(sorted(map(_voter, sets[-1]), key=lambda each: each.node_id))
+        named = None if self.state is None else self.state.current_voters
+        return tuple(map(Voter, sorted(named))) if named else None
+
+
+class BestCopy(msgspec.Struct, frozen=True):
+    """The copy to go on from, and the reasons, each a sentence."""
+
+    copy: MetadataCopy
+    reasons: tuple[str, ...]
+
+
+def _voter(data: dict[str, Any]) -> Voter:
+    feature = data["kRaftVersionFeature"]
+    return Voter(
+        data["voterId"],
+        data["voterDirectoryId"],
+        tuple((each["name"], each["host"], each["port"]) for each in data["endpoints"]),
+        (feature["minSupportedVersion"], feature["maxSupportedVersion"]),
+    )
+
+
+def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> list[MetadataCopy]:
+    """Every copy at or below some paths, in their order. Raises InputError if there is none."""
+    return [_copy(source, limits) for source in metadata_sources(targets, limits)]
+
+
+def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
+    """The metadata log of the best copy at or below some paths, and the others.
+
+    Raises InputError if there is none, UnreadableFile if none can be listed.
+    """
+    found = metadata_sources(targets, limits)
+    readable = [each for each in found if each.unread is None]
+    if found[0].unread is not None and not readable:
+        raise UnreadableFile(found[0].unread.message, found[0].unread.location)
+    best = readable[0] if len(readable) == 1 else best_copy([_copy(each, limits) for each in readable]).copy.source
+    return best, [each for each in found if each is not best]
+
+
+def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
+    """The copy that reaches furthest: by its last leader epoch, then by its end, as voters compare logs.
+
+    One that is not whole comes last, and so does one with a later epoch than every quorum-state here: a node writes
+    that file before the first batch of an epoch, and no CRC covers the epoch of a batch. Of equal ones that of a voter,
+    and the one without damage, comes first. Copies of other clusters than most are left out.
+    """
+    clusters = Counter(each.cluster_id for each in copies if each.cluster_id is not None)
+    cluster_id = clusters.most_common(1)[0][0] if clusters else None
+    of_cluster = [each for each in copies if cluster_id is None or each.cluster_id in (None, cluster_id)]
+    voters = {each.node_id for copy in of_cluster for each in copy.voters or ()}
+
+    epochs = [each.state.leader_epoch for each in of_cluster if each.state is not None]
+    latest = max(epochs, default=INT32_RANGE[1])
+
+    def standing(copy: MetadataCopy) -> tuple[object, ...]:
+        is_sane = copy.is_usable and copy.end[0] <= latest
+        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None
+
+    best = max(of_cluster, key=standing)
+    return BestCopy(best, tuple(_reasons(best, of_cluster, len(copies) - len(of_cluster))))
+
+
+def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -> Iterator[str]:
+    epoch, end = best.end
+    others = [each for each in copies if each is not best]
+    equal = sum(each.end == best.end and each.is_usable for each in others)
+    rank = "further than every other" if others else "the only one here"
+    rank = f"as {counted(equal, 'other copy')} do" if equal else rank
+    yield f"it ends at offset {end:,} of epoch {epoch}, {rank}"
+    if best.gap:
+        yield f"no copy is whole: {best.gap}"
+    for each in others:
+        if each.end > best.end:
+            why = each.gap or each.unread or "no quorum-state here has such an epoch"
+            yield f"{each.path} ends at {each.end[1]:,} of epoch {each.end[0]}, but is not whole: {why}"
+        if each.committed_end > end:
+            yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1:,} were committed"
+    if foreign:
+        yield f"{counted(foreign, 'copy')} of another cluster left out"
+
+
+# -- the metadata up to the end of a copy --------------------------------------------------------------------------
+
+
+class CopyRecord(msgspec.Struct, frozen=True):
+    """A record of a copy, and whether it is in the snapshot."""
+
+    record: MetadataRecord
+    is_snapshot: bool
+
+
+def records_of_copy(
+    copy: MetadataCopy, limits: Limits, *, is_past_damage: bool = False
+) -> Iterator[CopyRecord | Finding]:
+    """The records of its newest sound snapshot and of its log from there to its end, and findings about these.
+
+    With ``is_past_damage`` also those that its node drops, as far as they can be read.
+    """
+    partition, snapshot = copy.source.partition, copy.sound_snapshot
+    start, known_end = 0, copy.end[1]
+    end = INT64_RANGE[1] if is_past_damage else known_end
+    if snapshot is not None:
+        start = snapshot.end_offset
+        for item in metadata_records(LogUnit(snapshot.path, partition.location(snapshot.path)), 0, limits):
+            if isinstance(item, MetadataRecord):
+                yield CopyRecord(item, is_snapshot=True)
+            elif item.is_incomplete or item.severity >= Severity.ERROR:
+                yield item
+    for segment in partition.segments:
+        log, next_base = log_of_segment(partition, segment), partition.next_base_offset(segment)
+        if log is None or segment.base_offset >= end or (next_base is not None and next_base <= start):
+            continue
+        for item in metadata_records(log, start, limits):
+            if isinstance(item, Finding):
+                if _concerns(item, start, known_end):
+                    yield item
+            elif item.offset < end:
+                yield CopyRecord(item, is_snapshot=False)
+            else:
+                break
+
+
+def _concerns(found: Finding, start: int, end: int) -> bool:
+    """Whether a finding is about records of a log between these offsets; a copy ends at the first damage of its log."""
+    offset = found.location.offset
+    if offset is None:
+        return found.is_incomplete and start < end
+    return start <= offset < end and (found.is_incomplete or found.severity >= Severity.ERROR)
+
+
+def state_of_copy(copy: MetadataCopy, limits: Limits = DEFAULT_LIMITS) -> MetadataState:
+    """The image of the cluster at the end of a copy. Records after damage, which its node drops, do not count."""
+    snapshot = copy.sound_snapshot
+    state = MetadataState(path=copy.path, snapshot=None if snapshot is None else snapshot.path)
+    check_start(copy.source.partition, state)
+    for item in records_of_copy(copy, limits):
+        if isinstance(item, Finding):
+            state.findings.append(item)
+        else:
+            state.take(item.record, is_snapshot=item.is_snapshot)
+    state.findings += state.last_findings(copy.source.partition.location())
+    return state
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+class _Span(msgspec.Struct):
+    """The batches of a chunk: each change of their epoch, the first offset and the end, up to the first damaged one."""
+
+    epochs: list[EpochEntry]
+    first_offset: int
+    end: int
+    is_cut: bool
+
+
+class _CopyWalk(msgspec.Struct, frozen=True):
+    """The headers of a metadata log or snapshot with checked CRCs, and the records about the quorum."""
+
+    limits: Limits
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.CRC, EVERYTHING, self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[_Span | MetadataRecord | Finding]:
+        """The spans of chunks in log order, each before its records; nothing after the first damage but findings."""
+        is_cut = False
+        records = MetadataRecords(limits=self.limits, only_controls=True)
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+            elif not is_cut and len(item.chunk.table):
+                span = _span_of(item)
+                yield span
+                for each in records.of_chunk(item):
+                    if isinstance(each, Finding) or each.offset < span.end:
+                        yield each
+                is_cut = span.is_cut or item.chunk.damage is not None
+
+
+def _span_of(item: LogChunk) -> _Span:
+    table = item.chunk.table
+    broken = np.flatnonzero(table.crc_valid == 0)
+    count = int(broken[0]) if len(broken) else len(table)
+    first = int(table.base_offset[0])
+    span = _Span([], first, first, is_cut=bool(len(broken)))
+    for row, epoch in enumerate(table.leader_epoch[:count].tolist()):
+        if not span.epochs or epoch != span.epochs[-1].leader_epoch:
+            span.epochs.append(EpochEntry(epoch, int(table.base_offset[row])))
+        span.end = table.last_offset_of(row) + 1
+    return span
+
+
+class _Reading(msgspec.Struct):
+    """What was read of a copy so far."""
+
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    epochs: list[EpochEntry] = msgspec.field(default_factory=list)
+    log_records: list[MetadataRecord] = msgspec.field(default_factory=list)
+    start: int | None = None
+    end: int = 0
+    snapshot_records: list[MetadataRecord] = msgspec.field(default_factory=list)
+    is_newest_cut: bool = False  # a node reads such a snapshot up to its last whole batch, and starts
+    dropped_from: int | None = None
+    refusal: str = ""
+    gap: str = ""
+    unread: str = ""
+
+
+def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
+    partition = source.partition
+    read = _Reading()
+    if source.unread is not None:
+        read.findings.append(source.unread)
+        read.unread = source.unread.message
+    _read_log(partition, limits, read)
+    snapshots = _snapshots(partition)
+    newest = snapshots[0] if snapshots else None
+    sound = _read_snapshots(partition, snapshots, limits, read)
+    if newest is not None and newest is not sound and not read.is_newest_cut:
+        read.refusal = f"its newest snapshot, {newest.path.name}, is damaged"
+    state = _read_file(quorum_state.read, partition.quorum_state, limits, read)
+    log_dir = log_dir_around(partition.path)
+    properties_path = None if log_dir is None else log_dir.meta_properties
+    properties = _read_file(meta_properties.read, properties_path, limits, read)
+    epochs = _epochs(partition, sound, limits, read)
+    least = 0 if sound is None else sound.end_offset
+    return MetadataCopy(
+        source=source,
+        directory_id=None if properties is None else properties.directory_id,
+        snapshot=newest,
+        sound_snapshot=sound,
+        epochs=epochs,
+        state=state,
+        records=(
+            *(each for each in read.log_records if each.offset < least),
+            *read.snapshot_records,
+            *(each for each in read.log_records if each.offset >= least),
+        ),
+        dropped_from=read.dropped_from,
+        refusal=read.refusal,
+        gap=read.gap,
+        unread=read.unread,
+        findings=tuple(read.findings),
+    )
+
+
+def _read_file(
+    read_at: Callable[[Path, Limits], _FileT], path: Path | None, limits: Limits, read: _Reading
+) -> _FileT | None:
+    """A file without which a node starts, but not if it cannot be read; None where it is not there."""
+    try:
+        return None if path is None else read_at(path, limits)
+    except KafkaLogError as error:
+        read.findings.append(finding_of(error, Location(str(path))))
+        read.refusal = read.refusal or f"its {path.name if path is not None else ''} cannot be read"
+        return None
+
+
+def _epochs(partition: Partition, sound: KraftSnapshot | None, limits: Limits, read: _Reading) -> ReplicaEpochs:
+    """The epochs of the log, which the node empties where its snapshot reaches further; also sets ``read.gap``."""
+    path = partition.leader_epoch_checkpoint
+    noted: Sequence[EpochEntry] = ()
+    with suppress(KafkaLogError):  # verify reports it
+        noted = () if path is None else leader_epoch_checkpoint.read(path, limits).entries
+    start = read.end if read.start is None else read.start
+    epochs = replica_epochs(noted, read.epochs, log_start_offset=start, log_end_offset=read.end, high_watermark=None)
+    if sound is not None and (sound.epoch, sound.end_offset) > (
+        -1 if epochs.latest is None else epochs.latest,
+        read.end,
+    ):
+        read.gap = ""
+        entry = EpochEntry(sound.epoch, sound.end_offset)
+        return ReplicaEpochs((entry,), sound.end_offset, sound.end_offset)
+    if sound is None and read.start is None:
+        read.gap = "it has neither a log nor a snapshot that can be read"
+    elif start > (0 if sound is None else sound.end_offset):
+        read.gap = f"no snapshot that can be read has the records before offset {start:,}, where its log begins"
+        read.refusal = read.refusal or read.gap
+    return epochs
+
+
+def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
+    """Read the segments up to the first damage, where a start truncates the log."""
+    for segment in partition.segments:
+        log = log_of_segment(partition, segment)
+        if log is None:
+            continue
+        if read.dropped_from is not None or read.unread:
+            break
+        if read.start is None:
+            read.start = read.end = segment.base_offset
+        elif segment.base_offset != read.end:
+            read.gap = read.gap or f"its log lacks the records from {read.end:,} to {segment.base_offset - 1:,}"
+        damage: list[Finding] = []
+        for item in log_parts(_CopyWalk(limits), log):
+            if isinstance(item, _Span):
+                for entry in item.epochs:
+                    last = read.epochs[-1].leader_epoch if read.epochs else -1
+                    if entry.leader_epoch > last:
+                        read.epochs.append(entry)
+                    elif entry.leader_epoch < last:
+                        words = f"leader epoch {entry.leader_epoch} follows {last}"
+                        place = log.location.at(offset=entry.start_offset)
+                        read.findings.append(finding("leader-epoch-decreasing", place, words))
+                        read.gap = read.gap or f"at offset {entry.start_offset:,}, {words}"
+                if item.first_offset > read.end:
+                    read.gap = read.gap or f"its log lacks the records from {read.end:,} to {item.first_offset - 1:,}"
+                read.end = max(read.end, item.end)
+            elif isinstance(item, MetadataRecord):
+                if item.record_type in _OF_THE_QUORUM:
+                    read.log_records.append(item)
+            else:
+                damage.append(item)
+        read.findings += damage
+        read.unread = next((each.message for each in damage if each.code == "file-unreadable"), "")
+        if not read.unread and any(each.severity >= Severity.ERROR for each in damage):
+            read.dropped_from = read.end
+
+
+def _read_snapshots(
+    partition: Partition, snapshots: Sequence[KraftSnapshot], limits: Limits, read: _Reading
+) -> KraftSnapshot | None:
+    """The newest snapshot that can be read whole, with its records about the quorum; None for none."""
+    newest = next(iter(snapshots), None)
+    for snapshot in snapshots:
+        records: list[MetadataRecord] = []
+        wrong: list[Finding] = []
+        location, last = partition.location(snapshot.path), ""
+        for item in log_parts(_CopyWalk(limits), LogUnit(snapshot.path, location)):
+            if isinstance(item, Finding):
+                wrong.append(item)
+            elif isinstance(item, MetadataRecord):
+                last = item.record_type
+                if last in _OF_THE_QUORUM:
+                    records.append(item)
+        if not wrong and last == "SNAPSHOT_FOOTER":
+            read.snapshot_records = records
+            return snapshot
+        if not read.is_newest_cut:
+            read.is_newest_cut = bool(last) and all(each.code in _CUT for each in wrong) and snapshot is newest
+        message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
+        read.findings += wrong or [finding("data-truncated", location, message)]
+    return None
+
+
+def _snapshots(partition: Partition) -> list[KraftSnapshot]:
+    """The finished snapshots, the newest first."""
+    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
+    return sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=True)
+
 
 #: The leader epoch of the last batch, and the end offset; in this order they compare as the voters do.
 LogEnd = tuple[int, int]

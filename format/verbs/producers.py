@@ -21,6 +21,7 @@ from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
 from format.node.target import Target
+from format.offset_ranges import merged
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
 from format.sorted_values import distinct_values
@@ -100,12 +101,7 @@ def _marks(table: BatchTable) -> NDArray[np.uint64]:
 
 def ranges_text(numbers: list[int]) -> str:
     """Rising numbers as ranges, such as ``0-3,7``."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
+    ranges = merged((number, number) for number in numbers)
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 

@@ -79,8 +79,8 @@ def read_segment_times(
         return SegmentTimes(-1, modified_ms), []
     largest: int | None = None
     end_offset: int | None = None
-    if not by_headers:
-        largest = _index_timestamp(log)
+    if not by_headers and log.segment is not None:
+        largest = time_index.last_timestamp(log.segment.time_index, log.segment.base_offset)
     if largest is None:
         largest, end_offset = _header_times(log, limits, findings)
     offset = None
@@ -100,19 +100,6 @@ def modified_ms(path: Path) -> int:
         return path.lstat().st_mtime_ns // 1_000_000
     except OSError:
         return 0
-
-
-def _index_timestamp(log: LogUnit) -> int | None:
-    """The timestamp of the last entry of the time index, -1 for an empty one; None where it cannot be read."""
-    segment = log.segment
-    if segment is None or segment.time_index is None:
-        return None
-    try:
-        with FileSource(segment.time_index) as source:
-            entry = time_index.last_entry(source, segment.base_offset)
-    except KafkaLogError:
-        return None  # a broker rebuilds the index
-    return None if entry is None else entry.timestamp
 
 
 def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tuple[int, int | None]:

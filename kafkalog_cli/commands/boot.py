@@ -204,8 +204,8 @@ def _check_one_node(paths: list[Path]) -> None:
 
 def _later_metadata(path: Path, *log_dirs: Path) -> KnownMetadata:
     """The metadata of another node. Raises a usage error where it is of another cluster, damaged, or not later."""
-    from format.state.metadata_copies import best_copy, read_metadata_copies
     from format.state.metadata_log import read_metadata
+    from format.state.quorum import best_copy, read_metadata_copies
     from format.verbs.boot.steps import KnownMetadata
 
     given = best_copy(read_metadata_copies([Target(path)])).copy

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from format.node.target import Target
-from format.state.metadata_copies import metadata_source
 from format.state.metadata_log import read_metadata
+from format.state.quorum import metadata_source
 from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootTerms, KnownMetadata

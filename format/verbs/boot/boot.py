@@ -288,6 +288,7 @@ def refusal_findings(
     if live_broker.probe(log_dir / LOCK).is_held:
         return
     version = NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
+    kept = {} if kept is None else kept
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
     result = boot([log_dir], terms)
     for step in result.steps:

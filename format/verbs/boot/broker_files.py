@@ -19,7 +19,7 @@ import msgspec
 from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT64_RANGE, decode_integer
-from format.io.session import Entry, entries_of, is_on_disk, is_there
+from format.io.session import entries_of, is_on_disk, is_there
 from format.io.source import FileSource, os_reason
 from format.location import Location
 from format.node.partition import parse_partition_dir, segment_file_name
@@ -68,17 +68,11 @@ def is_seen(name: str) -> bool:
     return name.isascii() or not any("\udc80" <= each <= "\udcff" for each in name)
 
 
-def is_file(entry: Entry) -> bool:
-    """Whether an entry of a listing is a regular file or a link to one. Raises OSError, but not for a loop of links."""
-    return _unless_loop(entry.is_file)
+def followed_is(asked: Callable[..., bool]) -> bool:
+    """What ``is_file`` or ``is_dir`` of an entry of a listing says, links followed; False for a loop of links.
 
-
-def is_directory(entry: Entry) -> bool:
-    """Whether an entry of a listing is a directory or a link to one. Raises OSError, but not for a loop of links."""
-    return _unless_loop(entry.is_dir)
-
-
-def _unless_loop(asked: Callable[..., bool]) -> bool:
+    Raises OSError.
+    """
     try:
         return asked(follow_symlinks=True)
     except OSError as error:
@@ -354,7 +348,7 @@ def read_partition_files(path: Path, topic: str, partition: int) -> PartitionFil
     try:
         with entries_of(path) as entries:
             for entry in sorted((each for each in entries if is_seen(each.name)), key=lambda each: each.name):
-                if is_file(entry):
+                if followed_is(entry.is_file):
                     files.present[entry.name] = entry.name
                     files._on_disk[entry.name] = None
                     if isinstance(entry, os.DirEntry) and entry.is_symlink():

@@ -29,7 +29,7 @@ from format.state.cluster_image import ClusterImage
 from format.verbs.boot.broker_files import (
     PartitionFiles,
     exists,
-    is_directory,
+    followed_is,
     is_seen,
     read_partition_files,
     stop_at_pipe,
@@ -225,7 +225,7 @@ def load_logs(
 def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
     try:
         with entries_of(log_dir.path) as entries:
-            names = [each.name for each in entries if is_seen(each.name) and is_directory(each)]
+            names = [each.name for each in entries if is_seen(each.name) and followed_is(each.is_dir)]
     except OSError as error:
         reason = f"the log directory cannot be listed: {error.strerror}"
         state.problems.append(Step(Action.UNKNOWN, log_dir.path, reason=reason))
@@ -251,7 +251,7 @@ def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -
         path, terms.version, load.is_whole, load.clean, load.recovery_point,
         load.log_start, load.is_deleted, load.may_be_remote, load.max_index_bytes,
     )  # fmt: skip
-    known = None if terms.kept is None else terms.kept.get(on)
+    known = terms.kept.get(on)
     files = read_partition_files(path, *key) if known is None else known.files
     state.unread += files.unread_logs
     state.links += [path / each for each in files.links]
@@ -260,9 +260,7 @@ def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -
         log = load_log(files, load)
         if not load.is_deleted:
             epochs.settle(log)
-        known = FoundLog(path, log_dir, name, _topic_id(files, terms), log, files)
-        if terms.kept is not None:
-            terms.kept[on] = known
+        known = terms.kept[on] = FoundLog(path, log_dir, name, _topic_id(files, terms), log, files)
     return replace(known, log_dir=log_dir)
 
 

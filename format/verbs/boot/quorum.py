@@ -1,12 +1,14 @@
 """The KRaft part of a start: bootstrap metadata, the metadata log, its snapshots, quorum-state, the roles of the node.
 
-A node reads them before any other log, and recovers the metadata log at every start, even after a clean shutdown. A
-controller alone has no log manager: it leaves every other file of its log directories alone. The voters of a dynamic
-quorum (KIP-853) are pairs of node id and directory id. A controller whose metadata log lies in a directory with another
-id is an observer: it never votes, and never becomes the leader.
+A node reads them before any other log, and recovers the metadata log at every start, even after a clean shutdown. It
+reads each record of the log and of its newest snapshot, and stops where it cannot. A controller alone has no log
+manager: it leaves every other file of its log directories alone. The voters of a dynamic quorum (KIP-853) are pairs of
+node id and directory id. A controller whose metadata log lies in a directory with another id is an observer: it never
+votes, and never becomes the leader.
 
-Source: metadata BootstrapDirectory, BootstrapMetadata, BatchFileReader; raft KafkaRaftLog (before 4.2 core
-KafkaMetadataLog), FileQuorumStateStore, KRaftControlRecordStateMachine, KafkaRaftClient, VoterSet.isVoter; core
+Source: metadata BootstrapDirectory, BootstrapMetadata, BatchFileReader, MetadataRecordSerde, FeaturesDelta and
+FeatureControlManager; raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumStateStore, RecordsIterator,
+KRaftControlRecordStateMachine, KafkaRaftClient, VoterSet.isVoter; server-common AbstractApiMessageSerde; core
 KafkaRaftServer, SharedServer, KafkaRaftManager.
 """
 
@@ -19,13 +21,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from format import layout
-from format.errors import KafkaLogError
+from format.errors import CorruptDataError, KafkaLogError, LimitExceeded
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
-from format.internal_topics.decoder import decoder_for
+from format.internal_topics.decoder import FRAME_VERSION, decoder_for
+from format.internal_topics.reader import Cursor, reader_for
+from format.internal_topics.record_check import odd_rows
+from format.internal_topics.schema import Message, RecordType
 from format.io.session import is_there
 from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
@@ -33,9 +40,10 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange
 from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.scan.protocol import LogUnit
-from format.state.cluster_image import KRAFT_VERSION, ClusterImage
+from format.state.cluster_image import KRAFT_VERSION, METADATA_VERSION, ClusterImage
 from format.state.metadata_log import MetadataReplay, metadata_records
 from format.verbs.boot.broker_files import (
     PartitionFiles,
@@ -51,9 +59,200 @@ from format.verbs.boot.log_manager import stored_topic_id
 from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, valid_batches
 from format.verbs.boot.one_log.checkpoints import BadText, EpochCache, read_lines
 from format.verbs.boot.one_log.log_load import LoadTerms, load_log
-from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_metadata_level, check_records
 from format.verbs.boot.steps import Action, BootTerms, NotKnown, Step, StopsStart, problem_step
 from format.wording import counted
+
+_Version = tuple[int, int]
+#: The first and last level of metadata.version that a release supports (server-common MetadataVersion).
+_METADATA_LEVELS = {(3, 9): (1, 21), (4, 0): (7, 25), (4, 1): (7, 27), (4, 2): (7, 29), (4, 3): (7, 30),
+                    (4, 4): (7, 33)}  # fmt: skip
+#: The last level that it can name: those between are not ready for use, and the controller refuses them in other words.
+_LAST_NAMED = {(3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31, (4, 4): 34}
+#: The releases that brought the levels of the other features, from level 1 on (server-common Feature).
+_FEATURES: dict[str, tuple[_Version, ...]] = {
+    "kraft.version": ((3, 9),),
+    "transaction.version": ((4, 0), (4, 0)),
+    "group.version": ((4, 0),),
+    "eligible.leader.replicas.version": ((4, 0),),
+    "share.version": ((4, 1), (4, 4)),
+    "streams.version": ((4, 2),),
+}
+_MOST_SHORT = 0x7FFF
+_FRAME_BYTES = 3  # the frame version, the type and the version of a record
+_CONTROL_TYPES = frozenset(range(2, 7))  # LEADER_CHANGE to KRAFT_VOTERS
+
+
+class _Unreadable(Exception):
+    """Why a node does not read a record: in its words, with the class that says so."""
+
+    def __init__(self, text: str, kafka_class: str = "RecordsIterator", *, is_later: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.kafka_class = kafka_class
+        self.is_later = is_later  # than all releases that this program knows: a later one may well read it
+
+
+def check_records(path: Path, end: int, from_offset: int, terms: BootTerms) -> list[StopsStart]:
+    """Read the records of a file up to a position, those of batches below an offset aside. Raises StopsStart.
+
+    Returns what stops all releases that are known, and may not stop a later one, where the release is not known.
+    The CRCs were checked before. A batch that this program cannot read is left to the replay, which reports it.
+    """
+    passed = []
+    with opened(path) as source:
+        for chunk in batch_chunks(source, BatchRange(0, end), limits=terms.limits):
+            which = chunk.table.last_offset >= from_offset
+            for table in record_tables(chunk, which=which, limits=terms.limits):
+                for row in _odd_rows(table, terms):
+                    try:
+                        _read(table, row, terms.version)
+                    except _Unreadable as error:
+                        reason = f"the metadata record at offset {int(table.offset[row])} cannot be read"
+                        position = int(table.batches.position[table.batch[row]])
+                        stop = StopsStart(error.text, error.kafka_class, path, reason, position)
+                        if terms.is_release_known or not error.is_later:
+                            raise stop from error
+                        passed.append(stop)
+    return passed
+
+
+def check_feature(name: str, level: int, path: Path, offset: int, terms: BootTerms) -> None:
+    """Raises StopsStart for the level of a feature that a release does not know, NotKnown if a later one may."""
+    if name == METADATA_VERSION:
+        lowest, highest = _METADATA_LEVELS[terms.version]
+        check_metadata_level(level, path, terms)
+    else:
+        lowest, highest = 0, sum(since <= terms.version for since in _FEATURES.get(name, ()))
+    if not lowest <= level <= highest:
+        known = f"supports {lowest} to {highest}" if highest else "has no such feature"
+        reason = f"{name} has level {level} at offset {offset}, and a {terms.release} broker {known}"
+        if level > highest and not terms.is_release_known:
+            raise NotKnown(f"{reason}; one of a later release may support it", path)
+        raise StopsStart("Tried to apply FeatureLevelRecord", "FeatureControlManager", path=path, reason=reason)
+
+
+def check_metadata_level(level: int, path: Path, terms: BootTerms) -> None:
+    """Raises StopsStart for a level of metadata.version that a release cannot name, NotKnown if a later one may."""
+    lowest, highest = _METADATA_LEVELS[terms.version]
+    if not lowest <= level <= _LAST_NAMED[terms.version]:
+        text = f"No MetadataVersion with feature level {level}"
+        reason = f"metadata.version has level {level}, and a {terms.release} broker supports {lowest} to {highest}"
+        if level > highest and not terms.is_release_known:
+            raise NotKnown(f"{reason}; one of a later release may support it", path)
+        raise StopsStart(text, "MetadataVersion.fromFeatureLevel", path=path, reason=reason)
+
+
+def _odd_rows(table: RecordTable, terms: BootTerms) -> list[int]:
+    """The rows that are not plainly sound for the release."""
+    batches = table.batches
+    is_control = batches.is_control[table.batch]
+    is_odd = is_control | (table.timestamp != batches.base_timestamp[table.batch]) | (table.header_count > 0)
+    known, newest = _record_types(terms.version), _record_types()
+    if later := [kind for kind, each in newest.items() if known.get(kind) is not each]:
+        is_odd |= _is_of_types(table, later)
+    rows = set(np.flatnonzero(is_odd).tolist()) | odd_rows(table, layout.CLUSTER_METADATA_TOPIC)
+    return sorted(rows)
+
+
+def _is_of_types(table: RecordTable, types: list[int]) -> NDArray[np.bool_]:
+    """Whether a row may have one of some record types: the byte after that of the frame version is the type."""
+    found: NDArray[np.bool_] = table.value_length >= _FRAME_BYTES
+    rows = np.flatnonzero(found)
+    found[rows] = np.isin(np.frombuffer(table.buffer, np.uint8)[table.value_start[rows] + 1], types)
+    return found
+
+
+def _read(table: RecordTable, row: int, version: _Version) -> None:
+    """Read a record. Raises _Unreadable."""
+    delta = int(table.timestamp[row]) - int(table.batches.base_timestamp[table.batch[row]])
+    if delta:
+        raise _Unreadable(f"Got timestamp delta of {delta}, but this is invalid")
+    key, value = table.key(row), table.value(row)
+    is_control = bool(table.batches.is_control[table.batch[row]])
+    if is_control:
+        _read_control(key, value)
+    else:
+        if key is not None:
+            raise _Unreadable("Got key in the record when no key was expected")
+        _read_data(_present(value, "value"), version)
+    if table.header_count[row] > 0 and table.buffer[int(table.start[row] + table.size_bytes[row]) - 1]:
+        raise _Unreadable("Got numHeaders of ")  # it takes the last byte for their number
+
+
+def _present(content: bytes | None, part: str) -> bytes:
+    if content is None:
+        raise _Unreadable(f"Missing {part} in the record when a {part} was expected")
+    if not content:
+        raise _Unreadable(f"Got an unexpected empty {part} in the record")
+    return content
+
+
+def _read_control(key: bytes | None, value: bytes | None) -> None:
+    key, _ = _present(key, "key"), _present(value, "value")
+    kind = int.from_bytes(key[2:4], "big") if len(key) >= layout.CONTROL_KEY.size_bytes else None
+    if kind is not None and kind not in _CONTROL_TYPES:
+        raise _Unreadable("Unknown control record type", "ControlRecord", is_later=kind > max(_CONTROL_TYPES))
+
+
+def _read_data(value: bytes, version: _Version) -> None:
+    cursor = Cursor(value, "value")
+    frame = _short(cursor, "frame version")
+    if frame != FRAME_VERSION:
+        unknown = "with" if frame == 0 else "due to unknown"
+        text = f"Could not deserialize metadata record {unknown} frame version {frame}"
+        raise _parse(text, is_later=frame > FRAME_VERSION)
+    kind, number = _short(cursor, "type"), _short(cursor, "version")
+    newest, record_type = _record_types(), _record_types(version).get(kind)
+    if record_type is None or record_type.until is not None:
+        raise _parse(f"Unknown metadata id {kind}", is_later=kind > max(newest))
+    message = record_type.value
+    known = message.versions.highest
+    is_later = number > newest[kind].value.versions.highest
+    failed = f"Failed to deserialize record with type {kind}"
+    try:
+        content = reader_for(message, max(message.versions.lowest, min(number, known)))(cursor)
+    except (CorruptDataError, LimitExceeded) as error:
+        raise _parse(failed, is_later=is_later) from error
+    if number > known and _has_structs(message, content):
+        # The classes of structs refuse versions that they do not know, a message does not.
+        raise _parse(failed, is_later=is_later)
+    if cursor.position < cursor.end:
+        left = cursor.end - cursor.position
+        raise _parse(f"Found {left} byte(s) of garbage after {kind}", is_later=is_later)
+
+
+def _record_types(version: _Version | None = None) -> dict[int, RecordType]:
+    return decoder_for(layout.CLUSTER_METADATA_TOPIC, version).record_types
+
+
+def _has_structs(message: Message, content: dict[str, object]) -> bool:
+    return any(each.element_type == "struct" and content.get(each.name) for each in message.fields)
+
+
+def _short(cursor: Cursor, name: str) -> int:
+    """Read an unsigned varint into an int of Java, which has a sign, and that into a short.
+
+    So a long varint may be a sound number, or one below 0. Of a fifth byte, only four bits are kept.
+    """
+    bits = 0
+    try:
+        for count in range(5):
+            byte = cursor.buffer[cursor.take(1)]
+            bits |= (byte & 0x7F) << (7 * count)
+            if byte < 0x80:
+                break
+        else:
+            raise _parse(f"Error while reading {name}")
+    except KafkaLogError as error:
+        raise _parse(f"Error while reading {name}") from error
+    if _MOST_SHORT < bits & 0xFFFFFFFF <= 0x7FFFFFFF:
+        raise _parse(f"Value for {name} was too large.")
+    return (bits + 0x8000 & 0xFFFF) - 0x8000
+
+
+def _parse(text: str, *, is_later: bool = False) -> _Unreadable:
+    return _Unreadable(text, "MetadataRecordSerde", is_later=is_later)
+
 
 _BOOTSTRAP = "BootstrapDirectory"
 _BOOTSTRAP_REASON = "a node reads its bootstrap metadata at every start, though only a new cluster needs it"
@@ -96,7 +295,7 @@ def check_bootstrap(metadata_dir: Path, terms: BootTerms) -> None:
         )
         raise StopsStart(text, "BootstrapMetadata.fromRecords", path, _BOOTSTRAP_REASON)
     if not terms.is_one_of_several:  # else the release may be an earlier one
-        check_metadata_level(level, terms.version, path, is_release_known=terms.is_release_known)
+        check_metadata_level(level, path, terms)
 
 
 def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | None:
@@ -109,7 +308,7 @@ def _bootstrap_level(source: FileSource, path: Path, terms: BootTerms) -> int | 
                 for table in record_tables(chunk, which=~chunk.table.is_control, limits=terms.limits):
                     for row in range(len(table)):
                         fields = _bootstrap_record(table.value(row), path, batch.position, terms)
-                        if fields.get("name") == "metadata.version":
+                        if fields.get("name") == METADATA_VERSION:
                             level = int(fields["featureLevel"])
                     if table.problems:
                         reason = f"{_BOOTSTRAP_REASON}: {table.problems[0].error}"
@@ -143,8 +342,8 @@ def _bootstrap_record(value: bytes | None, path: Path, position: int, terms: Boo
 
 def _later(words: str, path: Path, terms: BootTerms) -> NotKnown:
     """What the known releases cannot read, and a later one may."""
-    release = ".".join(map(str, terms.version))
-    return NotKnown(f"{words}: a broker of a later release may read it, and one up to Kafka {release} refuses", path)
+    up_to = f"one up to Kafka {terms.release} refuses"
+    return NotKnown(f"{words}: a broker of a later release may read it, and {up_to}", path)
 
 
 class MetadataState(msgspec.Struct):
@@ -180,11 +379,9 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
         step = Step(Action.CREATE, path, layout.CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
         return MetadataState(ClusterImage(), steps=[step])
     on = path, terms.version, terms.is_release_known, terms.every_file
-    found: MetadataState | None = None if terms.kept is None else terms.kept.get(on)
+    found: MetadataState | None = terms.kept.get(on)
     if found is None:
-        found = _loaded(path, terms)
-        if terms.kept is not None:
-            terms.kept[on] = found
+        found = terms.kept[on] = _loaded(path, terms)
     if found.contradiction is not None:
         raise found.contradiction
     return found
@@ -196,7 +393,7 @@ def check_levels(state: MetadataState, terms: BootTerms) -> None:
         return
     for name, level, path, offset in state.levels:
         try:
-            check_feature(name, level, terms.version, path, offset, is_release_known=terms.is_release_known)
+            check_feature(name, level, path, offset, terms)
         except NotKnown as error:
             state.image.problem = state.image.problem or error.text
 
@@ -270,8 +467,7 @@ def _replay(files: list[tuple[Path, int, int]], state: MetadataState, terms: Boo
 
     Raises StopsStart for the first record at which a node stops.
     """
-    record_terms = RecordTerms(terms.version, terms.limits, terms.is_release_known)
-    later = [stop for each in files for stop in check_records(*each, record_terms)]
+    later = [stop for each in files for stop in check_records(*each, terms)]
     image = ClusterImage()
     if later:
         image.problem = _later(f"{later[0].reason} ({later[0].text})", later[0].path, terms).text

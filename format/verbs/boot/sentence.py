@@ -22,7 +22,7 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
     - "It cannot be predicted whether … would start: 1 reason.": there is no refusal, and some step is unknown.
     """
     role = "controller" if result.is_controller else "broker"
-    node = f"A {terms.version[0]}.{terms.version[1]} {role}"
+    node = f"A {terms.release} {role}"
     refusals, unknown = result.having(Action.REFUSE), result.having(Action.UNKNOWN)
     if refusals:
         verb = "refuse to start" if any(each.broker_message is not None for each in refusals) else "not start"

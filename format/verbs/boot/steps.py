@@ -179,9 +179,13 @@ class BootTerms(msgspec.Struct, frozen=True):
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
     read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
-    kept: dict[tuple[Any, ...], Any] | None = None
+    kept: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     is_broker: bool | None = None
     later: KnownMetadata | None = None
+
+    @property
+    def release(self) -> str:
+        return ".".join(map(str, self.version))
 
 
 class BootResult(msgspec.Struct):

@@ -575,12 +575,7 @@ def _indexed_timestamp(log: Path) -> int | None:
     base_offset = location_of_file(log).base_offset
     if log.suffix != layout.LOG_SUFFIX or base_offset is None or not is_there(path):
         return None
-    try:
-        with FileSource(path) as source:
-            entry = time_index.last_entry(source, base_offset)
-    except KafkaLogError:
-        return None
-    return None if entry is None else entry.timestamp
+    return time_index.last_timestamp(path, base_offset)
 
 
 def _headers_of(chunk: HeaderChunk, source: FileSource) -> NDArray[np.uint8]:

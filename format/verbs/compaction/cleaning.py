@@ -34,9 +34,8 @@ class CleanedTransactions(msgspec.Struct):
 
     _aborted: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
     _known: set[tuple[int, int]] = msgspec.field(default_factory=set)
-    _ongoing_aborted: dict[int, bool] = msgspec.field(
-        default_factory=dict
-    )  # producer id -> whether a batch of it was seen
+    # producer id -> whether a batch of it was seen
+    _ongoing_aborted: dict[int, bool] = msgspec.field(default_factory=dict)
     _ongoing_committed: set[int] = msgspec.field(default_factory=set)
 
     def add_aborted(self, entries: Iterable[tuple[int, int]]) -> None:

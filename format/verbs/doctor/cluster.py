@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
-from format.verbs.doctor.diagnosis import Draft, capital, command
+from format.state.cluster_image import PartitionState
+from format.state.quorum import Member, Quorum, read_quorum
+from format.verbs.diff.diff import PartitionResult, ReplicaResult, replica_names
+from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
-
-if TYPE_CHECKING:
-    from format.state.cluster_image import PartitionState
-    from format.state.quorum import Member, Quorum
-    from format.verbs.diff.diff import PartitionResult, ReplicaResult
 
 
 def older_nodes(evidence: Evidence) -> Iterator[Draft]:
@@ -109,8 +106,6 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
 
 def _names(result: PartitionResult) -> dict[str, str]:
     """The replicas by path in words: nodes where all have different ones, else paths."""
-    from format.verbs.diff.diff import replica_names
-
     return dict(zip((each.path for each in result.replicas), replica_names(result.replicas), strict=True))
 
 
@@ -196,8 +191,7 @@ class _Electors(msgspec.Struct, frozen=True):
 
     def lack(self, node_id: int) -> str:
         """The offsets of the metadata log that a node lacks."""
-        first, last = self.lagging[node_id].shared_end, self.best.end[1] - 1
-        return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+        return span(self.lagging[node_id].shared_end, self.best.end[1] - 1)
 
 
 def _electors(evidence: Evidence) -> _Electors | None:
@@ -208,8 +202,6 @@ def _electors(evidence: Evidence) -> _Electors | None:
     logs = [each for each in evidence.partitions if each.topic == CLUSTER_METADATA_TOPIC and each.mark is None]
     if len(logs) < 2 or set(voters) <= evidence.node_ids:
         return None
-    from format.state.quorum import read_quorum
-
     quorum = read_quorum(evidence.targets, evidence.limits)
     able = [node for node, is_able in quorum.can_lead.items() if is_able]  # the furthest log comes first
     if not quorum.absent or not quorum.is_intact or not able:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,6 +15,7 @@ from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.scan.selected_logs import log_of_segment
 from format.timestamps import iso_time
+from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
 from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
@@ -27,12 +28,10 @@ from format.verbs.doctor.usage import (
     out_of_range,
     repeated_batches,
 )
+from format.verbs.report.terms import Report
+from format.verbs.retention import modified_ms, read_segment_times
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
-
-if TYPE_CHECKING:
-    from format.verbs.compaction.compaction import LogCompaction
-    from format.verbs.report.terms import Report
 
 #: More diagnoses of one kind and node than these become one, which names the first of them.
 _MOST_ALIKE = 3
@@ -315,8 +314,6 @@ def _is_held_by_future(evidence: Evidence, row: dict[str, Any]) -> bool:
 
 def _cleaners(evidence: Evidence) -> Iterator[Draft]:
     """Logs that stop the cleaner, and those that wait for it."""
-    from format.verbs.compaction.compaction import DAMAGED_BATCH
-
     for each in evidence.cleaners:
         partition, path, found = each.partition, str(each.partition.path), each.range
         subject = evidence.subject_of(path, partition.topic, partition.number)
@@ -339,8 +336,6 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     Both the timestamps and the times of the files must say so: producers may write old timestamps, and copying files
     may set their times anew.
     """
-    from format.verbs.retention import modified_ms, read_segment_times
-
     partition, found = each.partition, each.range
     listing = next((one for one in evidence.partitions if one.path == str(partition.path)), None)
     dirty = [one for one in partition.segments[:-1] if found.first_dirty_offset <= one.base_offset]
@@ -386,15 +381,13 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         log_dir = evidence.log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
-    seen: dict[str, str] = {}
-    for log_dir_ in evidence.log_dirs:
-        path = str(log_dir_.path)
+    for path in dict.fromkeys(str(each.path) for each in evidence.log_dirs):
         if evidence.context.is_at_another_cluster(path_of(path)):
-            seen[path] = "its cluster.id is not that of the metadata log at the paths"
-    for path, why in seen.items():
-        file = f"{path}/{layout.META_PROPERTIES}"
-        words = f"The log directory is of another cluster: {why}."
-        yield Draft("directory-foreign", path, words, file, None, command("dump", file))
+            file = f"{path}/{layout.META_PROPERTIES}"
+            words = (
+                "The log directory is of another cluster: its cluster.id is not that of the metadata log at the paths."
+            )
+            yield Draft("directory-foreign", path, words, file, None, command("dump", file))
 
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (

@@ -162,10 +162,15 @@ def command(verb: str, *words: str) -> str:
     return shlex.join(("kafkalog", verb, *words))
 
 
+def span(first: int, last: int) -> str:
+    """A range of offsets, as ``5`` or ``5-9``."""
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
 def ranges(offsets: Sequence[tuple[int, int]], most: int) -> str:
     """Ranges of offsets in words, those that touch joined, such as ``offsets 5-9 and 2 more ranges``."""
     found = merged(list(offsets))
-    shown = [f"{first:,}" if first == last else f"{first:,}-{last:,}" for first, last in found[:most]]
+    shown = [span(*each) for each in found[:most]]
     noun = "offset" if len(found) == 1 and found[0][0] == found[0][1] else "offsets"
     more = f" and {counted(len(found) - most, 'more range')}" if len(found) > most else ""
     return f"{noun} {', '.join(shown)}{more}"

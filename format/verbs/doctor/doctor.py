@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,11 +26,17 @@ from format.node.target import Target, nothing_to_read
 from format.scan.drivers import SerialDriver
 from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
 from format.state.leader_epochs import replica_epochs
+from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
+from format.verbs.diff.diff import PartitionResult, diff
+from format.verbs.diff.replica_log import Replicas
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import ListUnit, known_by
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, PartitionTerms
 from format.verbs.report.terms import Report, ReportTerms
+from format.verbs.retention import ConfiguredLog
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 from format.verbs.verify.verify import (
@@ -43,9 +48,6 @@ from format.verbs.verify.verify import (
     replicas_elsewhere,
     verify_nodes,
 )
-
-if TYPE_CHECKING:
-    from format.verbs.retention import ConfiguredLog
 
 #: What is no larger than this is read whole, as with --deep: it takes no longer than the start of the program.
 SMALL_BYTES, SMALL_SEGMENTS = 32 * 2**20, 200
@@ -219,8 +221,6 @@ class DoctorRun:
         keys = [each.partition.key for each in self._listed if each.listing.mark is None]
         if len(set(keys)) == len(keys):
             return
-        from format.verbs.diff.diff import PartitionResult, diff
-        from format.verbs.diff.replica_log import Replicas
 
         def differ(group: Replicas) -> bool:
             members = [listings[str(each.path)] for each in group.replicas if str(each.path) in listings]
@@ -263,9 +263,6 @@ class DoctorRun:
         own = [each.listing for each in self._listed if each.listing.topic in _COORDINATOR_TOPICS]
         if not any(each.log_size_bytes for each in own):
             return
-        from format.verbs.groups.group_list import GroupTerms
-        from format.verbs.groups.groups import GroupsReading
-
         reading = GroupsReading(self.targets, GroupTerms(limits=self.terms.limits), self._context)
         for item in reading.read(jobs=self.terms.jobs):
             if isinstance(item, Finding):
@@ -283,8 +280,6 @@ class DoctorRun:
             self.evidence.held = list(held_by_future(self.evidence, map(self._configured, late)))
 
     def _configured(self, each: _Listed) -> ConfiguredLog:
-        from format.verbs.retention import ConfiguredLog  # few nodes need it
-
         is_only = self._context.is_only_replica(each.partition)
         return ConfiguredLog(each.partition, each.offsets, self._configs(each), is_only)
 
@@ -297,8 +292,6 @@ class DoctorRun:
         logs = [each for each in logs if each[1].is_compacted]
         if not logs:
             return
-        from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
-
         opened: dict[Path, int] = {}
         for one in self.evidence.opened:
             path, first = one.found.partition.path, one.transaction.first_offset

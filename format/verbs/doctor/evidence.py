@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -20,17 +20,15 @@ from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
+from format.state.cluster_image import ClusterImage
 from format.timestamps import FUTURE_MARGIN_MS
+from format.verbs.compaction.compaction import LogCompaction
+from format.verbs.diff.diff import PartitionResult
 from format.verbs.ls.partition_listing import PartitionListing
+from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms
+from format.verbs.txns.txns import OpenTransaction
+from format.verbs.verify.intact_replicas import ReplicasAtHand
 from format.wording import counted
-
-if TYPE_CHECKING:
-    from format.state.cluster_image import ClusterImage
-    from format.verbs.compaction.compaction import LogCompaction
-    from format.verbs.diff.diff import PartitionResult
-    from format.verbs.retention import ConfiguredLog
-    from format.verbs.txns.txns import OpenTransaction
-    from format.verbs.verify.intact_replicas import ReplicasAtHand
 
 #: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
 _UNREAD = {
@@ -245,8 +243,6 @@ class Evidence(msgspec.Struct, dict=True):
     @cached_property
     def replicas_at_hand(self) -> ReplicasAtHand:
         """The replicas at the targets, read where one of them is damaged."""
-        from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
-
         return ReplicasAtHand(self.targets, self.limits, self.context)
 
     @cached_property
@@ -281,8 +277,6 @@ def held_by_future(evidence: Evidence, logs: Iterable[ConfiguredLog]) -> Iterato
     own = [each for each in logs if str(each.partition.path) in late]
     if not own:
         return
-    from format.verbs.retention import Retention, RetentionTerms
-
     judged = Retention(evidence.context, RetentionTerms(evidence.now_ms, evidence.limits))
     rows = (item for item in judged.of_logs(own) if not isinstance(item, Finding))
     yield from rows_by_name(SEGMENT_RETENTION.names, rows)

@@ -25,7 +25,7 @@ from format.state.cluster_image import ClusterImage
 from format.state.log_headers import HeaderScan, log_chunks, log_parts
 from format.state.metadata_log import MetadataRecord, read_metadata
 from format.timestamps import iso_time
-from format.verbs.doctor.diagnosis import Draft, command
+from format.verbs.doctor.diagnosis import Draft, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.verbs.ls.partition_listing import PartitionListing
 from format.wording import counted
@@ -143,7 +143,7 @@ def repeated_batches(evidence: Evidence) -> Iterator[Draft]:
         words = (
             f"{counted(count, 'record')} {verb} there twice, in equal batches without a producer id, as after a retry: "
         )
-        words += "; ".join(f"{_span(pair.earlier)} and {_span(pair.later)}" for pair in pairs[:_MOST_PAIRS])
+        words += "; ".join(f"{span(*pair.earlier)} and {span(*pair.later)}" for pair in pairs[:_MOST_PAIRS])
         words += f"; and {counted(len(pairs) - _MOST_PAIRS, 'more pair')}" if len(pairs) > _MOST_PAIRS else ""
         follow = command("producers", "--duplicates", "--topic", topic, each.path)
         yield Draft("records-twice", f"{topic}-{each.partition}", f"{words}.", each.path, pairs[0].earlier[0], follow,
@@ -177,11 +177,6 @@ def _equal_batches(partition: Partition, limits: Limits) -> Iterator[_Pair]:
 
 def _offsets(table: BatchTable, row: int) -> tuple[int, int]:
     return int(table.base_offset[row]), table.last_offset_of(row)
-
-
-def _span(offsets: tuple[int, int]) -> str:
-    first, last = offsets
-    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
 
 
 #: A file system is nearly full with less than this share free; it matters to a log directory that is a tenth of it.

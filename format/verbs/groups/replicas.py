@@ -62,7 +62,8 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
     """
     for segment in partition.segments:
         is_closed = partition.next_base_offset(segment) is not None
-        if segment.log is None or (is_closed and _is_before(segment, at_ms)):
+        last = time_index.last_timestamp(segment.time_index, segment.base_offset) if is_closed else None
+        if segment.log is None or (last is not None and 0 <= last <= at_ms):
             continue
         try:
             for table in _headers(segment, Selection(from_timestamp=at_ms + 1), limits):
@@ -82,18 +83,6 @@ def _headers(segment: Segment, wanted: Selection, limits: Limits) -> Iterator[Ba
         start = start_position(segment, source, wanted)
         for chunk in header_chunks(source, BatchRange(start), limits=limits):
             yield batches_of(chunk, source, limits).table
-
-
-def _is_before(segment: Segment, at_ms: int) -> bool:
-    """Whether a closed segment has no timestamp after ``at_ms`` by its time index."""
-    if segment.time_index is None:
-        return False
-    try:
-        with FileSource(segment.time_index) as source:
-            last = time_index.last_entry(source, segment.base_offset)
-    except KafkaLogError:
-        return False
-    return last is not None and 0 <= last.timestamp <= at_ms
 
 
 class LogBounds(NamedTuple):

@@ -30,7 +30,7 @@ from format.scan.drivers import scan_logs, take_results
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.log_headers import LogTotals
-from format.verbs.ls.log_totals import read_log_totals
+from format.verbs.ls.partition_listing import read_log_totals
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, EstimateScan, Piece, SumsByCodec, sampled
 from format.verbs.recompress.new_batches import Target as NewCodec
 

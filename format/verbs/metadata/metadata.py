@@ -28,8 +28,8 @@ from format.state.cluster_image import (
     PartitionState,
     quota_entity,
 )
-from format.state.metadata_copies import metadata_source
 from format.state.metadata_log import MetadataRecord, MetadataSource, MetadataState, Until, Watch, read_metadata
+from format.state.quorum import metadata_source
 from format.timestamps import iso_time
 from format.wording import counted, listed
 

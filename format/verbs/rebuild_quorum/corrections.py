@@ -27,7 +27,7 @@ from format.node.target import Target
 from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_in
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.metadata.metadata import changed_fields
-from format.verbs.quorum.lost_changes import (
+from format.verbs.quorum.quorum import (
     PARTITION,
     REPLICA,
     TOPIC,

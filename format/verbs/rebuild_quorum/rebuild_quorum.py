@@ -31,11 +31,9 @@ from format.node.target import Target, target_at
 from format.rewriting.publication import Publication
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import ClusterImage
-from format.state.metadata_copies import BestCopy, MetadataCopy, Voter, read_metadata_copies
-from format.state.quorum import Quorum, quorum_of
+from format.state.quorum import BestCopy, MetadataCopy, Quorum, Voter, quorum_of, read_metadata_copies
 from format.timestamps import iso_time
-from format.verbs.quorum.lost_changes import lost_changes
-from format.verbs.quorum.quorum import read_copies
+from format.verbs.quorum.quorum import lost_changes, read_copies
 from format.verbs.rebuild_quorum.corrections import (
     AT_RISK,
     LOST,

@@ -11,8 +11,8 @@ from format.findings import Finding
 from format.limits import Limits
 from format.location import Location
 from format.state.cluster_image import ClusterImage
-from format.state.metadata_copies import CopyRecord, MetadataCopy, records_of_copy
 from format.state.metadata_log import MetadataRecord, MetadataReplay
+from format.state.quorum import CopyRecord, MetadataCopy, records_of_copy
 from format.verbs.metadata.metadata import Read, subject_of
 
 #: What a record is about, in words, and the id of its topic.

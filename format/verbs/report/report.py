@@ -29,6 +29,7 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.bundle.verify_bundle import NOT_CHECKED, findings_now, findings_then, verified_counts
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
+from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.groups.answers import unread_words
@@ -156,8 +157,6 @@ class _Answers(msgspec.Struct):
         if len(set(keys)) == len(keys):
             report.note(["differences between replicas: no partition has two replicas here"])
             return
-        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff  # few reports need these
-
         results: list[PartitionResult] = []
         missing = MissingReplicas()
         with self._answering("differences between replicas"):

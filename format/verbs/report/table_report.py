@@ -32,8 +32,7 @@ from format.verbs.report.filling import (
     directory_of,
     without_metadata,
 )
-from format.verbs.report.histograms import BytesByOffset
-from format.verbs.report.survey import LARGEST, MOST_DAMAGED, Survey, SurveyedPartition
+from format.verbs.report.survey import LARGEST, MOST_DAMAGED, BytesByOffset, Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.verify import Coverage
 from format.wording import counted

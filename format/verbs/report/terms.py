@@ -77,9 +77,8 @@ class Report(msgspec.Struct):
     made_at_ms: int
     paths: list[str]
     counts: dict[str, int] = msgspec.field(default_factory=dict)  # of what was checked
-    severities: dict[str, int] = msgspec.field(
-        default_factory=dict
-    )  # of all findings, including those that no table keeps
+    # of all findings, including those that no table keeps
+    severities: dict[str, int] = msgspec.field(default_factory=dict)
     sentences: list[str] = msgspec.field(default_factory=list)  # about what was read; of tables also about damage
     diagnoses: list[Diagnosis] = msgspec.field(default_factory=list)  # the most urgent first
     tables: dict[str, ReportTable] = msgspec.field(default_factory=dict)

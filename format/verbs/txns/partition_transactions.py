@@ -55,9 +55,8 @@ class PartitionTransactions(msgspec.Struct):
     state: TransactionState = msgspec.field(default_factory=TransactionState)
     ended: list[NDArray[np.int64]] = msgspec.field(default_factory=list)
     last_of_producer: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)  # timestamp, coordinator epoch
-    segment_of: dict[int, int] = msgspec.field(
-        default_factory=dict
-    )  # open producer -> base offset of the first batch's file
+    # open producer -> base offset of the first batch's file
+    segment_of: dict[int, int] = msgspec.field(default_factory=dict)
     leader_epoch: int = -1
     log_end_offset: int = 0
     is_damaged: bool = False

@@ -59,17 +59,18 @@ class TransactionalIds(msgspec.Struct):
     _decoded: dict[bytes, CoordinatorState | None] = msgspec.field(default_factory=dict)
     _names: dict[bytes, str | None] = msgspec.field(default_factory=dict)
 
-    def feed(self, key: bytes, value: bytes | None, leader_epoch: int, offset: int) -> None:
-        """Take one record."""
-        known = self._latest.get(key)
-        if known is None or known[:2] <= (leader_epoch, offset):
-            self._latest[key] = (leader_epoch, offset, value)
-            self._decoded.pop(key, None)
-        if value is not None and len(value) >= _PRODUCER.size:
-            producer_id = _PRODUCER.unpack_from(value)[1]
-            seen = self._key_of_producer.get(producer_id)
-            if seen is None or seen[:2] <= (leader_epoch, offset):
-                self._key_of_producer[producer_id] = (leader_epoch, offset, key)
+    def feed(self, records: CoordinatorRecords) -> None:
+        """Take the next records."""
+        for key, value, leader_epoch, offset in records:
+            known = self._latest.get(key)
+            if known is None or known[:2] <= (leader_epoch, offset):
+                self._latest[key] = (leader_epoch, offset, value)
+                self._decoded.pop(key, None)
+            if value is not None and len(value) >= _PRODUCER.size:
+                producer_id = _PRODUCER.unpack_from(value)[1]
+                seen = self._key_of_producer.get(producer_id)
+                if seen is None or seen[:2] <= (leader_epoch, offset):
+                    self._key_of_producer[producer_id] = (leader_epoch, offset, key)
 
     def id_of_producer(self, producer_id: int) -> str | None:
         """The transactional id that a producer id has, or had as far as the records go back."""
@@ -137,15 +138,8 @@ def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
     )
 
 
-class CoordinatorRecords(msgspec.Struct, frozen=True):
-    """Some consecutive records: the key, value, leader epoch and offset of each."""
-
-    records: list[tuple[bytes, bytes | None, int, int]]
-
-    def feed_to(self, ids: TransactionalIds) -> None:
-        """Feed the records to the state of transactional ids."""
-        for record in self.records:
-            ids.feed(*record)
+#: Some consecutive records: the key, value, leader epoch and offset of each.
+CoordinatorRecords = list[tuple[bytes, bytes | None, int, int]]
 
 
 class CoordinatorScan(msgspec.Struct, frozen=True):
@@ -176,13 +170,11 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
                 epochs = table.batches.leader_epoch[table.batch]
                 plain = ~table.batches.is_control[table.batch]
                 keyed = ((row, table.key(row)) for row in np.flatnonzero(plain).tolist() if row not in odd.unreadable)
-                yield CoordinatorRecords(
-                    [
-                        (key, table.value(row), int(epochs[row]), int(table.offset[row]))
-                        for row, key in keyed
-                        if key is not None
-                    ]
-                )
+                yield [
+                    (key, table.value(row), int(epochs[row]), int(table.offset[row]))
+                    for row, key in keyed
+                    if key is not None
+                ]
 
 
 class Replica(Protocol):
@@ -278,8 +270,8 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
                 ):
                     incomplete.add(item.location.partition)
                 yield item
-            elif isinstance(item, CoordinatorRecords):
-                item.feed_to(self.ids)
+            elif isinstance(item, list):
+                self.ids.feed(item)
             else:
                 self.keep(item)
         self.ids.partitions -= incomplete  # a producer may have its coordinator in what was not read

@@ -38,7 +38,6 @@ from format.verbs.txns.partition_transactions import (
     take_snapshot,
 )
 from format.verbs.txns.replicas import (
-    CoordinatorRecords,
     CoordinatorScan,
     Replicas,
     ReplicaScan,
@@ -528,8 +527,8 @@ class _Run:
             if partition.number is not None:
                 self._ids.partitions.add(partition.number)
             for found_records in event.parts(CoordinatorScan(limits=self._terms.limits)):
-                if isinstance(found_records, CoordinatorRecords):
-                    found_records.feed_to(self._ids)
+                if isinstance(found_records, list):
+                    self._ids.feed(found_records)
                 else:
                     yield found_records
             return

@@ -59,7 +59,7 @@ for user in (
     "internal_topics.record_check",
     "rewriting.read_back",
     "state.groups",
-    "verbs.ls.log_totals",
+    "verbs.ls.partition_listing",
     "verbs.dump_log.log_lines",
     "verbs.grep.record_search",
 ):

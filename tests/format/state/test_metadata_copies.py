@@ -8,8 +8,8 @@ import pytest
 
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.state.metadata_copies import MetadataCopy, Voter, best_copy, metadata_source, read_metadata_copies
 from format.state.metadata_log import MetadataSource
+from format.state.quorum import MetadataCopy, Voter, best_copy, metadata_source, read_metadata_copies
 from tests.metadata_logs import (
     control_batch,
     topic_id_of,

@@ -10,7 +10,7 @@ from format.internal_topics.decoder import decoder_for
 from format.layout import CONTROL_BIT, CONTROL_KEY
 from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.boot import boot, refusal_findings
-from format.verbs.boot.one_log.metadata_records import RecordTerms, check_records
+from format.verbs.boot.quorum import check_records
 from format.verbs.boot.steps import Action, BootTerms
 from tests.building import batch, write_segment
 from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
@@ -97,7 +97,7 @@ def test_unknown_tagged_fields_are_read_over_by_every_release(tmp_path: Path) ->
         if 0 in each.value.flexible and not each.until
     ]
     log = _node(tmp_path, _data(*values)) / "__cluster_metadata-0" / f"{0:020d}.log"
-    check_records(log, log.stat().st_size, 0, RecordTerms((4, 4), DEFAULT_LIMITS))
+    check_records(log, log.stat().st_size, 0, BootTerms(version=(4, 4)))
     assert len(values) > 20
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.node.log_dir import Checkpoints
-from format.verbs.ls import log_totals
+from format.verbs.ls import partition_listing
 from format.verbs.ls.partition_listing import PartitionTerms, list_partition
 from tests.building import batch, batches, write_segment
 from tests.format.verbs.txns.transaction_logs import data, marker
@@ -26,6 +26,6 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_summed: bool
         for suffix in (".index", ".timeindex"):
             log.with_suffix(suffix).touch()
     if not is_summed:
-        monkeypatch.setattr(log_totals, "is_read_plainly", lambda path: False)
+        monkeypatch.setattr(partition_listing, "is_read_plainly", lambda path: False)
     totals = list_partition(tmp_path / "orders-0", Checkpoints(), PartitionTerms(segments=False)).totals
     assert (totals.batch_count, totals.gaps, totals.in_transactions) == (8, 2, 2)

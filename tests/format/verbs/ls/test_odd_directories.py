@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding
-from format.verbs.ls import log_totals
+from format.verbs.ls import partition_listing
 from format.verbs.ls.ls import LogDirListing, ls
 from format.verbs.ls.partition_listing import PartitionListing, SegmentListing
 from tests.faults.plain_kernel import plain_module
@@ -172,7 +172,7 @@ def test_many_places_of_damage_are_counted(data_dir: Path, tmp_path: Path):
     place.write_bytes((b"\xee" * 20).join(pieces))
     items = listed(place)
     assert items[-1].batch_count == len(pieces)
-    assert codes(items).count("log-framing-broken") == log_totals.MAX_DAMAGE_FINDINGS + 1
+    assert codes(items).count("log-framing-broken") == partition_listing.MAX_DAMAGE_FINDINGS + 1
     assert f"{len(pieces) - 1} places" in items[-2].message
 
 
@@ -261,7 +261,9 @@ def test_a_log_that_cannot_be_read_leaves_its_end_unknown(log_dir: Path, monkeyp
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("no /proc to tell descriptors apart")
     monkeypatch.setattr(os, "pread", failing)
-    monkeypatch.setattr(log_totals, "sum_logs", plain_module("headers").sum_logs)  # the compiled one calls no os.pread
+    monkeypatch.setattr(
+        partition_listing, "sum_logs", plain_module("headers").sum_logs
+    )  # the compiled one calls no os.pread
     items = listed(log_dir / "sensor-0")
     assert codes(items) == ["file-unreadable"]
     assert of_type(items, SegmentListing)[-1].batch_count is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from format.io.session import Description, Session
 from format.node.partition import read_partition
 from format.scan.progress import no_progress
-from format.verbs.ls import log_totals
-from format.verbs.ls.log_totals import SoundLogs
+from format.verbs.ls import partition_listing
+from format.verbs.ls.partition_listing import SoundLogs
 from tests.building import batch, batches, damaged_at_random, mixed_log, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.ls.listings import listed
@@ -37,7 +38,7 @@ def write_with_indexes(partition: Path, base_offset: int, content: list[bytes]) 
 def added(partition: Path) -> list[bool]:
     """Which logs of a partition are added up in one go."""
     found = read_partition(partition)
-    with SoundLogs(found, no_progress) as sound:
+    with closing(SoundLogs(found, no_progress)) as sound:
         return [sound.add(number, number + 1) > number for number in range(found.segment_count)]
 
 
@@ -49,7 +50,7 @@ def test_listings_of_brokers_logs(corpus: Corpus) -> None:
 
 @pytest.mark.slow
 def test_listings_of_damaged_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_totals, "HEADER_CHUNK_BYTES", 500)  # so that some logs are larger
+    monkeypatch.setattr(partition_listing, "HEADER_CHUNK_BYTES", 500)  # so that some logs are larger
     chance = Random(4)
     sound = [b"".join(batches(3, first)) for first in (0, 9, 18)]
     kinds = set()
@@ -99,7 +100,7 @@ def test_a_log_that_changed_since_it_was_listed(tmp_path: Path) -> None:
     log = write_with_indexes(tmp_path / "orders-0", 0, batches(3))
     partition = read_partition(tmp_path / "orders-0")
     for change in (lambda: os.truncate(log, 50), lambda: log.write_bytes(bytes(9000)), log.unlink):
-        with SoundLogs(partition, no_progress) as sound:
+        with closing(SoundLogs(partition, no_progress)) as sound:
             change()
             assert sound.add(0, 1) == 0
             assert sound.taken().batch_count == 0

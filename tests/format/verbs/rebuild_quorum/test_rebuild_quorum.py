@@ -20,7 +20,7 @@ from format.layout import REPLICATION_OFFSET_CHECKPOINT
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
-from format.state.metadata_copies import MetadataCopy, read_metadata_copies
+from format.state.quorum import MetadataCopy, read_metadata_copies
 from format.verbs.quorum.quorum import quorum
 from format.verbs.rebuild_quorum.corrections import corrections_by_disks, read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.verbs.report.histograms import OFFSET_RANGES, BytesByOffset
+from format.verbs.report.survey import OFFSET_RANGES, BytesByOffset
 
 
 def table_of(rows: list[tuple[int, int, int]], crc_valid: int = 1) -> BatchTable:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.verbs.report import histograms
-from format.verbs.report.histograms import OFFSET_RANGES, BatchSizes, BytesByOffset, BytesByTime
+from format.verbs.report import survey
+from format.verbs.report.survey import OFFSET_RANGES, BatchSizes, BytesByOffset, BytesByTime
 
 pytestmark = pytest.mark.slow
 
@@ -58,9 +58,9 @@ def test_ranges_of_offsets_grow_with_the_log(rows: list[tuple[int, int, int]]) -
 def test_times_are_joined_where_there_are_too_many() -> None:
     by_time = BytesByTime()
     step = 10 * by_time.width_ms
-    count = 2 * histograms._MOST_TIMES
+    count = 2 * survey._MOST_TIMES
     for first in range(0, count, 1000):
         by_time.add(0, _table([(0, number * step, 7) for number in range(first, first + 1000)]))
-    assert len(by_time.sums) <= histograms._MOST_TIMES
+    assert len(by_time.sums) <= survey._MOST_TIMES
     assert by_time.width_ms > step
     assert sum(pair[0] for pair in by_time.sums.values()) == 7 * count

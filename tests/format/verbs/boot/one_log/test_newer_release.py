@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.boot import boot
-from format.verbs.boot.one_log.metadata_records import RecordTerms, check_feature, check_records
+from format.verbs.boot.quorum import check_feature, check_records
 from format.verbs.boot.steps import Action, BootTerms, StopsStart
 from tests.corpora import DATA_DIR
 
@@ -19,7 +18,7 @@ LOG = NODE / "__cluster_metadata-0" / "00000000000000000000.log"
 
 
 def _check(version: tuple[int, int]) -> None:
-    check_records(LOG, LOG.stat().st_size, 0, RecordTerms(version, DEFAULT_LIMITS))
+    check_records(LOG, LOG.stat().st_size, 0, BootTerms(version=version))
 
 
 def test_a_node_of_4_4_starts_with_4_4_alone() -> None:
@@ -59,7 +58,7 @@ def test_a_record_type_of_a_later_release(version: tuple[int, int]) -> None:
 def test_levels_of_features(name: str, level: int, version: tuple[int, int], is_known: bool) -> None:
     """As Kafka's class Feature has them in the releases."""
     if is_known:
-        check_feature(name, level, version, Path("log"), 0)
+        check_feature(name, level, Path("log"), 0, BootTerms(version=version))
     else:
         with pytest.raises(StopsStart):
-            check_feature(name, level, version, Path("log"), 0)
+            check_feature(name, level, Path("log"), 0, BootTerms(version=version))
