@@ -10,18 +10,7 @@ import numpy as np
 
 from format import layout
 from format.findings import Finding
-from format.kernel.tables import (
-    H_CODEC_BYTES,
-    H_CODEC_COUNTS,
-    H_COUNT,
-    H_FIRST_OFFSET,
-    H_FIRST_TIMESTAMP,
-    H_GAPS,
-    H_IN_TRANSACTIONS,
-    H_LAST_OFFSET,
-    H_MAGICS,
-    H_MAX_TIMESTAMP,
-)
+from format.kernel import tables
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_chunk import OffsetRange
 from format.log.batch_table import BatchTable
@@ -105,19 +94,19 @@ class LogTotals(msgspec.Struct):
     @classmethod
     def of_sums(cls, sums: Sequence[int]) -> LogTotals:
         """The totals of a row of HEADER_SUMS, which the kernel has added up from plainly sound logs."""
-        if not sums[H_COUNT]:
+        if not sums[tables.H_COUNT]:
             return cls()
         return cls(
-            batch_count=sums[H_COUNT],
-            first_offset=sums[H_FIRST_OFFSET],
-            last_offset=sums[H_LAST_OFFSET],
-            first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
-            max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
-            magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
-            codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(layout.CODEC_BITS_NAMES)]),
-            codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(layout.CODEC_BITS_NAMES)]),
-            in_transactions=sums[H_IN_TRANSACTIONS],
-            gaps=sums[H_GAPS],
+            batch_count=sums[tables.H_COUNT],
+            first_offset=sums[tables.H_FIRST_OFFSET],
+            last_offset=sums[tables.H_LAST_OFFSET],
+            first_timestamp=_timestamp(sums[tables.H_FIRST_TIMESTAMP]),
+            max_timestamp=_timestamp(sums[tables.H_MAX_TIMESTAMP]),
+            magics={magic for magic in range(3) if sums[tables.H_MAGICS] >> magic & 1},
+            codec_counts=list(sums[tables.H_CODEC_COUNTS : tables.H_CODEC_COUNTS + len(layout.CODEC_BITS_NAMES)]),
+            codec_bytes=list(sums[tables.H_CODEC_BYTES : tables.H_CODEC_BYTES + len(layout.CODEC_BITS_NAMES)]),
+            in_transactions=sums[tables.H_IN_TRANSACTIONS],
+            gaps=sums[tables.H_GAPS],
             _has_first=True,
         )
 
@@ -195,21 +184,21 @@ class HeaderScan(msgspec.Struct, frozen=True):
 
     def parts(self, opened: OpenedRange) -> Iterator[Headers | Finding]:
         """Tables of up to a few ten thousand batches, and findings about damage between them."""
-        tables: list[BatchTable] = []
+        waiting: list[BatchTable] = []
         markers: dict[int, ControlRecord] = {}
         row_count = 0
         for chunk in opened.chunks:
             controls = read_control_records(chunk, opened.source, self.limits)
             markers.update((row_count + row, control) for row, control in controls.items())
-            tables.append(chunk.headers.unopened())
+            waiting.append(chunk.headers.unopened())
             row_count += len(chunk.headers)
             if row_count >= _TABLE_ROWS or chunk.damage is not None:
-                yield Headers(BatchTable.concatenated(tables), markers)
-                tables, markers, row_count = [], {}, 0
+                yield Headers(BatchTable.concatenated(waiting), markers)
+                waiting, markers, row_count = [], {}, 0
             if chunk.damage is not None:
                 yield tail_finding(opened.source, chunk, opened.log)
         if row_count:
-            yield Headers(BatchTable.concatenated(tables), markers)
+            yield Headers(BatchTable.concatenated(waiting), markers)
 
 
 def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -> Iterator[PartT | Finding]:

@@ -17,21 +17,7 @@ from msgspec.structs import replace
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.io.bundles.schemas import (
-    BATCHES,
-    BUNDLE_FORMAT,
-    DAMAGE,
-    FILE,
-    FILE_LIST,
-    FINDINGS,
-    KEPT_HEADERS,
-    KEPT_WHOLE,
-    OUTLINES,
-    REPORT,
-    WHOLE,
-    BundledEntry,
-    json_line,
-)
+from format.io.bundles import schemas
 from format.io.live_broker import probe
 from format.io.session import path_of
 from format.io.source import FileSource
@@ -111,7 +97,7 @@ class BundleRun:
         for target in self.targets:
             target.require_partitions("a bundle is made of whole logs")
         self._archive = NewArchive(self.terms.directory)
-        self._findings = self._archive.stream(FINDINGS)
+        self._findings = self._archive.stream(schemas.FINDINGS)
         self._paths = InnerPaths(self.targets, self.terms.names)
         files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
         files.pop("", None)  # the root of the file system
@@ -120,7 +106,7 @@ class BundleRun:
     @property
     def listed_bytes(self) -> int:
         """The bytes of all files, which are read for their digests."""
-        return sum(each.status.st_size for _, each in self._files if each.type == FILE)
+        return sum(each.status.st_size for _, each in self._files if each.type == schemas.FILE)
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
@@ -131,7 +117,7 @@ class BundleRun:
                     each["path"] = self._paths.of(path_of(each["path"]))
             if self.terms.names is not None:
                 values = self.terms.names.finding(values)
-            self._findings.write(json_line(values))
+            self._findings.write(schemas.json_line(values))
             if found.code == "batch-crc-mismatch" and found.location.position is not None:
                 self._wrong_crcs.setdefault(values["path"], set()).add(found.location.position)
             yield found
@@ -154,7 +140,7 @@ class BundleRun:
 
     def _newest_ms(self) -> int:
         """The modification time of the newest file in ms: the report judges at this time, not at that of the clock."""
-        times = [each.status.st_mtime_ns for _, each in self._files if each.type == FILE]
+        times = [each.status.st_mtime_ns for _, each in self._files if each.type == schemas.FILE]
         return max(times, default=_WITHOUT_TIME_MS) // 1_000_000
 
     def finish(self, write: Write) -> Bundled:
@@ -164,7 +150,7 @@ class BundleRun:
         self._add_files()
         manifest = {
             "kind": "kafkalog-bundle",
-            "format": BUNDLE_FORMAT,
+            "format": schemas.BUNDLE_FORMAT,
             "version": self.terms.version,
             "kernel": "compiled" if KERNEL_IS_COMPILED else "python",
             "sources": [self._source(target) for target in self.targets],
@@ -184,11 +170,13 @@ class BundleRun:
         if self._report is None or self.terms.render is None:
             left_out.append(f"the report page: {self.terms.no_report}")
             return
-        self._archive.file(REPORT).write(self.terms.render(self._report.finish()).encode())
+        self._archive.file(schemas.REPORT).write(self.terms.render(self._report.finish()).encode())
 
     def _add_files(self) -> None:
-        file_list, damage = self._archive.stream(FILE_LIST), self._archive.stream(DAMAGE)
-        headers = HeaderWriter(self._archive.stream(BATCHES), self._archive.stream(OUTLINES), damage, self.terms.limits)
+        file_list, damage = self._archive.stream(schemas.FILE_LIST), self._archive.stream(schemas.DAMAGE)
+        headers = HeaderWriter(
+            self._archive.stream(schemas.BATCHES), self._archive.stream(schemas.OUTLINES), damage, self.terms.limits
+        )
         same: dict[tuple[int, int], str] = {}
         unread = 0
         for inner, each in self._files:
@@ -211,30 +199,32 @@ class BundleRun:
             self._bundled.left_out.append(f"{files} that cannot be read")
         self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
 
-    def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> BundledEntry:
+    def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> schemas.BundledEntry:
         status = each.status
         same_as = None
-        if each.type == FILE and status.st_nlink > 1:
+        if each.type == schemas.FILE and status.st_nlink > 1:
             same_as = same.setdefault((status.st_dev, status.st_ino), inner)
-        return BundledEntry(
+        return schemas.BundledEntry(
             inner,
             each.type,
-            status.st_size if each.type == FILE else 0,
+            status.st_size if each.type == schemas.FILE else 0,
             allocated_bytes(status),
             status.st_mtime_ns,
             kept=each.kept if self.terms.names is None else kept_without_names(each),
-            link_count=status.st_nlink if each.type == FILE else 1,
+            link_count=status.st_nlink if each.type == schemas.FILE else 1,
             same_as=None if same_as == inner else same_as,
             error=each.error,
         )
 
-    def _read(self, entry: BundledEntry, each: SourceFile, headers: HeaderWriter) -> tuple[BundledEntry, bool]:
+    def _read(
+        self, entry: schemas.BundledEntry, each: SourceFile, headers: HeaderWriter
+    ) -> tuple[schemas.BundledEntry, bool]:
         """The entry with the facts that were read from the file, and whether it could be read."""
-        if entry.type != FILE:
+        if entry.type != schemas.FILE:
             return entry, entry.error is None
-        if self.terms.names is not None and entry.kept == KEPT_WHOLE:
+        if self.terms.names is not None and entry.kept == schemas.KEPT_WHOLE:
             return self._rewritten(entry, each.path, self.terms.names)
-        member = self._archive.file(WHOLE + entry.path) if entry.kept == KEPT_WHOLE else None
+        member = self._archive.file(schemas.WHOLE + entry.path) if entry.kept == schemas.KEPT_WHOLE else None
         changes: dict[str, object] = {}
         try:
             with FileSource(each.path) as source:
@@ -243,7 +233,7 @@ class BundleRun:
                 secrets = secrets_of(source, self.terms.limits) if is_masked else []
                 self._masked_files += bool(secrets)
                 changes["sha256"] = self._copied(source, member, secrets)
-                if entry.kept == KEPT_HEADERS:
+                if entry.kept == schemas.KEPT_HEADERS:
                     place = location_of_file(each.path)
                     topic = place.topic
                     if self.terms.names is not None and topic is not None:
@@ -258,13 +248,13 @@ class BundleRun:
             changes["stored_bytes"] = member.size_bytes
         return _with_lock(replace(entry, **changes), each.path), True
 
-    def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
+    def _rewritten(self, entry: schemas.BundledEntry, path: Path, names: Names) -> tuple[schemas.BundledEntry, bool]:
         """The entry of a side file that is written anew without names; only its time is that of the file."""
         content = understood(path, names, self.terms.limits)
         if content is None:
             return replace(entry, kept=None, error="it is not wholly understood, and may hold names"), False
         stored = content.rstrip(b"\0")
-        self._archive.file(WHOLE + entry.path).write(stored)
+        self._archive.file(schemas.WHOLE + entry.path).write(stored)
         return _with_lock(replace(entry, size_bytes=len(content), stored_bytes=len(stored)), path), True
 
     def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
@@ -289,7 +279,7 @@ class BundleRun:
         return digest.hexdigest()
 
 
-def _with_lock(entry: BundledEntry, path: Path) -> BundledEntry:
+def _with_lock(entry: schemas.BundledEntry, path: Path) -> schemas.BundledEntry:
     """The entry with the process that holds the file, where it is the lock of a log directory."""
     if path.name != layout.LOCK:
         return entry

@@ -20,26 +20,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import KafkaLogError, OutputError
 from format.files import time_index
-from format.io.bundles.schemas import (
-    DIRECTORY,
-    FILE,
-    KEPT_HEADERS,
-    KEPT_WHOLE,
-    LAYOUTS,
-    LINK,
-    LINK_TO_DIRECTORY,
-    MANIFEST,
-    MOST_HEADER_BYTES,
-    OTHER,
-    WHOLE_TOPICS,
-    FileType,
-    Kept,
-    RecordedDamage,
-    batch_schema,
-    columns_of,
-    json_line,
-    outline_schema,
-)
+from format.io.bundles import schemas
 from format.io.session import absolute, entries_of, is_there
 from format.io.source import FileSource, os_reason
 from format.limits import Limits
@@ -59,9 +40,9 @@ class SourceFile(msgspec.Struct, frozen=True):
     """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
 
     path: Path
-    type: FileType
+    type: schemas.FileType
     status: os.stat_result
-    kept: Kept | None = None
+    kept: schemas.Kept | None = None
     error: str | None = None
 
 
@@ -136,7 +117,7 @@ def _around(directory: Path) -> Iterator[SourceFile]:
         name = found.path.name
         if found.path == directory or name in layout.LOG_DIR_FILES:
             yield found
-        elif found.type != DIRECTORY:
+        elif found.type != schemas.DIRECTORY:
             continue
         elif name == layout.REMOTE_INDEX_CACHE:
             yield found
@@ -150,7 +131,7 @@ def _walk(top: Path) -> Iterator[SourceFile]:
         directory = waiting.pop()
         below = []
         for found in _listed(directory):
-            if found.type == DIRECTORY and found.path != directory:
+            if found.type == schemas.DIRECTORY and found.path != directory:
                 below.append(found.path)
             else:
                 yield found
@@ -167,9 +148,9 @@ def _listed(directory: Path) -> Iterator[SourceFile]:
         with entries_of(directory) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        yield SourceFile(directory, DIRECTORY, status, error=os_reason(error))
+        yield SourceFile(directory, schemas.DIRECTORY, status, error=os_reason(error))
         return
-    yield SourceFile(directory, DIRECTORY, status)
+    yield SourceFile(directory, schemas.DIRECTORY, status)
     for entry in found:
         path = directory / entry.name
         try:
@@ -177,51 +158,51 @@ def _listed(directory: Path) -> Iterator[SourceFile]:
         except OSError:
             continue  # a live broker deleted it
         kind = _type_of(path, status)
-        yield SourceFile(path, kind, status, kept_of(path) if kind == FILE else None)
+        yield SourceFile(path, kind, status, kept_of(path) if kind == schemas.FILE else None)
 
 
-def _type_of(path: Path, status: os.stat_result) -> FileType:
+def _type_of(path: Path, status: os.stat_result) -> schemas.FileType:
     if stat.S_ISREG(status.st_mode):
-        return FILE
+        return schemas.FILE
     if stat.S_ISDIR(status.st_mode):
-        return DIRECTORY
+        return schemas.DIRECTORY
     if stat.S_ISLNK(status.st_mode):
-        return LINK_TO_DIRECTORY if os.path.isdir(path) else LINK
-    return OTHER
+        return schemas.LINK_TO_DIRECTORY if os.path.isdir(path) else schemas.LINK
+    return schemas.OTHER
 
 
-def kept_of(path: Path) -> Kept | None:
+def kept_of(path: Path) -> schemas.Kept | None:
     """How much of a file is kept, from its name and the directory's."""
     name, parent = path.name, path.parent.name
     parsed = parse_partition_dir(parent)
-    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    is_internal = parsed is not None and parsed[0] in schemas.WHOLE_TOPICS
     if is_temporary(name) or name in layout.LOG_DIR_FILES:
-        return KEPT_WHOLE
+        return schemas.KEPT_WHOLE
     kind = kind_of_file(name)
     if kind is None:
         return None
     if kind is Kind.KRAFT_SNAPSHOT:
-        return KEPT_WHOLE if is_internal and layout.KRAFT_SNAPSHOT_FILE.match(name) else None
+        return schemas.KEPT_WHOLE if is_internal and layout.KRAFT_SNAPSHOT_FILE.match(name) else None
     segment = layout.SEGMENT_FILE.match(name)
     if kind is Kind.LOG:
         if segment is None:
             return None
-        return KEPT_WHOLE if is_internal else KEPT_HEADERS
+        return schemas.KEPT_WHOLE if is_internal else schemas.KEPT_HEADERS
     has_suffix = kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
     if has_suffix and segment is None and parent != layout.REMOTE_INDEX_CACHE:
         return None
-    return KEPT_WHOLE
+    return schemas.KEPT_WHOLE
 
 
-def kept_without_names(each: SourceFile) -> Kept | None:
+def kept_without_names(each: SourceFile) -> schemas.Kept | None:
     """How much of a file is kept where names are redacted: nothing that may have names in it."""
     parsed = parse_partition_dir(each.path.parent.name)
-    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    is_internal = parsed is not None and parsed[0] in schemas.WHOLE_TOPICS
     name = each.path.name
     if each.kept is None or name == layout.BOOTSTRAP_CHECKPOINT or is_temporary(name):
         return None
     if is_internal and kind_of_file(name) is Kind.LOG:
-        return KEPT_HEADERS
+        return schemas.KEPT_HEADERS
     return None if is_internal and kind_of_file(name) is Kind.KRAFT_SNAPSHOT else each.kept
 
 
@@ -321,8 +302,8 @@ class NewArchive(msgspec.Struct):
         for each in members:
             each.finish()
         listed = [{"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256} for each in members]
-        first = NewMember(MANIFEST, io.BytesIO())
-        first.write(json_line({**manifest, "members": listed}))
+        first = NewMember(schemas.MANIFEST, io.BytesIO())
+        first.write(schemas.json_line({**manifest, "members": listed}))
         sink: Any = _Sink(write)
         compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         with (
@@ -410,7 +391,7 @@ class HeaderWriter:
         self.batch_count = 0
         self._limits = limits
         self._damage = damage
-        self._schema, outline = batch_schema(), outline_schema()
+        self._schema, outline = schemas.batch_schema(), schemas.outline_schema()
         numbers = [each.name for each in self._schema if pa.types.is_integer(each.type)]
         self._batches = pq.ParquetWriter(
             pa.PythonFile(batches, "w"),
@@ -446,7 +427,7 @@ class HeaderWriter:
                         self._write_outline(log, position, [], [])
                 is_first = False
             if chunk.damage is not None:
-                self._damage.write(RecordedDamage(path=log.inner, **asdict(chunk.damage)).line())
+                self._damage.write(schemas.RecordedDamage(path=log.inner, **asdict(chunk.damage)).line())
         for position in outlined.positions:
             records = self._records_in(log, source, position, outlined.ends[position])
             if records is not None:
@@ -545,7 +526,7 @@ class HeaderWriter:
             ),
             "partition": pa.array(numbers, pa.int32(), mask=numbers < 0),
             "position": pa.array(np.concatenate([each.position for each in self._waiting])),
-            **columns_of(np.concatenate([each.headers for each in self._waiting]), magic),
+            **schemas.columns_of(np.concatenate([each.headers for each in self._waiting]), magic),
             "inner_first_offset": pa.array(inner[:, 0], mask=inner[:, 0] < 0),
             "inner_count": pa.array(inner[:, 1], mask=inner[:, 0] < 0),
             "content": pa.array(content, pa.binary()),
@@ -581,11 +562,11 @@ def _indexed_timestamp(log: Path) -> int | None:
 def _headers_of(chunk: HeaderChunk, source: FileSource) -> NDArray[np.uint8]:
     """The header bytes of a chunk, a row for each batch; shorter headers are filled up with zeros."""
     table = chunk.headers
-    found = np.zeros((len(table), MOST_HEADER_BYTES), np.uint8)
+    found = np.zeros((len(table), schemas.MOST_HEADER_BYTES), np.uint8)
     window = b"" if chunk.window is None else chunk.window
     content = np.frombuffer(window, np.uint8)
     starts = table.position - chunk.buffer_position
-    for magic, one in enumerate(LAYOUTS):
+    for magic, one in enumerate(schemas.LAYOUTS):
         is_one = table.magic == magic
         rows = np.flatnonzero(is_one & (starts + one.size_bytes <= len(content)))
         found[rows, : one.size_bytes] = content[starts[rows][:, None] + np.arange(one.size_bytes)]
