@@ -8,16 +8,7 @@ from format.checks.batches import OffsetChain
 from format.checks.losses import CauseAccount
 from format.findings import Cause, Certainty, Finding, Judgement, finding
 from format.location import Location
-from format.state.producers import (
-    MarkerOrphaned,
-    NoEndMarker,
-    ProducerEpochFell,
-    ProducerEvent,
-    ProducerState,
-    SequenceBroke,
-    TransactionEnded,
-    TransactionLeft,
-)
+from format.state import producers
 from format.timestamps import iso_time
 
 _SEE_THE_CAUSE = "Nothing for this finding: see the damage that caused it."
@@ -25,7 +16,7 @@ _PAST_THE_END = 2**63
 
 
 def check_producer_events(
-    events: Iterable[ProducerEvent], location: Location, chain: OffsetChain, causes: CauseAccount
+    events: Iterable[producers.ProducerEvent], location: Location, chain: OffsetChain, causes: CauseAccount
 ) -> Iterator[Finding]:
     """Findings for the events of one log file; the chain of offsets must have been fed the same batches before.
 
@@ -34,7 +25,7 @@ def check_producer_events(
     any; that of a marker without a transaction is damage since the producer's previous marker.
     """
     for event in events:
-        if isinstance(event, ProducerEpochFell):
+        if isinstance(event, producers.ProducerEpochFell):
             yield finding(
                 "producer-epoch-decreasing",
                 event.place.location(location),
@@ -43,7 +34,7 @@ def check_producer_events(
                 expected=event.highest_epoch,
                 actual=event.producer_epoch,
             )
-        elif isinstance(event, SequenceBroke):
+        elif isinstance(event, producers.SequenceBroke):
             offset = event.place.offset
             if event.is_gap and (chain.may_be_compacted(offset) or chain.has_gap(event.previous_offset, offset)):
                 continue
@@ -61,7 +52,7 @@ def check_producer_events(
                 actual=event.base_sequence,
                 judgement=_follows_from(cause, Certainty.LIKELY),
             )
-        elif isinstance(event, TransactionLeft):
+        elif isinstance(event, producers.TransactionLeft):
             offset = event.place.offset
             yield finding(
                 "batch-invalid",
@@ -70,7 +61,7 @@ def check_producer_events(
                 f"{event.first_offset} on: a broker that replays the batch at its start refuses to start",
                 judgement=_follows_from(causes.between(event.first_offset, offset)),
             )
-        elif isinstance(event, NoEndMarker):
+        elif isinstance(event, producers.NoEndMarker):
             yield finding(
                 "control-record-invalid",
                 event.place.location(location),
@@ -78,9 +69,9 @@ def check_producer_events(
                 f"({event.control.type_name}), which is not an end marker: a broker that replays it at its start "
                 "refuses to start",
             )
-        elif isinstance(event, TransactionEnded):
+        elif isinstance(event, producers.TransactionEnded):
             causes.marked(event.producer_id, event.place.offset)
-        elif isinstance(event, MarkerOrphaned):
+        elif isinstance(event, producers.MarkerOrphaned):
             offset = event.place.offset
             cause = causes.between(causes.marked(event.producer_id, offset), offset)
             yield finding(
@@ -97,7 +88,9 @@ def _follows_from(cause: Cause | None, certainty: Certainty = Certainty.PROVEN) 
     return Judgement(certainty=certainty, next_step=None if cause is None else _SEE_THE_CAUSE, caused_by=cause)
 
 
-def check_open_transactions(state: ProducerState, location: Location, causes: CauseAccount) -> Iterator[Finding]:
+def check_open_transactions(
+    state: producers.ProducerState, location: Location, causes: CauseAccount
+) -> Iterator[Finding]:
     """One finding for each transaction without an end marker at the log's end, the oldest first.
 
     If damage lost offsets after the producer's last batch, the marker may have been among them: it is the cause.

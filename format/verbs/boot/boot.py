@@ -20,27 +20,9 @@ from format.io.session import is_on_disk, is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES
 from format.limits import Limits
 from format.location import Location
+from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
-from format.verbs.boot.log_manager import (
-    LogDirState,
-    future_log_steps,
-    load_logs,
-    missing_log_steps,
-    open_log_dir,
-    unknown_directory_steps,
-    with_other_replicas,
-)
-from format.verbs.boot.quorum import (
-    MetadataState,
-    check_bootstrap,
-    check_levels,
-    controller_lock,
-    if_broker,
-    is_broker,
-    load_metadata,
-    observer_steps,
-)
 from format.verbs.boot.steps import (
     Action,
     BootResult,
@@ -75,7 +57,7 @@ class _Start:
         self._result = BootResult()
         self._metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
         self._identity: NodeIdentity | None = None
-        self._metadata = MetadataState()
+        self._metadata = quorum.MetadataState()
 
     def run(self) -> BootResult:
         result, terms, log_dirs = self._result, self._terms, self._log_dirs
@@ -98,17 +80,17 @@ class _Start:
         if identity is not None:
             self._node_id = identity.node_id
         image, node_id = self._metadata.image, self._node_id
-        has_broker = is_broker(log_dirs, identity, self._metadata, node_id, terms)
+        has_broker = quorum.is_broker(log_dirs, identity, self._metadata, node_id, terms)
         if image is not None and image.problem is not None:
             self._note(NotKnown(image.problem, self._metadata_dir / METADATA_PARTITION))
         if identity is not None and image is not None and node_id is not None:
-            result.steps += observer_steps(self._metadata_dir, identity, image, node_id, terms)
+            result.steps += quorum.observer_steps(self._metadata_dir, identity, image, node_id, terms)
         if has_broker is False:
             result.is_controller = True
-            result.steps += controller_lock(self._metadata_dir)
+            result.steps += quorum.controller_lock(self._metadata_dir)
         else:
             steps = self._log_steps()
-            result.steps += steps if has_broker else map(if_broker, steps)
+            result.steps += steps if has_broker else map(quorum.if_broker, steps)
         self._note_not_checked(has_broker)
         if not terms.every_file:
             result.steps = [step for step in result.steps if _is_remarkable(step)]
@@ -126,7 +108,7 @@ class _Start:
             identity = read_identity(self._log_dirs, self._metadata_dir, self._node_id, terms.version, terms.limits)
             try:
                 if not identity.is_zookeeper:
-                    check_bootstrap(self._metadata_dir, terms)
+                    quorum.check_bootstrap(self._metadata_dir, terms)
             except NotKnown as error:
                 self._note(error)
         except (StopsStart, NotKnown, KafkaLogError) as error:
@@ -142,8 +124,8 @@ class _Start:
     def _load_metadata(self) -> None:
         path = self._metadata_dir / METADATA_PARTITION
         try:
-            state = load_metadata(self._metadata_dir, self._terms)
-            check_levels(state, self._terms)
+            state = quorum.load_metadata(self._metadata_dir, self._terms)
+            quorum.check_levels(state, self._terms)
         except (StopsStart, NotKnown, KafkaLogError) as error:
             self._result.steps.append(problem_step(error, path, (CLUSTER_METADATA_TOPIC, 0)))
             return
@@ -160,11 +142,11 @@ class _Start:
         if image is not None and image.problem is not None:
             image = None  # what belongs to the node may be in what cannot be read
         opened = [
-            open_log_dir(path, directory_ids.get(path), terms)
+            log_manager.open_log_dir(path, directory_ids.get(path), terms)
             for path in self._log_dirs
             if path not in offline and path.is_dir()
         ]
-        logs = load_logs(opened, image, node_id, terms)
+        logs = log_manager.load_logs(opened, image, node_id, terms)
         result.unread += logs.unread
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
         for log_dir in opened:
@@ -178,15 +160,15 @@ class _Start:
             )
         if image is None or node_id is None:
             return steps
-        steps += future_log_steps(logs, image, node_id)
+        steps += log_manager.future_log_steps(logs, image, node_id)
         is_whole = not offline and not terms.is_one_of_several
-        steps += unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
+        steps += log_manager.unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
         is_later = terms.later is not None and self._metadata.path is not None
         earlier = self._metadata.image if is_later else None
-        steps += missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
-        return [with_other_replicas(step, image, node_id) for step in steps]
+        steps += log_manager.missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+        return [log_manager.with_other_replicas(step, image, node_id) for step in steps]
 
-    def _failed_directories(self, opened: list[LogDirState], offline: dict[Path, Step]) -> Iterator[Step]:
+    def _failed_directories(self, opened: list[log_manager.LogDirState], offline: dict[Path, Step]) -> Iterator[Step]:
         """Steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
         is_one_of_several, identity = self._terms.is_one_of_several, self._identity
         has_metadata = identity is not None and not identity.is_zookeeper

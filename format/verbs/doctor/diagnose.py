@@ -16,18 +16,9 @@ from format.io.session import path_of
 from format.scan.selected_logs import log_of_segment
 from format.timestamps import iso_time
 from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
-from format.verbs.doctor.cluster import absent_voters, diverged, no_leaders, older_nodes, open_elections, out_of_sync
+from format.verbs.doctor import cluster, usage
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
 from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
-from format.verbs.doctor.usage import (
-    behind,
-    committing_often,
-    full_disks,
-    leftovers,
-    misplaced,
-    out_of_range,
-    repeated_batches,
-)
 from format.verbs.report.terms import Report
 from format.verbs.retention import modified_ms, read_segment_times
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
@@ -84,7 +75,7 @@ def diagnose(evidence: Evidence) -> list[Diagnosis]:
 
 def conclude(report: Report, evidence: Evidence) -> None:
     """Add the diagnoses to a report, what was looked at, and what is not known."""
-    elections = open_elections(evidence)
+    elections = cluster.open_elections(evidence)
     report.diagnoses = diagnose(evidence)
     report.looked_at, report.not_known = evidence.looked_at(), [*elections, *evidence.not_known()]
     report.finds_nothing_wrong = not (report.diagnoses or elections)
@@ -393,20 +384,20 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     _of_findings,
     _unreadable,
-    older_nodes,
-    diverged,
-    no_leaders,
-    absent_voters,
-    out_of_sync,
+    cluster.older_nodes,
+    cluster.diverged,
+    cluster.no_leaders,
+    cluster.absent_voters,
+    cluster.out_of_sync,
     _transactions,
-    out_of_range,
-    behind,
-    committing_often,
-    repeated_batches,
-    misplaced,
+    usage.out_of_range,
+    usage.behind,
+    usage.committing_often,
+    usage.repeated_batches,
+    usage.misplaced,
     _retention,
     _cleaners,
     _strays,
-    full_disks,
-    leftovers,
+    usage.full_disks,
+    usage.leftovers,
 )
