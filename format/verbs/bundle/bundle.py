@@ -27,17 +27,7 @@ from format.node.partition import allocated_bytes, location_of_file
 from format.node.target import Target
 from format.rows.finding_rows import finding_as_json
 from format.scan.progress import Advance, no_progress
-from format.verbs.bundle.contents import (
-    HeaderWriter,
-    InnerPaths,
-    LogPlace,
-    NewArchive,
-    NewMember,
-    SourceFile,
-    Write,
-    kept_without_names,
-    source_files,
-)
+from format.verbs.bundle import contents
 from format.verbs.bundle.secrets import Names, Overwritten, may_hold_secrets, secrets_of, understood, without
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import Report, ReportTerms
@@ -83,10 +73,10 @@ class BundleRun:
 
     targets: Sequence[Target]
     terms: BundleTerms
-    _archive: NewArchive = field(init=False)
-    _findings: NewMember = field(init=False)
-    _paths: InnerPaths = field(init=False)
-    _files: list[tuple[str, SourceFile]] = field(init=False)
+    _archive: contents.NewArchive = field(init=False)
+    _findings: contents.NewMember = field(init=False)
+    _paths: contents.InnerPaths = field(init=False)
+    _files: list[tuple[str, contents.SourceFile]] = field(init=False)
     _report: ReportRun | None = None
     _wrong_crcs: dict[str, set[int]] = field(default_factory=dict)
     _masked_files: int = 0
@@ -96,10 +86,10 @@ class BundleRun:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
             target.require_partitions("a bundle is made of whole logs")
-        self._archive = NewArchive(self.terms.directory)
+        self._archive = contents.NewArchive(self.terms.directory)
         self._findings = self._archive.stream(schemas.FINDINGS)
-        self._paths = InnerPaths(self.targets, self.terms.names)
-        files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
+        self._paths = contents.InnerPaths(self.targets, self.terms.names)
+        files = {self._paths.of(each.path): each for target in self.targets for each in contents.source_files(target)}
         files.pop("", None)  # the root of the file system
         self._files = sorted(files.items())
 
@@ -143,7 +133,7 @@ class BundleRun:
         times = [each.status.st_mtime_ns for _, each in self._files if each.type == schemas.FILE]
         return max(times, default=_WITHOUT_TIME_MS) // 1_000_000
 
-    def finish(self, write: Write) -> Bundled:
+    def finish(self, write: contents.Write) -> Bundled:
         """Write the archive, after the findings were consumed."""
         covered = dict(self._bundled.counts)
         self._add_report()
@@ -174,7 +164,7 @@ class BundleRun:
 
     def _add_files(self) -> None:
         file_list, damage = self._archive.stream(schemas.FILE_LIST), self._archive.stream(schemas.DAMAGE)
-        headers = HeaderWriter(
+        headers = contents.HeaderWriter(
             self._archive.stream(schemas.BATCHES), self._archive.stream(schemas.OUTLINES), damage, self.terms.limits
         )
         same: dict[tuple[int, int], str] = {}
@@ -199,7 +189,7 @@ class BundleRun:
             self._bundled.left_out.append(f"{files} that cannot be read")
         self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
 
-    def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> schemas.BundledEntry:
+    def _entry(self, inner: str, each: contents.SourceFile, same: dict[tuple[int, int], str]) -> schemas.BundledEntry:
         status = each.status
         same_as = None
         if each.type == schemas.FILE and status.st_nlink > 1:
@@ -210,14 +200,14 @@ class BundleRun:
             status.st_size if each.type == schemas.FILE else 0,
             allocated_bytes(status),
             status.st_mtime_ns,
-            kept=each.kept if self.terms.names is None else kept_without_names(each),
+            kept=each.kept if self.terms.names is None else contents.kept_without_names(each),
             link_count=status.st_nlink if each.type == schemas.FILE else 1,
             same_as=None if same_as == inner else same_as,
             error=each.error,
         )
 
     def _read(
-        self, entry: schemas.BundledEntry, each: SourceFile, headers: HeaderWriter
+        self, entry: schemas.BundledEntry, each: contents.SourceFile, headers: contents.HeaderWriter
     ) -> tuple[schemas.BundledEntry, bool]:
         """The entry with the facts that were read from the file, and whether it could be read."""
         if entry.type != schemas.FILE:
@@ -239,7 +229,7 @@ class BundleRun:
                     if self.terms.names is not None and topic is not None:
                         topic = self.terms.names.topic(topic)
                     wrong_crcs = frozenset(self._wrong_crcs.get(entry.path, ()))
-                    headers.add(LogPlace(each.path, entry.path, topic, place.partition), source, wrong_crcs)
+                    headers.add(contents.LogPlace(each.path, entry.path, topic, place.partition), source, wrong_crcs)
         except KafkaLogError as error:
             if member is not None:
                 self._archive.drop(member)
@@ -257,7 +247,7 @@ class BundleRun:
         self._archive.file(schemas.WHOLE + entry.path).write(stored)
         return _with_lock(replace(entry, size_bytes=len(content), stored_bytes=len(stored)), path), True
 
-    def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
+    def _copied(self, source: FileSource, member: contents.NewMember | None, secrets: Sequence[Overwritten]) -> str:
         """The SHA-256 of a file; copies it into the member without zeros at its end, and with secrets overwritten."""
         digest = hashlib.sha256()
         position = zeros = 0

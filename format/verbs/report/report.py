@@ -38,25 +38,11 @@ from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionTerms, list_partition
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
-from format.verbs.report.filling import (
-    FoundPartition,
-    KeptFindings,
-    add_findings,
-    add_histograms,
-    add_partitions,
-    without_metadata,
-)
+from format.verbs.report import filling
 from format.verbs.report.survey import Survey, SurveyedPartition, ended_counts
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
-from format.verbs.txns.txns import (
-    OpenTransaction,
-    Transactions,
-    TransactionTerms,
-    ended_rows,
-    open_row,
-    open_transactions,
-)
+from format.verbs.txns import txns
 from format.verbs.verify.verify import Coverage, VerifyTerms, compacted_topics_at, verify, verify_nodes
 
 _MOST_CHANGES = 1_000
@@ -150,7 +136,7 @@ class _Answers(msgspec.Struct):
                 self.report.table(columns.BOOT_STEP).extend_by(Step.row, result.steps)
                 self.report.note(result.not_checked)
 
-    def replicas(self, partitions: Sequence[FoundPartition]) -> None:
+    def replicas(self, partitions: Sequence[filling.FoundPartition]) -> None:
         """Add the differences of replicas, where a live partition is here more than once."""
         report, keys = self.report, [(each.listing.topic, each.listing.partition) for each in partitions
                                      if each.listing.mark is None]  # fmt: skip
@@ -181,19 +167,19 @@ class _Answers(msgspec.Struct):
     def transactions(self) -> None:
         """Add open transactions, the last aborted ones, and totals by partition."""
         report, result, limits = self.report, self.survey.transactions, self.terms.limits
-        terms = TransactionTerms(self.terms.now_ms, limits=limits)
+        terms = txns.TransactionTerms(self.terms.now_ms, limits=limits)
         with self._answering("transactional ids"):
             deque(result.read(replace(terms, topics=frozenset((TRANSACTION_STATE_TOPIC,)))), maxlen=0)
-        self.evidence.opened = opened = open_transactions(result, terms)
-        aborted = deque(ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED)
-        for row in (*(open_row(each, terms) for each in opened), *aborted):
+        self.evidence.opened = opened = txns.open_transactions(result, terms)
+        aborted = deque(txns.ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED)
+        for row in (*(txns.open_row(each, terms) for each in opened), *aborted):
             report.table(columns.TRANSACTION).add(row)
             self.survey.timeline.transaction(dict(zip(columns.TRANSACTION.names, row, strict=True)))
         report.table(columns.TRANSACTION_TOTAL).extend(self._transaction_totals(opened))
         if not result.ids.partitions:
             report.note(["transactional ids, timeouts and hanging transactions: no __transaction_state is here"])
 
-    def _transaction_totals(self, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
+    def _transaction_totals(self, opened: Sequence[txns.OpenTransaction]) -> Iterator[Row]:
         """Rows of columns.TRANSACTION_TOTAL of the partitions with transactions."""
         partitions = self.survey.transactions.partitions
         for (topic, number), found in sorted(partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
@@ -225,7 +211,7 @@ class _Answers(msgspec.Struct):
             self.evidence.group_offsets = list(rows_by_name(columns.GROUP_OFFSET.names, offset_rows))
             lag, outside = map(columns.GROUP_OFFSET.names.index, ("lag", "out_of_range"))
             rows = sorted(offset_rows, key=lambda row: (row[outside] is None, -(row[lag] or 0)))
-            report.table(columns.GROUP_OFFSET).extend(map(without_metadata, rows))
+            report.table(columns.GROUP_OFFSET).extend(map(filling.without_metadata, rows))
 
     def retention(self) -> None:
         """Add what retention deletes next, by topic."""
@@ -285,7 +271,7 @@ class ReportRun:
     targets: Sequence[Target]
     terms: ReportTerms
     coverage: Coverage = field(default_factory=Coverage)
-    kept: KeptFindings = field(default_factory=KeptFindings)
+    kept: filling.KeptFindings = field(default_factory=filling.KeptFindings)
     _context: ClusterContext | None = None
     _metadata: MetadataReading | None = None
     _survey: Survey = field(init=False)
@@ -295,7 +281,7 @@ class ReportRun:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
             target.require_partitions("a report is about whole logs")
-        self._survey = Survey(self.terms.limits, Transactions(tuple(self.targets)))
+        self._survey = Survey(self.terms.limits, txns.Transactions(tuple(self.targets)))
         self._evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, reads_records=True)
         self._evidence.is_bundled = bool(self.terms.bundles)
 
@@ -380,13 +366,13 @@ class ReportRun:
         answers.metadata(self._metadata or self._read_changes())
         conclude(report, evidence)
         report.table(columns.LOG_DIR).extend(log_dirs)
-        add_partitions(report, terms.now_ms, partitions)
-        add_histograms(report, survey)
+        filling.add_partitions(report, terms.now_ms, partitions)
+        filling.add_histograms(report, survey)
         owners = dict(self._owners(context))
         self.kept.owners = owners if len(set(owners.values())) > 1 else {}
         report.counts = self.coverage.counts
         report.counts["log_dirs"] = len(log_dirs)
-        add_findings(report, self.kept)
+        filling.add_findings(report, self.kept)
         if terms.with_bytes:
             report.table(columns.FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
@@ -405,7 +391,7 @@ class ReportRun:
                 node_id = context.node_id_at(log_dir)
                 yield str(path), str(log_dir) if node_id is None else f"node {node_id}"
 
-    def _partitions(self, context: ClusterContext) -> Iterator[FoundPartition]:
+    def _partitions(self, context: ClusterContext) -> Iterator[filling.FoundPartition]:
         """Each partition as ls lists it, with the totals of the survey; verify reports those that cannot be listed."""
         for target in self.targets:
             paths = [target.path] if target.kind is Kind.PARTITION else []
@@ -416,7 +402,7 @@ class ReportRun:
 
     def _partition(
         self, partition: Partition, log_dir: Path, checkpoints: Checkpoints, context: ClusterContext
-    ) -> FoundPartition:
+    ) -> filling.FoundPartition:
         seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
         totals = seen.totals
         last_base = partition.segment(partition.segment_count - 1).base_offset if partition.segment_count else None
@@ -429,7 +415,7 @@ class ReportRun:
             listed=lambda: partition,
             known=KnownLog(totals, max(ends, default=None)),
         )  # verify reports its findings
-        return FoundPartition(known_by(context, listed.listing, log_dir), context.node_id_at(log_dir), seen)
+        return filling.FoundPartition(known_by(context, listed.listing, log_dir), context.node_id_at(log_dir), seen)
 
 
 def _partition_at(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:

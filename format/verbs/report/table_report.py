@@ -23,15 +23,7 @@ from format.rows.record_rows import Row
 from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.filling import (
-    FoundPartition,
-    KeptFindings,
-    add_findings,
-    add_histograms,
-    add_partitions,
-    directory_of,
-    without_metadata,
-)
+from format.verbs.report import filling
 from format.verbs.report.survey import LARGEST, MOST_DAMAGED, BytesByOffset, Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.verify import Coverage
@@ -115,7 +107,7 @@ class TableReport:
 
     places: Sequence[Path]
     terms: ReportTerms
-    kept: KeptFindings = field(default_factory=KeptFindings)
+    kept: filling.KeptFindings = field(default_factory=filling.KeptFindings)
     _sets: list[TableSet] = field(init=False)
     _survey: Survey = field(init=False)
     _commands: set[str] = field(default_factory=set)
@@ -169,7 +161,7 @@ class TableReport:
                             seen.add(repr(found))
                         self.kept.add(found)
                         if self._has_brokers:
-                            self.kept.owners[directory_of(found)] = _broker_name(file.broker_id)
+                            self.kept.owners[filling.directory_of(found)] = _broker_name(file.broker_id)
                         self._survey.find(found)
                         yield found
 
@@ -189,10 +181,10 @@ class TableReport:
         has_batches = self._see_batches(partitions)
         if not has_batches:
             report.note(["records, codecs by bytes, bytes by time, offset and size: kafkalog scan ls --batches"])
-        add_partitions(report, self.terms.now_ms, partitions, has_records=has_batches)
-        add_histograms(report, self._survey)
+        filling.add_partitions(report, self.terms.now_ms, partitions, has_records=has_batches)
+        filling.add_histograms(report, self._survey)
         self._fill_counts(report, partitions)
-        add_findings(report, self.kept)
+        filling.add_findings(report, self.kept)
         report.missing[columns.DIAGNOSIS.type] = "No diagnoses: kafkalog doctor needs the directories themselves."
         report.sentences += filter(None, [self.kept.sentence()])
         return report
@@ -251,7 +243,7 @@ class TableReport:
             if schema is columns.TRANSACTION and values["state"] == "committed":
                 continue
             if schema is columns.GROUP_OFFSET:
-                row = without_metadata(row)
+                row = filling.without_metadata(row)
             table = report.table(schema)
             if len(table.rows) < table.most:
                 key = repr(_without_place(schema, row))
@@ -268,13 +260,13 @@ class TableReport:
             elif schema is columns.METADATA_CHANGE:
                 self._survey.timeline.metadata(str(values.get("path") or ""), values)
 
-    def _partitions(self) -> list[FoundPartition]:
-        found: list[FoundPartition] = []
+    def _partitions(self) -> list[filling.FoundPartition]:
+        found: list[filling.FoundPartition] = []
         for file, row in self._rows(columns.PARTITION):
             listing = PartitionListing(**dict(zip(columns.PARTITION.names, row, strict=True)))
             seen = self._survey.partition(Path(listing.path))
             seen.by_offset = None
-            found.append(FoundPartition(listing, file.broker_id, seen))
+            found.append(filling.FoundPartition(listing, file.broker_id, seen))
         return found
 
     def _see_segments(self) -> None:
@@ -286,7 +278,7 @@ class TableReport:
                 where = Location(values["path"], values["topic"], values["partition"], base_offset)
                 self._survey.timeline.segment(where, timestamp)
 
-    def _see_batches(self, partitions: list[FoundPartition]) -> bool:
+    def _see_batches(self, partitions: list[filling.FoundPartition]) -> bool:
         """Add up the batches; returns whether there are any."""
         for seen, start in _by_offset(partitions):
             seen.by_offset = BytesByOffset(start)
@@ -299,7 +291,7 @@ class TableReport:
         self._survey.finish()
         return has_any
 
-    def _fill_counts(self, report: Report, partitions: list[FoundPartition]) -> None:
+    def _fill_counts(self, report: Report, partitions: list[filling.FoundPartition]) -> None:
         """Fill the counts that no run of verify has given."""
         if "verify" not in self._commands:
             listings = [each.listing for each in partitions]
@@ -327,7 +319,7 @@ def _without_place(schema: columns.RowSchema, row: Row) -> Row:
     return tuple(row[schema.names.index(name)] for name in names)
 
 
-def _by_offset(partitions: list[FoundPartition]) -> Iterator[tuple[SurveyedPartition, int]]:
+def _by_offset(partitions: list[filling.FoundPartition]) -> Iterator[tuple[SurveyedPartition, int]]:
     """The partitions whose bytes are added up by offset, damaged and large ones, with their first offsets."""
     known = [each for each in partitions if each.listing.first_offset is not None]
     damaged = sorted((each for each in known if each.seen.places), key=lambda each: -len(each.seen.places))
