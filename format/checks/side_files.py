@@ -28,14 +28,7 @@ from format.node.offsets import PartitionOffsets
 from format.node.partition import Segment
 from format.offset_ranges import Range
 from format.sorted_values import are_among
-from format.state.producers import (
-    MarkerOrphaned,
-    ProducerEntry,
-    ProducerEvent,
-    ProducerState,
-    TransactionBegan,
-    TransactionEnded,
-)
+from format.state import producers
 from format.timestamps import iso_time
 from format.wording import counted_plainly, offset_range, offsets_are
 
@@ -269,7 +262,7 @@ class SegmentTransactions(msgspec.Struct):
     ``aborts`` are the producer id and offset of all ABORT markers, ``intact`` the offsets of intact batches.
     """
 
-    ended: list[TransactionEnded] = msgspec.field(default_factory=list)
+    ended: list[producers.TransactionEnded] = msgspec.field(default_factory=list)
     began: list[tuple[int, int]] = msgspec.field(default_factory=list)  # first offset and producer id
     aborts: set[tuple[int, int]] = msgspec.field(default_factory=set)
     intact: list[Range] = msgspec.field(default_factory=list)
@@ -291,17 +284,17 @@ class SegmentTransactions(msgspec.Struct):
         before = bisect_right(self.intact, offset, key=lambda each: each[0])
         return before > 0 and offset <= self.intact[before - 1][1]
 
-    def add(self, events: Iterable[ProducerEvent]) -> None:
+    def add(self, events: Iterable[producers.ProducerEvent]) -> None:
         """Add the events of the next batches of the segment."""
         for event in events:
-            if isinstance(event, TransactionEnded):
+            if isinstance(event, producers.TransactionEnded):
                 self.ended.append(event)
-            elif isinstance(event, TransactionBegan):
+            elif isinstance(event, producers.TransactionBegan):
                 self.began.append((event.first_offset, event.producer_id))
-            if isinstance(event, TransactionEnded | MarkerOrphaned) and event.is_aborted:
+            if isinstance(event, producers.TransactionEnded | producers.MarkerOrphaned) and event.is_aborted:
                 self.aborts.add((event.producer_id, event.place.offset))
 
-    def may_be_stable(self, ended: TransactionEnded, offset: int) -> bool:
+    def may_be_stable(self, ended: producers.TransactionEnded, offset: int) -> bool:
         """Whether a broker may have written this last stable offset for a transaction.
 
         A follower appends the batches of one fetch together: if no transaction was open at the marker, it writes the
@@ -583,7 +576,7 @@ _OF_THE_LAST_BATCH = ("last_sequence", "last_offset", "offset_delta")
 def check_producer_snapshot(
     path: Path,
     snapshot_offset: int,
-    state: ProducerState | None,
+    state: producers.ProducerState | None,
     location: Location,
     *,
     first_offset: int | None,
@@ -660,7 +653,7 @@ def _differs(stored: int, known: int, is_compacted: bool) -> bool:
     return stored < known if is_compacted else stored != known
 
 
-def _read_as_newer(stored: dict[str, int], entry: ProducerEntry) -> None:
+def _read_as_newer(stored: dict[str, int], entry: producers.ProducerEntry) -> None:
     """Change an entry of an old release into what newer releases would have written.
 
     0.11 counts a marker as a batch of one record; 1.0 to 2.4 keep the timestamp of the last data batch (core

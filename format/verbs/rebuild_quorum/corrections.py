@@ -27,16 +27,7 @@ from format.node.target import Target
 from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_in
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.metadata.metadata import changed_fields
-from format.verbs.quorum.quorum import (
-    PARTITION,
-    REPLICA,
-    TOPIC,
-    LostChange,
-    LostChanges,
-    directories_of,
-    furthest_of_each,
-    replicas_in,
-)
+from format.verbs.quorum import quorum
 from format.verbs.rebuild_quorum.surviving import SubjectKey, SurvivingRecords
 from format.wording import are, counted_plainly
 
@@ -84,11 +75,11 @@ class Disks(msgspec.Struct):
 def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Disks:
     """The replicas in the log directories of a cluster at some paths; what cannot be read is left out."""
     found = Disks()
-    for log_dir, node_id, paths in directories_of(targets, cluster_id, limits):
+    for log_dir, node_id, paths in quorum.directories_of(targets, cluster_id, limits):
         if node_id is None or log_dir is None:
             continue
         found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
-        for partition in replicas_in(log_dir, paths, found.unread):
+        for partition in quorum.replicas_in(log_dir, paths, found.unread):
             try:
                 for file in filter(None, (partition.metadata, partition.leader_epoch_checkpoint)):
                     FileSource(file).close()
@@ -302,19 +293,19 @@ def _record(key: ReplicaKey, state: PartitionState, versions: dict[str, int]) ->
     return encode_metadata_record("PARTITION_RECORD", version, data)
 
 
-def changes_on_disks(lost: LostChanges, image: ClusterImage) -> Iterator[Change]:
+def changes_on_disks(lost: quorum.LostChanges, image: ClusterImage) -> Iterator[Change]:
     """The topics, partitions and replicas that only disks have: brokers set them aside as stray."""
-    for each in furthest_of_each(lost.of(PARTITION)):
+    for each in quorum.furthest_of_each(lost.of(quorum.PARTITION)):
         name, count = f"partition {each.topic}-{each.partition}", image.partition_count(each.topic)
         reason = f"{_holder([each])} it, and the metadata has {counted_plainly(count, 'partition')}"
         yield Change(LOST, name, None, {"partition": each.partition}, reason, each.path)
-    for each in furthest_of_each(lost.of(REPLICA)):
+    for each in quorum.furthest_of_each(lost.of(quorum.REPLICA)):
         assigned = list(image.partitions[str(each.topic_id), each.partition].replicas)
         name, reason = f"partition {each.topic}-{each.partition}", f"{_holder([each])} a replica, and the metadata"
         yield Change(LOST, name, {"replicas": assigned}, None, f"{reason} assigns it to {assigned}", each.path)
-    topics: dict[tuple[str, str | None], list[LostChange]] = defaultdict(list)
+    topics: dict[tuple[str, str | None], list[quorum.LostChange]] = defaultdict(list)
     for each in lost.changes:
-        if each.kind == TOPIC:
+        if each.kind == quorum.TOPIC:
             topics[each.topic, each.topic_id].append(each)
     for (topic, topic_id), replicas in sorted(topics.items(), key=lambda item: item[0][0]):
         other = image.topic_id(topic)
@@ -325,7 +316,7 @@ def changes_on_disks(lost: LostChanges, image: ClusterImage) -> Iterator[Change]
         yield Change(LOST, f"topic {topic}", None, after, reason, replicas[0].path)
 
 
-def _holder(replicas: list[LostChange]) -> str:
+def _holder(replicas: list[quorum.LostChange]) -> str:
     """The nodes of some directories, and a verb."""
     nodes = sorted({each.node_id for each in replicas if each.node_id is not None})
     return f"{named_nodes(nodes)} {'have' if len(nodes) > 1 else 'has'}" if nodes else f"{replicas[0].path} has"
