@@ -23,15 +23,8 @@ from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import INT64_RANGE
 from format.io.session import absolute, entries_of, is_on_disk, is_there, path_of, session_of
 from format.io.source import FileSource, os_reason
+from format.kernel import tables
 from format.kernel.directories import group_files
-from format.kernel.tables import (
-    F_BASE_OFFSET,
-    F_LOG_BYTES,
-    F_SUFFIXES,
-    OTHER_COLUMNS,
-    SEGMENT_COLUMNS,
-    SEGMENT_SUFFIXES,
-)
 from format.limits import Limits
 from format.location import Location
 
@@ -208,10 +201,10 @@ def allocated_bytes(status: os.stat_result) -> int:
     return status.st_size if blocks is None else blocks * _BLOCK_BYTES
 
 
-_WIDTH = len(SEGMENT_COLUMNS)
-_LOG_BIT = 1 << SEGMENT_SUFFIXES.index(".log")
-_PLAIN_BITS = _LOG_BIT | 1 << SEGMENT_SUFFIXES.index(".index") | 1 << SEGMENT_SUFFIXES.index(".timeindex")
-_SNAPSHOT_BIT = 1 << SEGMENT_SUFFIXES.index(".snapshot")
+_WIDTH = len(tables.SEGMENT_COLUMNS)
+_LOG_BIT = 1 << tables.SEGMENT_SUFFIXES.index(".log")
+_PLAIN_BITS = _LOG_BIT | 1 << tables.SEGMENT_SUFFIXES.index(".index") | 1 << tables.SEGMENT_SUFFIXES.index(".timeindex")
+_SNAPSHOT_BIT = 1 << tables.SEGMENT_SUFFIXES.index(".snapshot")
 
 
 class LiveFiles(msgspec.Struct, frozen=True):
@@ -230,19 +223,19 @@ class LiveFiles(msgspec.Struct, frozen=True):
 
     def log_size_bytes(self, start: int = 0, end: int | None = None) -> int:
         """The bytes of all logs together, or of those from ``start`` to before ``end``."""
-        return sum(self.columns[F_LOG_BYTES::_WIDTH][start:end])
+        return sum(self.columns[tables.F_LOG_BYTES :: _WIDTH][start:end])
 
     def base_offset(self, number: int) -> int:
         """The base offset of a segment."""
-        return self.columns[_WIDTH * number + F_BASE_OFFSET]
+        return self.columns[_WIDTH * number + tables.F_BASE_OFFSET]
 
     def log_bytes(self, number: int) -> int:
         """The size of a segment's log."""
-        return self.columns[_WIDTH * number + F_LOG_BYTES]
+        return self.columns[_WIDTH * number + tables.F_LOG_BYTES]
 
     def segment(self, directory: Path, number: int) -> Segment:
         """A segment as an object."""
-        return _segment(directory, self.base_offset(number), self.columns[_WIDTH * number + F_SUFFIXES])
+        return _segment(directory, self.base_offset(number), self.columns[_WIDTH * number + tables.F_SUFFIXES])
 
     def segments(self, directory: Path) -> list[Segment]:
         """All segments as objects."""
@@ -267,10 +260,10 @@ def listed_files(directory: Path, directory_fd: int, names: list[str]) -> Listed
     if not names:
         return ListedFiles(LiveFiles(array("q")), (), (), (), 0)
     count = len(names)
-    room = array("q", bytes(8 * (_WIDTH + len(OTHER_COLUMNS)) * count))
+    room = array("q", bytes(8 * (_WIDTH + len(tables.OTHER_COLUMNS)) * count))
     split_at = _WIDTH * count
     segments = memoryview(room)[:split_at].cast("B").cast("q", (count, _WIDTH))
-    others = memoryview(room)[split_at:].cast("B").cast("q", (count, len(OTHER_COLUMNS)))
+    others = memoryview(room)[split_at:].cast("B").cast("q", (count, len(tables.OTHER_COLUMNS)))
     counts = array("q", bytes(8 * 4))
     found = group_files(directory_fd, os.fsencode("\0".join(names) + "\0"), segments, others, memoryview(counts))
     if found < 0:
@@ -291,7 +284,7 @@ def listed_files(directory: Path, directory_fd: int, names: list[str]) -> Listed
             kept.extend((base_offset, suffixes, log_bytes))
         elif suffixes != _SNAPSHOT_BIT:
             without_log.append(_segment(directory, base_offset, suffixes))
-    have_indexes = all(bits & _PLAIN_BITS == _PLAIN_BITS for bits in kept[F_SUFFIXES::_WIDTH])
+    have_indexes = all(bits & _PLAIN_BITS == _PLAIN_BITS for bits in kept[tables.F_SUFFIXES :: _WIDTH])
     return ListedFiles(LiveFiles(kept, have_indexes), tuple(without_log), tuple(snapshots), other_names, size_bytes)
 
 
@@ -302,7 +295,7 @@ def _rows(live: LiveFiles) -> Iterator[tuple[int, ...]]:
 def _segment(directory: Path, base_offset: int, suffixes: int) -> Segment:
     names = {
         suffix: segment_file_name(base_offset, suffix)
-        for bit, suffix in enumerate(SEGMENT_SUFFIXES)
+        for bit, suffix in enumerate(tables.SEGMENT_SUFFIXES)
         if suffixes >> bit & 1
     }
     return Segment(directory, base_offset, None, NamedFiles(directory, names))

@@ -39,15 +39,7 @@ from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.retention import ConfiguredLog
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
-from format.verbs.verify.verify import (
-    Coverage,
-    LogDirFiles,
-    PartitionDirectory,
-    VerifyScan,
-    VerifyTerms,
-    replicas_elsewhere,
-    verify_nodes,
-)
+from format.verbs.verify import verify
 
 #: What is no larger than this is read whole, as with --deep: it takes no longer than the start of the program.
 SMALL_BYTES, SMALL_SEGMENTS = 32 * 2**20, 200
@@ -78,7 +70,7 @@ class DoctorRun:
     _context: ClusterContext = field(init=False)
     _listed: list[_Listed] = field(default_factory=list)
     _topic_configs: dict[tuple[str | None, Path, bool], TopicConfigs] = field(default_factory=dict)
-    _coverage: Coverage = field(default_factory=Coverage)
+    _coverage: verify.Coverage = field(default_factory=verify.Coverage)
 
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
@@ -91,15 +83,15 @@ class DoctorRun:
         self.evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, self._context)
         log_dirs = [log_dir for target in self.targets for log_dir in target.log_dirs]
         self.evidence.reads_records = self._is_small()
-        scan = VerifyScan(
+        scan = verify.VerifyScan(
             limits=self.terms.limits,
             compacted_topics=self._context.compacted_topics(),
-            elsewhere=replicas_elsewhere(log_dirs, self.terms.limits),
+            elsewhere=verify.replicas_elsewhere(log_dirs, self.terms.limits),
             only_headers=not self.evidence.reads_records,
         )
         for target in self.targets:
             yield from map(self._taken, self._of_target(target, scan))
-        yield from map(self._taken, verify_nodes(self.targets, VerifyTerms(limits=self.terms.limits)))
+        yield from map(self._taken, verify.verify_nodes(self.targets, verify.VerifyTerms(limits=self.terms.limits)))
 
     def _is_small(self) -> bool:
         """Whether all logs are so small that they are read whole."""
@@ -116,7 +108,7 @@ class DoctorRun:
         self.evidence.take(found)
         return found
 
-    def _of_target(self, target: Target, scan: VerifyScan) -> Iterator[Finding]:
+    def _of_target(self, target: Target, scan: verify.VerifyScan) -> Iterator[Finding]:
         before = self._coverage.segments
         if target.kind is Kind.PARTITION:
             checkpoints = target.checkpoints_around(self.terms.limits)
@@ -125,7 +117,7 @@ class DoctorRun:
         driver = SerialDriver(scan.walk)
         for log_dir in target.log_dirs:
             checkpoints = log_dir.checkpoints(self.terms.limits)
-            files = scan.results(LogDirFiles(log_dir.path, log_dir), driver)
+            files = scan.results(verify.LogDirFiles(log_dir.path, log_dir), driver)
             yield from (each for each in files if isinstance(each, Finding))
             self._coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
             for path in log_dir.partitions:
@@ -135,7 +127,7 @@ class DoctorRun:
             yield nothing_to_read(target)
 
     def _partition(
-        self, path: Path, checkpoints: Checkpoints, listing: Callable[[], Partition], scan: VerifyScan
+        self, path: Path, checkpoints: Checkpoints, listing: Callable[[], Partition], scan: verify.VerifyScan
     ) -> Iterator[Finding]:
         terms = PartitionTerms(segments=False, limits=self.terms.limits, advance=self.terms.advance)
         found = ListUnit(path, checkpoints).listed(terms, listing)
@@ -152,7 +144,7 @@ class DoctorRun:
         self._coverage.batches += found.totals.batch_count
         self._coverage.bytes += found.listing.log_size_bytes or 0
         if self.evidence.reads_records or self._is_odd(each):
-            unit = PartitionDirectory(path, checkpoints, listing)
+            unit = verify.PartitionDirectory(path, checkpoints, listing)
             if self._needs_records(each):
                 scan = replace(scan, only_headers=False)
             verified = scan.results(unit, SerialDriver(scan.walk))
