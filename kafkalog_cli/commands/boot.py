@@ -16,6 +16,7 @@ from format.layout import META_PROPERTIES
 from format.node.target import Target, kind_of
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of
 from kafkalog_cli.options.reading import check_paths
@@ -64,45 +65,32 @@ class Starting(msgspec.Struct, frozen=True):
     ]
     kafka_version: Annotated[
         str | None,
-        typer.Option(
-            "--kafka-version",
-            help="The release of the broker.",
-            show_default=f"{KAFKA_VERSIONS[-1]} or later",
-            **one_of(*KAFKA_VERSIONS),
-        ),
+        option("The release of the broker.", show_default=f"{KAFKA_VERSIONS[-1]} or later", **one_of(*KAFKA_VERSIONS)),
     ] = None
     node_id: Annotated[
         int | None,
-        typer.Option(
-            "--node-id",
-            help="The node.id of the broker's configuration.",
-            show_default="the node.id of meta.properties",
-            **COUNT,
-        ),
+        option("The node.id of the broker's configuration.", show_default="the node.id of meta.properties", **COUNT),
     ] = None
     metadata: Annotated[
         str | None,
-        typer.Option(
-            "--metadata",
+        option(
+            "Take topics and replicas from the metadata log of another node, which has later metadata: a log directory "
+            "or a partition.",
             metavar="PATH",
-            help="Take topics and replicas from the metadata log of another node, which has later metadata: a log "
-            "directory or a partition.",
             show_default="the metadata log in the log directories",
         ),
     ] = None
     process_roles: Annotated[
         str | None,
-        typer.Option(
-            "--process-roles",
-            help="The process.roles of the node's configuration.",
+        option(
+            "The process.roles of the node's configuration.",
             show_default="as its metadata log says",
             **one_of(*PROCESS_ROLES),
         ),
     ] = None
-    every_file: Annotated[
-        bool,
-        typer.Option("--every-file", help="Show every step, also for each partition and file that stays as it is."),
-    ] = False
+    every_file: Annotated[bool, option("Show every step, also for each partition and file that stays as it is.")] = (
+        False
+    )
 
     def terms(self, session: Session) -> BootTerms:
         """The terms for the verb."""

@@ -11,6 +11,7 @@ import typer
 from format.io.session import BUNDLE_SUFFIX
 from format.node.target import targets_at
 from format.version import VERSION
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.reading import Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -35,19 +36,16 @@ EXAMPLES = (
 class Archive(msgspec.Struct, frozen=True):
     """The archive to write."""
 
-    output: Annotated[
-        str, typer.Option("--output", metavar="FILE.tar.zst", help="The new archive.", show_default=False)
-    ]
+    output: Annotated[str, option("The new archive.", metavar="FILE.tar.zst", show_default=False)]
     redact_names: Annotated[
         bool,
-        typer.Option(
-            "--redact-names",
-            help="Replace the names of topics, directories and other files by keyed hashes, and leave out what holds "
-            "more names: the records of Kafka's own topics, the report, the words of findings.",
+        option(
+            "Replace the names of topics, directories and other files by keyed hashes, and leave out what holds more "
+            "names: the records of Kafka's own topics, the report, the words of findings."
         ),
     ] = False
     key_file: KeyFile = None
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Add the page that report makes.")] = True
+    report: Annotated[bool, option("Add the page that report makes.", "--report/--no-report")] = True
     quiet: Quiet = False
 
 

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from format.columns import CLEANER
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
@@ -53,35 +54,15 @@ class Supposed(msgspec.Struct, frozen=True):
 
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
     min_cleanable_dirty_ratio: Annotated[
-        float | None,
-        typer.Option(
-            "--min-cleanable-dirty-ratio",
-            metavar="R",
-            parser=parse_ratio,
-            help="Assume this min.cleanable.dirty.ratio for every topic.",
-        ),
+        float | None, option("Assume this min.cleanable.dirty.ratio for every topic.", metavar="R", parser=parse_ratio)
     ] = None
     min_compaction_lag_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--min-compaction-lag-ms",
-            metavar="MS",
-            parser=parse_count,
-            help="Assume this min.compaction.lag.ms for every topic.",
-        ),
+        int | None, option("Assume this min.compaction.lag.ms for every topic.", metavar="MS", parser=parse_count)
     ] = None
     delete_retention_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--delete-retention-ms",
-            metavar="MS",
-            parser=parse_count,
-            help="Assume this delete.retention.ms for every topic.",
-        ),
+        int | None, option("Assume this delete.retention.ms for every topic.", metavar="MS", parser=parse_count)
     ] = None
-    every_log: Annotated[
-        bool, typer.Option("--every-log", help="Also show logs that are not compacted, as if they were compacted.")
-    ] = False
+    every_log: Annotated[bool, option("Also show logs that are not compacted, as if they were compacted.")] = False
     sources: ConfigSources = msgspec.field(default_factory=ConfigSources)
 
 

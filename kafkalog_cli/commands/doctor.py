@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 from msgspec.structs import replace
 
 from format.columns import DIAGNOSIS
 from format.node.target import targets_at
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -35,7 +35,7 @@ EXAMPLES = (
 class Depth(msgspec.Struct, frozen=True):
     """How much is read."""
 
-    deep: Annotated[bool, typer.Option("--deep", help="Read and check every record and index, as verify does.")] = False
+    deep: Annotated[bool, option("Read and check every record and index, as verify does.")] = False
 
 
 def doctor(

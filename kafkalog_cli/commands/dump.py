@@ -14,6 +14,7 @@ from format.columns import BATCH, RECORD, record_schema
 from format.findings import Finding
 from format.node.target import Target
 from format.scan.progress import no_progress
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import POSITIVE
 from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
@@ -51,14 +52,11 @@ _TABLE_COLUMNS = {
 class Depth(msgspec.Struct, frozen=True):
     """Which rows of a log are shown, and how deep they are decoded."""
 
-    records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
-    raw: Annotated[
-        bool,
-        typer.Option("--raw", help="With --records: show keys and values as bytes, also those of internal topics."),
-    ] = False
-    last: Annotated[
-        int | None, typer.Option("--last", help="Show the last N rows of each partition or log.", **POSITIVE)
-    ] = None
+    records: Annotated[bool, option("Show the records of each batch.")] = False
+    raw: Annotated[bool, option("With --records: show keys and values as bytes, also those of internal topics.")] = (
+        False
+    )
+    last: Annotated[int | None, option("Show the last N rows of each partition or log.", **POSITIVE)] = None
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
     values: Values = msgspec.field(default_factory=Values)

@@ -21,6 +21,7 @@ from format.wording import did_you_mean
 from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, option_hint, report, say
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging
 from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
 from kafkalog_cli.options.reading import check_path
@@ -79,8 +80,8 @@ def _known_flags(parameters: Sequence[Any]) -> dict[str, Takes]:
     """The flags of this command by name, without dashes."""
     known = {}
     for each in parameters:
-        for option in each.opts:
-            name = option.lstrip("-")
+        for flag in each.opts:
+            name = flag.lstrip("-")
             takes = Takes.OPTIONAL_VALUE if name in _OPTIONAL_VALUES else Takes.VALUE
             known[name] = Takes.NOTHING if each.is_flag else takes
     return known
@@ -118,28 +119,15 @@ _CLASS_HELP = (
 class Decoders(msgspec.Struct, frozen=True):
     """The decoders of keys and values, by Kafka's flags."""
 
-    key_decoder_class: Annotated[
-        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"The decoder of keys, {_CLASS_HELP}")
-    ] = None
-    value_decoder_class: Annotated[
-        str | None,
-        typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"The decoder of values, {_CLASS_HELP}"),
-    ] = None
-    offsets_decoder: Annotated[
-        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
-    ] = False
-    transaction_log_decoder: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
-    ] = False
-    cluster_metadata_decoder: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
-    ] = False
-    remote_log_metadata_decoder: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
-    ] = False
-    share_group_state_decoder: Annotated[
-        bool, typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state.")
-    ] = False
+    key_decoder_class: Annotated[str | None, option(f"The decoder of keys, {_CLASS_HELP}", metavar="[CLASS]")] = None
+    value_decoder_class: Annotated[str | None, option(f"The decoder of values, {_CLASS_HELP}", metavar="[CLASS]")] = (
+        None
+    )
+    offsets_decoder: Annotated[bool, option("Decode records of __consumer_offsets.")] = False
+    transaction_log_decoder: Annotated[bool, option("Decode records of __transaction_state.")] = False
+    cluster_metadata_decoder: Annotated[bool, option("Decode records of __cluster_metadata.")] = False
+    remote_log_metadata_decoder: Annotated[bool, option("Decode records of __remote_log_metadata.")] = False
+    share_group_state_decoder: Annotated[bool, option("Decode records of __share_group_state.")] = False
 
     @property
     def contents(self) -> Contents:
@@ -161,45 +149,25 @@ class Decoders(msgspec.Struct, frozen=True):
 class KafkaFlags(msgspec.Struct, frozen=True):
     """The flags of kafka-dump-log, and the release to emulate."""
 
-    files: Annotated[
-        list[str] | None,
-        typer.Option("--files", metavar="FILE,FILE,…", help="What to dump: logs and their side files."),
-    ] = None
-    print_data_log: Annotated[
-        bool, typer.Option("--print-data-log", help="Print records with their keys and values.")
-    ] = False
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records, without contents.")] = False
-    skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Print only the keys and values of records.")
-    ] = False
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", metavar="N", parser=_int32, help="Read at most this many bytes of a log.")
-    ] = 2**31 - 1
+    files: Annotated[list[str] | None, option("What to dump: logs and their side files.", metavar="FILE,FILE,…")] = None
+    print_data_log: Annotated[bool, option("Print records with their keys and values.")] = False
+    deep_iteration: Annotated[bool, option("Print records, without contents.")] = False
+    skip_record_metadata: Annotated[bool, option("Print only the keys and values of records.")] = False
+    max_bytes: Annotated[int, option("Read at most this many bytes of a log.", metavar="N", parser=_int32)] = 2**31 - 1
     max_message_size: Annotated[
-        int,
-        typer.Option(
-            "--max-message-size",
-            metavar="N",
-            parser=_int32,
-            help="The size of the largest batch; only used with --emulate.",
-        ),
+        int, option("The size of the largest batch; only used with --emulate.", metavar="N", parser=_int32)
     ] = 5 * 1024 * 1024
-    index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="Print only whether a broker would keep an index.")
-    ] = False
-    verify_index_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="Compare an index with its log without printing it.")
-    ] = False
+    index_sanity_check: Annotated[bool, option("Print only whether a broker would keep an index.")] = False
+    verify_index_only: Annotated[bool, option("Compare an index with its log without printing it.")] = False
     decoders: Decoders = msgspec.field(default_factory=Decoders)
     emulate: Annotated[
         str | None,
-        typer.Option(
-            "--emulate",
-            help="Print what this release prints of the files, with its mistakes; the exit status is Kafka's (0 or 1).",
+        option(
+            "Print what this release prints of the files, with its mistakes; the exit status is Kafka's (0 or 1).",
             **one_of(*RELEASES),
         ),
     ] = None
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False
+    version: Annotated[bool, option("Show the version and exit.")] = False
 
 
 def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Sharing) -> None:

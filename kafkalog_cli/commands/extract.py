@@ -17,6 +17,7 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.layout import DATA_SET_MANIFEST
 from format.node.target import targets_at
 from kafkalog_cli.failures import say
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
 from kafkalog_cli.options.reading import Paths, Tiering
@@ -45,9 +46,8 @@ class Extracted(msgspec.Struct, frozen=True):
     output: OutputDirectory
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
-            help="The format of the files.",
+        option(
+            "The format of the files.",
             show_default="parquet, or jsonl where pyarrow is not installed",
             **one_of("parquet", "jsonl", "csv"),
         ),
@@ -59,20 +59,12 @@ class Extracted(msgspec.Struct, frozen=True):
     tiering: Tiering = msgspec.field(default_factory=Tiering)
     records_per_file: Annotated[
         int | None,
-        typer.Option(
-            "--records-per-file",
-            help="Start a new file after this many records.",
-            show_default="one file per partition",
-            **POSITIVE,
-        ),
+        option("Start a new file after this many records.", show_default="one file per partition", **POSITIVE),
     ] = None
     bytes_per_file: Annotated[
         int | None,
-        typer.Option(
-            "--bytes-per-file",
-            help="Start a new file when one has grown to about this size.",
-            show_default="one file per partition",
-            **SIZE,
+        option(
+            "Start a new file when one has grown to about this size.", show_default="one file per partition", **SIZE
         ),
     ] = None
 

@@ -18,7 +18,7 @@ from format.node.target import Target
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.find.lookup import FoundRecord, LookupResult
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.options.groups import session_in
+from kafkalog_cli.options.groups import option, session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, SIZE
 from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
@@ -79,40 +79,30 @@ class Sought(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ]
-    offset: Annotated[int | None, typer.Option("--offset", help="Find the record with this offset.", **COUNT)] = None
+    offset: Annotated[int | None, option("Find the record with this offset.", **COUNT)] = None
     timestamp: Annotated[
         int | None,
-        typer.Option(
-            "--timestamp",
-            help="Find the first record at or after this time: ISO-8601 (UTC unless it names an offset), epoch "
+        option(
+            "Find the first record at or after this time: ISO-8601 (UTC unless it names an offset), epoch "
             "milliseconds, seconds (1714564800s), or relative (-2h, now).",
             **MOMENT,
         ),
     ] = None
-    max_timestamp: Annotated[
-        bool, typer.Option("--max-timestamp", help="Find the first record with the largest timestamp.")
-    ] = False
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
-    ] = False
+    max_timestamp: Annotated[bool, option("Find the first record with the largest timestamp.")] = False
+    explain: Annotated[bool, option("Show each step: segment, index entries, bytes scanned, match.")] = False
     cluster: ClusterMetadata = msgspec.field(default_factory=ClusterMetadata)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
     values: Values = msgspec.field(default_factory=Values)
     visibility_limit: Annotated[
         int | None,
-        typer.Option(
-            "--visibility-limit",
-            help="Read at most this much of the log to find out which consumers can see the record.",
+        option(
+            "Read at most this much of the log to find out which consumers can see the record.",
             show_default="no limit; 256KiB at an address",
             **SIZE,
         ),
     ] = None
     past_high_watermark: Annotated[
-        bool,
-        typer.Option(
-            "--past-high-watermark",
-            help="By time, also find records at or past the high watermark, which brokers hide from consumers.",
-        ),
+        bool, option("By time, also find records at or past the high watermark, which brokers hide from consumers.")
     ] = False
 
     def most_visibility_bytes(self, path: Path) -> int | None:

@@ -19,6 +19,7 @@ from format.location import Location
 from format.node.target import Target, targets_at
 from format.verbs.grep.pattern import Pattern, any_of, bytes_pattern, regex_pattern, text_pattern
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
@@ -57,15 +58,13 @@ PLACES = ("key", "value", "header", "any")
 class Around(msgspec.Struct, frozen=True):
     """Records around each match, and more columns."""
 
-    context: Annotated[
-        int | None, typer.Option("--context", "-C", help="Also show N records before and after each match.", **COUNT)
-    ] = None
+    context: Annotated[int | None, option("Also show N records before and after each match.", "-C", **COUNT)] = None
     before: Annotated[
-        int | None, typer.Option("--before-context", "-B", help="Also show N records before each match.", **COUNT)
+        int | None, option("Also show N records before each match.", "--before-context", "-B", **COUNT)
     ] = None
-    after: Annotated[
-        int | None, typer.Option("--after-context", "-A", help="Also show N records after each match.", **COUNT)
-    ] = None
+    after: Annotated[int | None, option("Also show N records after each match.", "--after-context", "-A", **COUNT)] = (
+        None
+    )
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
     values: Values = msgspec.field(default_factory=Values)
 
@@ -88,41 +87,29 @@ class Wanted(msgspec.Struct, frozen=True):
     ]
     patterns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--pattern", "-e", metavar="PATTERN", help="Look for this PATTERN; with several, for any of them."
-        ),
+        option("Look for this PATTERN; with several, for any of them.", "--pattern", "-e", metavar="PATTERN"),
     ] = None
-    regex: Annotated[
-        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ match the ends of a field.")
-    ] = False
+    regex: Annotated[bool, option("PATTERN is a regular expression; ^ and $ match the ends of a field.")] = False
     hex_bytes: Annotated[
-        Any, typer.Option("--bytes", metavar="HEX", parser=parse_hex, help="Look for these bytes instead of a PATTERN.")
+        Any, option("Look for these bytes instead of a PATTERN.", "--bytes", metavar="HEX", parser=parse_hex)
     ] = None
-    everything: Annotated[
-        bool, typer.Option("--all", help="No PATTERN: all records that the other options select.")
-    ] = False
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore the case of letters.")] = False
+    everything: Annotated[bool, option("No PATTERN: all records that the other options select.", "--all")] = False
+    ignore_case: Annotated[bool, option("Ignore the case of letters.", "-i")] = False
     in_places: Annotated[
-        list[str] | None,
-        typer.Option("--in", help="Where to look; may be repeated.", show_default="any", **one_of(*PLACES)),
+        list[str] | None, option("Where to look; may be repeated.", "--in", show_default="any", **one_of(*PLACES))
     ] = None
     header: Annotated[
         list[str] | None,
-        typer.Option(
-            "--header",
+        option(
+            "Look in the values of this header, and elsewhere only with --in; may be repeated. With --all: select the "
+            "records that have this header.",
             metavar="NAME",
-            help="Look in the values of this header, and elsewhere only with --in; may be repeated. With --all: "
-            "select the records that have this header.",
         ),
     ] = None
-    invert: Annotated[bool, typer.Option("--invert", "-v", help="Select the records that do not match.")] = False
-    tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", help="Only records of this producer.", **COUNT)
-    ] = None
-    producer_epoch: Annotated[
-        int | None, typer.Option("--producer-epoch", help="Only records with this producer epoch.", **COUNT)
-    ] = None
+    invert: Annotated[bool, option("Select the records that do not match.", "-v")] = False
+    tombstones: Annotated[bool, option("Only records whose value is null.")] = False
+    producer_id: Annotated[int | None, option("Only records of this producer.", **COUNT)] = None
+    producer_epoch: Annotated[int | None, option("Only records with this producer epoch.", **COUNT)] = None
     rows: Rows = msgspec.field(default_factory=Rows)
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     around: Around = msgspec.field(default_factory=Around)
@@ -141,20 +128,14 @@ class PerFile(msgspec.Struct, frozen=True):
 
     count: Annotated[
         bool,
-        typer.Option(
-            "--count",
+        option(
+            "Show the number of matching records in each partition, and not the records; with --format jsonl, csv or "
+            "logfmt in each .log file.",
             "-c",
-            help="Show the number of matching records in each partition, and not the records; with --format jsonl, csv "
-            "or logfmt in each .log file.",
         ),
     ] = False
     files_with_matches: Annotated[
-        bool,
-        typer.Option(
-            "--files-with-matches",
-            "-l",
-            help="Show the .log files with a match; each is read only up to its first match.",
-        ),
+        bool, option("Show the .log files with a match; each is read only up to its first match.", "-l")
     ] = False
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.node.target import targets_at
 from format.timestamps import iso_time
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -62,26 +62,18 @@ class Listed(msgspec.Struct, frozen=True):
     """Which groups and topics are listed: their last offsets or every commit, and a CSV file to reset them."""
 
     group: Annotated[
-        list[str] | None,
-        typer.Option("--group", metavar="GROUP", help="Only this group; may be repeated.", show_default="all"),
+        list[str] | None, option("Only this group; may be repeated.", metavar="GROUP", show_default="all")
     ] = None
     topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic", metavar="TOPIC", help="Only offsets of this topic; may be repeated.", show_default="all"
-        ),
+        list[str] | None, option("Only offsets of this topic; may be repeated.", metavar="TOPIC", show_default="all")
     ] = None
-    history: Annotated[
-        bool, typer.Option("--history", help="Show every commit in the log, not only the last offsets.")
-    ] = False
+    history: Annotated[bool, option("Show every commit in the log, not only the last offsets.")] = False
     every_row: EveryRow = False
     reset_csv: Annotated[
         str | None,
-        typer.Option(
-            "--reset-csv",
+        option(
+            "Also write the committed offsets to a new file, for kafka-consumer-groups --reset-offsets --from-file.",
             metavar="FILE",
-            help="Also write the committed offsets to a new file, for kafka-consumer-groups --reset-offsets "
-            "--from-file.",
         ),
     ] = None
 

@@ -15,6 +15,7 @@ from format.findings import Finding, Severity
 from format.layout import CODEC_NAMES
 from format.limits import Limits
 from format.node.target import Target
+from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import JudgedAt, Reading, Tiering
@@ -81,18 +82,13 @@ _TABLE_COLUMNS = {
 class Recompression(msgspec.Struct, frozen=True):
     """An estimate of what recompression would save: the codec, its level, and the sample."""
 
-    estimate: Annotated[
-        bool,
-        typer.Option("--estimate", help="With --by: measure what recompressing the logs would save; write nothing."),
-    ] = False
+    estimate: Annotated[bool, option("With --by: measure what recompressing the logs would save; write nothing.")] = (
+        False
+    )
     codec: Annotated[
-        str | None,
-        typer.Option("--codec", help="With --estimate: the codec to try.", show_default="zstd", **one_of(*CODEC_NAMES)),
+        str | None, option("With --estimate: the codec to try.", show_default="zstd", **one_of(*CODEC_NAMES))
     ] = None
-    level: Annotated[
-        int | None,
-        typer.Option("--level", metavar="N", help="With --estimate: its level.", show_default="Kafka's"),
-    ] = None
+    level: Annotated[int | None, option("With --estimate: its level.", metavar="N", show_default="Kafka's")] = None
     sample: Sample = msgspec.field(default_factory=Sample)
 
     def check(self, by: str | None) -> None:
@@ -101,11 +97,11 @@ class Recompression(msgspec.Struct, frozen=True):
             raise typer.BadParameter(
                 "--estimate goes with --by; to try all codecs on each topic: kafkalog recompress --estimate"
             )
-        for name, value in (("--codec", self.codec), ("--level", self.level), ("--sample", self.sample.sample)):
-            if value is not None and not self.estimate:
-                raise typer.BadParameter(f"{name} goes with --estimate")
-        if self.sample.whole and not self.estimate:
-            raise typer.BadParameter("--whole goes with --estimate")
+        sample = self.sample
+        of_estimate = {"--codec": self.codec, "--level": self.level, "--sample": sample.sample, "--whole": sample.whole}
+        name = first_given(of_estimate)
+        if name is not None and not self.estimate:
+            raise typer.BadParameter(f"{name} goes with --estimate")
         check_level(self.codec or "zstd", self.level)
 
     def terms(self) -> EstimateTerms | None:
@@ -123,34 +119,29 @@ class Listed(msgspec.Struct, frozen=True):
 
     segments: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "List the segments below each partition.",
             "--segments/--no-segments",
-            help="List the segments below each partition.",
             show_default="for a partition, not for a log directory; always by scan",
         ),
     ] = None
     scan: Annotated[
         bool,
-        typer.Option(
-            "--scan/--no-scan",
-            help="Read the batch headers, or only names, sizes and checkpoints.",
-            show_default="--scan",
+        option(
+            "Read the batch headers, or only names, sizes and checkpoints.", "--scan/--no-scan", show_default="--scan"
         ),
     ] = True
     sort: Annotated[
         str,
-        typer.Option(
-            "--sort",
-            help="The order of partitions and segments; all but name put the largest or latest first.",
-            **one_of(*SORT_KEYS),
+        option(
+            "The order of partitions and segments; all but name put the largest or latest first.", **one_of(*SORT_KEYS)
         ),
     ] = "name"
-    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="Reverse the order.")] = False
+    reverse: Annotated[bool, option("Reverse the order.", "-r")] = False
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            help="Only add up the allocated bytes below all paths, the largest first. Ages are of segments.",
+        option(
+            "Only add up the allocated bytes below all paths, the largest first. Ages are of segments.",
             **one_of(*GROUPINGS),
         ),
     ] = None

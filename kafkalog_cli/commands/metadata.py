@@ -13,6 +13,7 @@ from format.limits import Limits
 from format.timestamps import iso_time
 from format.wording import counted, did_you_mean, listed
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.options.reading import AsOf, Reading
@@ -77,31 +78,19 @@ class Moment(msgspec.Struct, frozen=True):
     """The record up to which the metadata is read, and the topics and changes of interest."""
 
     as_of: AsOf = msgspec.field(default_factory=AsOf)
-    at_offset: Annotated[
-        int | None, typer.Option("--at-offset", help="Show the state after the record at this offset.", **COUNT)
-    ] = None
+    at_offset: Annotated[int | None, option("Show the state after the record at this offset.", **COUNT)] = None
     topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated.", show_default="all"),
+        list[str] | None, option("Only this topic; may be repeated.", metavar="TOPIC", show_default="all")
     ] = None
-    history: Annotated[
-        bool, typer.Option("--history", help="Show each change since the log begins, in place of the state.")
-    ] = False
-    from_time: Annotated[
-        int | None, typer.Option("--from-time", help="With --history: only changes since this time.", **MOMENT)
-    ] = None
+    history: Annotated[bool, option("Show each change since the log begins, in place of the state.")] = False
+    from_time: Annotated[int | None, option("With --history: only changes since this time.", **MOMENT)] = None
     kind: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kind",
-            help="With --history: only changes of this kind; may be repeated.",
-            show_default="all",
-            **one_of(*CHANGE_KINDS),
+        option(
+            "With --history: only changes of this kind; may be repeated.", show_default="all", **one_of(*CHANGE_KINDS)
         ),
     ] = None
-    schemas: Annotated[
-        bool, typer.Option("--schemas", help="Show the subjects and schemas of the schema registry, from _schemas.")
-    ] = False
+    schemas: Annotated[bool, option("Show the subjects and schemas of the schema registry, from _schemas.")] = False
     every_row: EveryRow = False
 
     def terms(self, limits: Limits) -> MetadataTerms:
@@ -134,9 +123,9 @@ def metadata(
     from format.verbs.metadata.changes import Changes, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
 
-    for option, is_given in (("--from-time", moment.from_time is not None), ("--kind", moment.kind is not None)):
-        if is_given and not moment.history:
-            raise typer.BadParameter(f"{option} needs --history")
+    needing_history = first_given({"--from-time": moment.from_time, "--kind": moment.kind})
+    if needing_history is not None and not moment.history:
+        raise typer.BadParameter(f"{needing_history} needs --history")
     if moment.schemas:
         _schemas(reading, moment, output, judging, guards)
         return
@@ -173,13 +162,9 @@ def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: 
     """Show the subjects of a schema registry."""
     from format.verbs.metadata.subjects import subjects
 
-    for option, is_given in (
-        ("--history", moment.history),
-        ("--topic", moment.topic is not None),
-        ("--at-offset", moment.at_offset is not None),
-    ):
-        if is_given:
-            raise typer.BadParameter(f"{option} cannot be used with --schemas")
+    excluded = first_given({"--history": moment.history, "--topic": moment.topic, "--at-offset": moment.at_offset})
+    if excluded is not None:
+        raise typer.BadParameter(f"{excluded} cannot be used with --schemas")
     with Run(
         "metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, table_columns=_TABLE_COLUMNS
     ) as run:

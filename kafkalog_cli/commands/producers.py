@@ -11,6 +11,7 @@ from format.columns import PRODUCER, REPEATED_RECORDS
 from format.layout import NO_PRODUCER_ID
 from format.node.target import Target, targets_at
 from format.scan.progress import Advance
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_duration
 from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics
@@ -61,28 +62,22 @@ class Asked(msgspec.Struct, frozen=True):
 
     record: Annotated[
         Any,
-        typer.Option(
-            "--record",
+        option(
+            "Only the producer that wrote this record, with everything that it wrote at the paths.",
             metavar="TOPIC-P:OFFSET",
             parser=parse_place,
-            help="Only the producer that wrote this record, with everything that it wrote at the paths.",
             show_default=False,
         ),
     ] = None
     duplicates: Annotated[
-        bool,
-        typer.Option(
-            "--duplicates",
-            help="Show the records that repeat the key and value of one shortly before them, and who wrote both.",
-        ),
+        bool, option("Show the records that repeat the key and value of one shortly before them, and who wrote both.")
     ] = False
     within: Annotated[
         int | None,
-        typer.Option(
-            "--within",
+        option(
+            "With --duplicates: the most time between both.",
             metavar="DURATION",
             parser=parse_duration,
-            help="With --duplicates: the most time between both.",
             show_default="5m",
         ),
     ] = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import typer
 
 from format.layout import MANIFEST
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
@@ -25,9 +25,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
     sources: Sources
     output: OutputDirectory
-    with_log: Annotated[
-        bool, typer.Option("--with-log", help="Copy the logs and all other files too, byte for byte.")
-    ] = False
+    with_log: Annotated[bool, option("Copy the logs and all other files too, byte for byte.")] = False
 
 
 def rebuild_index(

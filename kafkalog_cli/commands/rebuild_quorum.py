@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.reading import check_if_given, check_paths
 from kafkalog_cli.options.work import Guards, Pacing
@@ -65,42 +66,34 @@ class Rebuilt(msgspec.Struct, frozen=True):
     ]
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
+        option(
+            "A new directory, with a directory node-ID for each voter; it appears only when it is complete.",
             metavar="DIR",
-            help="A new directory, with a directory node-ID for each voter; it appears only when it is complete.",
             callback=local_directory,
             show_default=False,
         ),
     ] = None
     voter: Annotated[
         list[str] | None,
-        typer.Option(
-            "--voter",
+        option(
+            "A voter of the new quorum, with the address of its controller listener; may be repeated.",
             metavar="ID@HOST:PORT",
-            help="A voter of the new quorum, with the address of its controller listener; may be repeated.",
             callback=_check_voters,
             show_default="the voters of the lost quorum",
         ),
     ] = None
     copy: Annotated[
         str | None,
-        typer.Option(
-            "--copy",
+        option(
+            "Take the metadata of this copy.",
             metavar="PATH",
-            help="Take the metadata of this copy.",
             callback=check_if_given,
             show_default="the copy that reaches furthest",
         ),
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written and lost, and write nothing.")
-    ] = False
+    dry_run: Annotated[bool, option("Show what would be written and lost, and write nothing.")] = False
     force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Rebuild although a majority is intact, the copy has gaps, or files cannot be read."
-        ),
+        bool, option("Rebuild although a majority is intact, the copy has gaps, or files cannot be read.")
     ] = False
 
     @property

@@ -11,6 +11,7 @@ from format.columns import BATCH_DECISION, ESTIMATE
 from format.layout import CODEC_NAMES
 from format.limits import Limits
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import SIZE, one_of
 from kafkalog_cli.options.work import Guards, Work
@@ -46,59 +47,47 @@ class Recompressed(msgspec.Struct, frozen=True):
     sources: Sources
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
+        option(
+            "A new directory for the result, outside the sources; it appears only when it is complete.",
             metavar="DIR",
-            help="A new directory for the result, outside the sources; it appears only when it is complete.",
             callback=local_directory,
         ),
     ] = None
-    codec: Annotated[str | None, typer.Option("--codec", help="The codec to use.", **one_of(*CODEC_NAMES))] = None
+    codec: Annotated[str | None, option("The codec to use.", **one_of(*CODEC_NAMES))] = None
     level: Annotated[
         int | None,
-        typer.Option(
-            "--level",
+        option(
+            "The compression level: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.",
             metavar="N",
-            help="The compression level: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.",
             show_default="Kafka's: gzip 6, lz4 9, zstd 3",
         ),
     ] = None
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
-    ] = False
+    estimate: Annotated[bool, option("Measure what the codecs would save, per topic; write nothing.")] = False
     sample: Sample = msgspec.field(default_factory=Sample)
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show for each batch what would be done and why; write nothing.")
-    ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="Recompress batches that already have the codec, for another level.")
-    ] = False
+    explain: Annotated[bool, option("Show for each batch what would be done and why; write nothing.")] = False
+    force: Annotated[bool, option("Recompress batches that already have the codec, for another level.")] = False
     merge_bytes: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Merge neighbouring batches up to this size, as they are in the source; batches of producers with ids are "
+            "never merged.",
             "--batch-bytes",
-            help="Merge neighbouring batches up to this size, as they are in the source; batches of producers with "
-            "ids are never merged.",
             show_default="no merging",
             **SIZE,
         ),
     ] = None
-    magic: Annotated[
-        str | None, typer.Option("--magic", help="Convert v0 and v1 messages to this format.", **one_of("2"))
-    ] = None
+    magic: Annotated[str | None, option("Convert v0 and v1 messages to this format.", **one_of("2"))] = None
     segment_bytes: Annotated[
         int | None,
-        typer.Option(
-            "--segment-bytes",
-            help="Start a new segment where one would grow past this size.",
+        option(
+            "Start a new segment where one would grow past this size.",
             show_default="as in the source, and 2 GiB at most",
             **SIZE,
         ),
     ] = None
-    skip_damaged: Annotated[
-        bool,
-        typer.Option("--skip-damaged", help="Leave out damaged bytes, and list them, instead of refusing the source."),
-    ] = False
+    skip_damaged: Annotated[bool, option("Leave out damaged bytes, and list them, instead of refusing the source.")] = (
+        False
+    )
 
     @property
     def magic_number(self) -> int | None:

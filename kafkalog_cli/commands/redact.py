@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from format.node.target import targets_at
 from format.verbs.redact.replacements import Mode, Redactor
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
@@ -40,23 +41,16 @@ class Redacted(msgspec.Struct, frozen=True):
     output: OutputDirectory
     mode: Annotated[
         str,
-        typer.Option(
-            "--mode",
-            help="What replaces the bytes: keyed hashes, equal for equal bytes, or filler.",
-            **one_of("hash", "fill"),
-        ),
+        option("What replaces the bytes: keyed hashes, equal for equal bytes, or filler.", **one_of("hash", "fill")),
     ] = "hash"
     key_file: KeyFile = None
-    header_names: Annotated[
-        bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
-    ] = False
+    header_names: Annotated[bool, option("Replace the names of headers too, not only their values.")] = False
     keep_fields: Annotated[
         str | None,
-        typer.Option(
-            "--keep-fields",
+        option(
+            "Keep these fields, such as id,customer.country, of keys and values in JSON, Avro and Protobuf. All else "
+            "of them is replaced, and keys and values that do not decode are replaced whole.",
             metavar="FIELD,...",
-            help="Keep these fields, such as id,customer.country, of keys and values in JSON, Avro and Protobuf. All "
-            "else of them is replaced, and keys and values that do not decode are replaced whole.",
         ),
     ] = None
     values: Values = msgspec.field(default_factory=Values)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from format.io.session import Session
 from format.node.target import targets_at
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import ConfigSources, Paths
@@ -37,23 +38,12 @@ EXAMPLES = (
 class Document(msgspec.Struct, frozen=True):
     """What is written, and where."""
 
-    format: Annotated[
-        str, typer.Option("--format", help="A page for a browser, or the same as data.", **one_of("html", "json"))
-    ] = "html"
+    format: Annotated[str, option("A page for a browser, or the same as data.", **one_of("html", "json"))] = "html"
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write to a new file instead of standard output, which must be no terminal.",
-        ),
+        str | None, option("Write to a new file instead of standard output, which must be no terminal.", metavar="FILE")
     ] = None
     with_bytes: Annotated[
-        bool,
-        typer.Option(
-            "--with-bytes",
-            help="Also show the first bytes at each place of damage, which may be keys and values.",
-        ),
+        bool, option("Also show the first bytes at each place of damage, which may be keys and values.")
     ] = False
     quiet: Quiet = False
 

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Annotated
 
 import msgspec
-import typer
 
 from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION, RowSchema
 from format.wording import counted
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import one_of, parse_limit
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
@@ -47,23 +47,16 @@ class Supposed(msgspec.Struct, frozen=True):
 
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
     retention_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--retention-ms", metavar="MS", parser=parse_limit, help="Assume this retention.ms for every topic."
-        ),
+        int | None, option("Assume this retention.ms for every topic.", metavar="MS", parser=parse_limit)
     ] = None
     retention_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--retention-bytes", metavar="N", parser=parse_limit, help="Assume this retention.bytes for every topic."
-        ),
+        int | None, option("Assume this retention.bytes for every topic.", metavar="N", parser=parse_limit)
     ] = None
     cleanup_policy: Annotated[
-        str | None,
-        typer.Option("--cleanup-policy", help="Assume this cleanup.policy for every topic.", **one_of(*POLICIES)),
+        str | None, option("Assume this cleanup.policy for every topic.", **one_of(*POLICIES))
     ] = None
     sources: ConfigSources = msgspec.field(default_factory=ConfigSources)
-    totals: Annotated[bool, typer.Option("--totals", help="Show only the totals by topic.")] = False
+    totals: Annotated[bool, option("Show only the totals by topic.")] = False
     every_row: EveryRow = False
 
 

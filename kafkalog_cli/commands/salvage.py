@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources, local_directory
@@ -30,27 +31,24 @@ class Salvaged(msgspec.Struct, frozen=True):
     output: OutputDirectory
     repair: Annotated[
         bool,
-        typer.Option(
-            "--repair",
-            help="Also write batches of which only the length, base offset, leader epoch or magic is wrong, with the "
-            "right value, where the bytes prove it; and batches with one flipped bit under the CRC, where other damage "
-            "looks the same in at most 1 of 1,000,000 cases. Each is listed.",
+        option(
+            "Also write batches of which only the length, base offset, leader epoch or magic is wrong, with the right "
+            "value, where the bytes prove it; and batches with one flipped bit under the CRC, where other damage looks "
+            "the same in at most 1 of 1,000,000 cases. Each is listed."
         ),
     ] = False
     merge: Annotated[
         bool,
-        typer.Option(
-            "--merge",
-            help="Take the sources as replicas: log directories of several nodes, or copies of one partition. Each "
-            "partition becomes one log, with the intact batches of all replicas that followed the same leader epochs.",
+        option(
+            "Take the sources as replicas: log directories of several nodes, or copies of one partition. Each "
+            "partition becomes one log, with the intact batches of all replicas that followed the same leader epochs."
         ),
     ] = False
     branches: Annotated[
         str | None,
-        typer.Option(
-            "--branches",
+        option(
+            "With --merge: a new directory for the records of other branches, which are never merged.",
             metavar="DIR",
-            help="With --merge: a new directory for the records of other branches, which are never merged.",
             callback=local_directory,
             show_default="they are only listed",
         ),

@@ -16,6 +16,7 @@ from format.io.session import Session
 from format.layout import LOG_SUFFIX
 from format.timestamps import DAY_MS, iso_time
 from format.wording import counted, duration, listed
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import parse_rate
 from kafkalog_cli.options.reading import check_paths
@@ -66,39 +67,27 @@ class Scrubbed(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ] = None
-    state: Annotated[
-        str | None,
-        typer.Option("--state", metavar="FILE", help="The state: an SQLite file, made if there is none."),
-    ] = None
-    once: Annotated[bool, typer.Option("--once", help="Verify what is due, and end.")] = False
+    state: Annotated[str | None, option("The state: an SQLite file, made if there is none.", metavar="FILE")] = None
+    once: Annotated[bool, option("Verify what is due, and end.")] = False
     period: Annotated[
         float,
-        typer.Option(
-            "--period",
-            metavar="DAYS",
-            min=0,
-            help="Verify each segment once in this time; 0 makes all of them due.",
-            show_default="21",
+        option(
+            "Verify each segment once in this time; 0 makes all of them due.", metavar="DAYS", min=0, show_default="21"
         ),
     ] = 21.0
     max_rate: Annotated[
         int | None,
-        typer.Option(
-            "--max-rate",
+        option(
+            "Read at most this many megabytes per second. Default: what the period needs, at most 100.",
             metavar="MB/S",
             parser=parse_rate,
-            help="Read at most this many megabytes per second. Default: what the period needs, at most 100.",
         ),
     ] = None
-    metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", metavar="FILE", help="Write metrics for Prometheus' textfile collector."),
-    ] = None
-    status: Annotated[bool, typer.Option("--status", help="Show the state, and read no log.")] = False
-    history: Annotated[bool, typer.Option("--history", help="With --status: also findings that are gone.")] = False
+    metrics: Annotated[str | None, option("Write metrics for Prometheus' textfile collector.", metavar="FILE")] = None
+    status: Annotated[bool, option("Show the state, and read no log.")] = False
+    history: Annotated[bool, option("With --status: also findings that are gone.")] = False
     compare: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--compare", metavar="STATE-1 STATE-2", help="Compare two states, and read no log."),
+        tuple[str, str] | None, option("Compare two states, and read no log.", metavar="STATE-1 STATE-2")
     ] = None
     session: Session = msgspec.field(default_factory=Session)
 

@@ -17,6 +17,7 @@ from format.errors import BadQuery
 from format.findings import Finding
 from format.io.session import Session
 from format.node.target import targets_at
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Format, Judging, Quiet
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
@@ -65,12 +66,11 @@ class Question(msgspec.Struct, frozen=True):
             show_default=False,
         ),
     ] = None
-    tables: Annotated[bool, typer.Option("--tables", help="Show the tables and their columns.")] = False
+    tables: Annotated[bool, option("Show the tables and their columns.")] = False
     memory: Annotated[
         int | None,
-        typer.Option(
-            "--memory",
-            help="Memory of the engine for groups, sorting and joins; what needs more goes to temporary files.",
+        option(
+            "Memory of the engine for groups, sorting and joins; what needs more goes to temporary files.",
             show_default="192MiB",
             **SIZE,
         ),
@@ -99,10 +99,10 @@ class AnswerOutput(msgspec.Struct, frozen=True):
     format_name: Format = None
     file: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Write to a new file instead of standard output; one that ends in .parquet is Parquet.",
             "--output",
             metavar="FILE",
-            help="Write to a new file instead of standard output; one that ends in .parquet is Parquet.",
         ),
     ] = None
     quiet: Quiet = False

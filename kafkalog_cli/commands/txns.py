@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from format.columns import TRANSACTION, TRANSACTION_TOTAL
 from format.findings import Finding
 from format.limits import Limits
 from format.node.target import Target, targets_at
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
@@ -53,10 +53,8 @@ _COMMITTED, _ABORTED = 4, 5  # in a row of columns.TRANSACTION_TOTAL
 class Wanted(msgspec.Struct, frozen=True):
     """Which transactions are shown."""
 
-    open: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False
-    hanging: Annotated[bool, typer.Option("--hanging", help="Only open transactions that no coordinator will end.")] = (
-        False
-    )
+    open: Annotated[bool, option("Only open transactions.")] = False
+    hanging: Annotated[bool, option("Only open transactions that no coordinator will end.")] = False
     every_row: EveryRow = False
     writers: Writers = msgspec.field(default_factory=Writers)
     following: Following = msgspec.field(default_factory=Following)
@@ -73,18 +71,17 @@ class Aborting(msgspec.Struct, frozen=True):
 
     max_timeout: Annotated[
         int,
-        typer.Option(
-            "--max-timeout",
+        option(
+            "A transaction may hang if its producer was silent for longer than this: the broker's "
+            "transaction.max.timeout.ms. With 0, every open transaction that no coordinator has under way.",
             metavar="MINUTES",
             parser=parse_count,
-            help="A transaction may hang if its producer was silent for longer than this: the broker's "
-            "transaction.max.timeout.ms. With 0, every open transaction that no coordinator has under way.",
         ),
     ] = 15
-    bootstrap_server: Annotated[
-        str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The broker in the commands that abort.")
-    ] = "localhost:9092"
-    before_3_0: Annotated[bool, typer.Option("--before-3.0", help="Write the commands for brokers before 3.0.")] = False
+    bootstrap_server: Annotated[str, option("The broker in the commands that abort.", metavar="HOST:PORT")] = (
+        "localhost:9092"
+    )
+    before_3_0: Annotated[bool, option("Write the commands for brokers before 3.0.", "--before-3.0")] = False
 
 
 def txns(

@@ -15,6 +15,7 @@ from format.columns import FINDING
 from format.limits import Limits
 from format.node.target import Target
 from format.wording import counted, listed
+from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
@@ -46,9 +47,8 @@ class ValueChecks(msgspec.Struct, frozen=True):
 
     are_checked: Annotated[
         bool,
-        typer.Option(
-            "--values",
-            help="Also decode keys and values, and count what does not decode by topic, schema and producer.",
+        option(
+            "Also decode keys and values, and count what does not decode by topic, schema and producer.", "--values"
         ),
     ] = False
     values: Values = msgspec.field(default_factory=Values)
@@ -59,19 +59,17 @@ class Depth(msgspec.Struct, frozen=True):
 
     level: Annotated[
         str,
-        typer.Option(
-            "--level",
-            help="Depth of the checks: batch headers; with crc also CRCs; with records also records; with full also "
+        option(
+            "Depth of the checks: batch headers; with crc also CRCs; with records also records; with full also "
             "everything across files.",
             **one_of(*LEVELS),
         ),
     ] = "full"
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since",
+        option(
+            "Read only the headers of logs that kafkalog scrub found sound, by its state file, as they are now.",
             metavar="STATE",
-            help="Read only the headers of logs that kafkalog scrub found sound, by its state file, as they are now.",
         ),
     ] = None
     checks: ValueChecks = msgspec.field(default_factory=ValueChecks)
@@ -84,21 +82,19 @@ class KeyPlaces(msgspec.Struct, frozen=True):
 
     partitioner: Annotated[
         str | None,
-        typer.Option(
-            "--partitioner",
-            help="Check that records are in the partitions of their keys, by this partitioner: that of Java clients.",
+        option(
+            "Check that records are in the partitions of their keys, by this partitioner: that of Java clients.",
             show_default=False,
             **one_of("murmur2"),
         ),
     ] = None
     partitions: Annotated[
         int | None,
-        typer.Option(
-            "--partitions",
+        option(
+            "The number of partitions of the topic, for --partitioner. Default: those of the metadata log at or around "
+            "the paths.",
             metavar="N",
             min=1,
-            help="The number of partitions of the topic, for --partitioner. Default: those of the metadata log at or "
-            "around the paths.",
             show_default=False,
         ),
     ] = None
@@ -258,17 +254,17 @@ def _check_one_topic(targets: list[Target]) -> None:
 
 def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
     """Raise a usage error for options that need the logs themselves."""
-    given = {
+    needing_logs = {
         "--follow": depth.following.follow,
-        "--remote": depth.tiering.remote is not None,
-        "--partitioner": places.partitioner is not None,
+        "--remote": depth.tiering.remote,
+        "--partitioner": places.partitioner,
         "--level": depth.level != "full",
-        "--since": depth.since is not None,
+        "--since": depth.since,
         "--values": depth.checks.are_checked,
     }
-    for name, is_given in given.items():
-        if is_given:
-            raise typer.BadParameter(f"a bundle has the findings of verify --level full: leave {name} out")
+    name = first_given(needing_logs)
+    if name is not None:
+        raise typer.BadParameter(f"a bundle has the findings of verify --level full: leave {name} out")
 
 
 def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: VerifyTerms) -> None:

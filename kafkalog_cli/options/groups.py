@@ -1,19 +1,21 @@
 """Option groups: frozen structs as parameters of a command, whose fields typer sees as single options.
 
-A field is an option: ``name: Annotated[type, typer.Option(…)] = default``. A field may also be another group, or the
+A field is an option: ``name: Annotated[type, option(help, …)] = default``. A field may also be another group, or the
 ``Session`` of the command. The options keep the order of the parameters and fields, except those marked LAST, which
 follow all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from functools import cache
 from inspect import Parameter, Signature, signature
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 import typer
+from typer.models import OptionInfo
 
 from format.io.read_policy import keep_freed_memory
 from format.io.session import Session
@@ -22,6 +24,16 @@ from format.io.session import Session
 LAST = object()
 #: Stands for the parameters and fields that are the session.
 _CONTEXT = Parameter("typer_context", Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+
+def option(help: str, *names: str, **keywords: Any) -> Any:
+    """An option, which has the name of its field unless ``names`` have a long one; the keywords are typer's."""
+    return typer.Option(..., *names, help=help, **keywords)  # the first one is no name, but the default
+
+
+def first_given(options: Mapping[str, Any]) -> str | None:
+    """The name of the first option that was given: whose value is neither None nor False."""
+    return next((name for name, value in options.items() if value is not None and value is not False), None)
 
 
 def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
@@ -39,7 +51,7 @@ def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> C
         elif hints[name] is Session:
             parameters.append(_CONTEXT)
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+            parameters.append(parameter.replace(annotation=_named(name, hints[name]), kind=Parameter.KEYWORD_ONLY))
     every = [each for each in parameters + last if each.name not in without and each is not _CONTEXT]
     context = [_CONTEXT] if _CONTEXT in parameters else []
     annotations = {each.name: each.annotation for each in every}
@@ -94,8 +106,19 @@ def _expand(group: Any, parameters: list[Parameter], last: list[Parameter]) -> N
         elif hint is Session:
             parameters.append(_CONTEXT)
         else:
-            made = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+            made = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=_named(name, hint))
             (last if LAST in get_args(hint) else parameters).append(made)
+
+
+def _named(name: str, hint: Any) -> Any:
+    """The type of a parameter or field, with the name of its option."""
+    described: list[Any] = list(get_args(hint))
+    for at, each in enumerate(described):
+        if isinstance(each, OptionInfo) and not any(known.startswith("--") for known in each.param_decls or ()):
+            described[at] = copy(each)
+            described[at].param_decls = (f"--{name.replace('_', '-')}", *(each.param_decls or ()))
+            return Annotated[tuple(described)]
+    return hint
 
 
 def _value(name: str, hint: Any, values: dict[str, Any], session: Session) -> Any:

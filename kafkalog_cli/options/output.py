@@ -10,30 +10,28 @@ import typer
 
 from format.findings import Severity
 from format.io.session import Session
-from kafkalog_cli.options.groups import LAST
+from kafkalog_cli.options.groups import LAST, option
 from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, parse_count, shown
 from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
     str | None,
-    typer.Option(
-        "--format", help="Format of the rows.", show_default="table on a terminal, else text", **one_of(*FORMATS)
-    ),
+    option("Format of the rows.", "--format", show_default="table on a terminal, else text", **one_of(*FORMATS)),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "The columns of table and text, or all.",
         "--columns",
         metavar="A,B,...",
         parser=parse_columns,
-        help="The columns of table and text, or all.",
         show_default="the essential ones, and more if they fit",
     ),
 ]
 EveryRow = Annotated[
-    bool, typer.Option("--every-row", help="In tables and text, show every row, and not counts of what is usual.")
+    bool, option("In tables and text, show every row, and not counts of what is usual.", "--every-row")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error."), LAST]
+Quiet = Annotated[bool, option("No progress and no summary on standard error.", "--quiet", "-q"), LAST]
 
 
 class Output(Protocol):
@@ -73,8 +71,7 @@ class DocumentOutput(msgspec.Struct, frozen=True):
 
     format_name: Format = None
     output_file: Annotated[
-        str | None,
-        typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
+        str | None, option("Write to a new file instead of standard output.", "--output", metavar="FILE")
     ] = None
     columns: Columns = None
     quiet: Quiet = False
@@ -214,14 +211,14 @@ class Judging(msgspec.Struct, frozen=True):
 
     fail_on_words: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Exit with status 1 for findings of at least this severity, and for conditions: hanging (txns), "
+            "out-of-range and lag:N (groups), misplaced (verify), diverged (diff). May be repeated, or a list with "
+            "commas.",
             "--fail-on",
             metavar="|".join(_LABELS),
             callback=_check_fail_on,
             autocompletion=completion_of((*_LABELS, *_CONDITIONS)),
-            help="Exit with status 1 for findings of at least this severity, and for conditions: hanging (txns), "
-            "out-of-range and lag:N (groups), misplaced (verify), diverged (diff). May be repeated, or a list with "
-            "commas.",
             show_default=DEFAULT_SEVERITY.label,
         ),
     ] = None

@@ -127,15 +127,15 @@ def parse_hex(text: Any) -> Any:
     return found
 
 
-#: Keywords for typer.Option: a number of rows or an offset, a number of at least 1, a size, a time.
+#: Keywords for an option: a number of rows or an offset, a number of at least 1, a size, a time.
 COUNT: dict[str, Any] = {"metavar": "N", "parser": parse_count}
 POSITIVE: dict[str, Any] = {"metavar": "N", "parser": parse_positive}
 SIZE: dict[str, Any] = {"metavar": "SIZE", "parser": parse_size}
 MOMENT: dict[str, Any] = {"metavar": "T", "parser": parse_moment}
 
 
-def one_of(*names: str) -> dict[str, Any]:
-    """Keywords for typer.Option: one of these words, also for shell completion."""
+def one_of(*names: str, metavar: str | None = None) -> dict[str, Any]:
+    """Keywords for an option: one of these words, also for shell completion."""
 
     def parse(text: Any) -> str:
         if text not in names:
@@ -144,7 +144,7 @@ def one_of(*names: str) -> dict[str, Any]:
             raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}{meant and f'.{meant}'}")
         return str(text)
 
-    return {"parser": parse, "metavar": "|".join(names), "autocompletion": completion_of(names)}
+    return {"parser": parse, "metavar": metavar or "|".join(names), "autocompletion": completion_of(names)}
 
 
 def completion_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:

@@ -22,7 +22,7 @@ from format.node.partition import named
 from format.node.target import Target, absent_words, targets_at
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.options.groups import session_in
+from kafkalog_cli.options.groups import first_given, option, session_in
 from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of, parse_time
 from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
@@ -221,10 +221,10 @@ class AsKind(msgspec.Struct, frozen=True):
 
     as_kind: Annotated[
         str | None,
-        typer.Option(
+        option(
+            f"Read the path as this kind, whatever its name: {', '.join(kind.value for kind in Kind)}.",
             "--as",
-            help=f"Read the path as this kind, whatever its name: {', '.join(kind.value for kind in Kind)}.",
-            **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
+            **one_of(*(kind.value for kind in Kind), metavar="KIND"),
         ),
     ] = None
 
@@ -258,20 +258,18 @@ class Following(msgspec.Struct, frozen=True):
 
     follow: Annotated[
         bool,
-        typer.Option(
-            "--follow",
+        option(
+            "Follow the logs until Ctrl-C: read what is appended, from the end of each log on unless another option "
+            "sets the start. Partitions that appear later are read from their start.",
             "-f",
-            help="Follow the logs until Ctrl-C: read what is appended, from the end of each log on unless another "
-            "option sets the start. Partitions that appear later are read from their start.",
         ),
     ] = False
 
     def check(self, excluded: Mapping[str, Any]) -> None:
         """Raise a usage error for options that exclude --follow: values in ``excluded`` other than None and False."""
-        if self.follow:
-            for name, value in excluded.items():
-                if value is not None and value is not False:
-                    raise typer.BadParameter(f"{name} and --follow exclude each other")
+        name = first_given(excluded)
+        if self.follow and name is not None:
+            raise typer.BadParameter(f"{name} and --follow exclude each other")
 
 
 def check_followable(targets: Sequence[Target]) -> None:
@@ -294,11 +292,10 @@ class Tiering(msgspec.Struct, frozen=True):
 
     remote: Annotated[
         str | None,
-        typer.Option(
-            "--remote",
+        option(
+            "Read tiered logs from their start, with the objects of remote storage at this path or address.",
             metavar="PATH",
             callback=check_if_given,
-            help="Read tiered logs from their start, with the objects of remote storage at this path or address.",
             show_default=False,
         ),
     ] = None
@@ -327,10 +324,9 @@ class AsOf(msgspec.Struct, frozen=True):
 
     at: Annotated[
         int | None,
-        typer.Option(
-            "--at",
-            help="Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it "
-            "names an offset), or relative (-2h).",
+        option(
+            "Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative "
+            "(-2h).",
             show_default="the end of the logs",
             **MOMENT,
         ),
@@ -340,18 +336,11 @@ class AsOf(msgspec.Struct, frozen=True):
 class Writers(msgspec.Struct, frozen=True):
     """The producers and the topics of interest, and the time up to which their logs are read."""
 
-    producer_id: Annotated[int | None, typer.Option("--producer-id", help="Only this producer.", **COUNT)] = None
-    transactional_id: Annotated[
-        str | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id.")
-    ] = None
+    producer_id: Annotated[int | None, option("Only this producer.", **COUNT)] = None
+    transactional_id: Annotated[str | None, option("Only this transactional id.", metavar="ID")] = None
     topic: Annotated[
         list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            help="Only this topic; may be repeated. Others are not read.",
-            show_default="all",
-        ),
+        option("Only this topic; may be repeated. Others are not read.", metavar="TOPIC", show_default="all"),
     ] = None
     as_of: AsOf = msgspec.field(default_factory=AsOf)
 
@@ -365,9 +354,8 @@ class JudgedAt(msgspec.Struct, frozen=True):
 
     at: Annotated[
         int | None,
-        typer.Option(
-            "--at",
-            help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
+        option(
+            "Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
             **MOMENT,
         ),
@@ -384,11 +372,10 @@ class ClusterMetadata(msgspec.Struct, frozen=True):
 
     metadata: Annotated[
         str | None,
-        typer.Option(
-            "--metadata",
+        option(
+            "Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
             metavar="PATH",
             callback=check_if_given,
-            help="Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
             show_default="the newest __cluster_metadata-0 at or beside the paths",
         ),
     ] = None
@@ -406,21 +393,19 @@ class ConfigSources(msgspec.Struct, frozen=True):
 
     metadata: Annotated[
         str | None,
-        typer.Option(
-            "--metadata",
+        option(
+            "Take topic configs from this metadata log.",
             metavar="PATH",
             callback=check_if_given,
-            help="Take topic configs from this metadata log.",
             show_default="__cluster_metadata-0 at or beside the paths",
         ),
     ] = None
     broker_properties: Annotated[
         str | None,
-        typer.Option(
-            "--broker-properties",
+        option(
+            "The broker's server.properties, for configs that are set neither by topic nor dynamically.",
             metavar="FILE",
             callback=check_if_given,
-            help="The broker's server.properties, for configs that are set neither by topic nor dynamically.",
         ),
     ] = None
     session: Session = msgspec.field(default_factory=Session)

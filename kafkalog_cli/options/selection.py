@@ -9,6 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from format.columns import EXTRA_RECORD_COLUMNS
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import COUNT, MOMENT, POSITIVE, one_of
 
 if TYPE_CHECKING:
@@ -32,25 +33,17 @@ def check_range(context: typer.Context, parameter: typer.CallbackParam, value: i
 class Range(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, both ends included."""
 
-    from_offset: Annotated[
-        int | None, typer.Option("--from-offset", callback=check_range, help="Start at this offset.", **COUNT)
-    ] = None
-    to_offset: Annotated[
-        int | None, typer.Option("--to-offset", callback=check_range, help="Stop after this offset.", **COUNT)
-    ] = None
+    from_offset: Annotated[int | None, option("Start at this offset.", callback=check_range, **COUNT)] = None
+    to_offset: Annotated[int | None, option("Stop after this offset.", callback=check_range, **COUNT)] = None
     from_time: Annotated[
         int | None,
-        typer.Option(
-            "--from-time",
+        option(
+            "Start at this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative (-2h, now).",
             callback=check_range,
-            help="Start at this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative (-2h, "
-            "now).",
             **MOMENT,
         ),
     ] = None
-    to_time: Annotated[
-        int | None, typer.Option("--to-time", callback=check_range, help="Stop after this time.", **MOMENT)
-    ] = None
+    to_time: Annotated[int | None, option("Stop after this time.", callback=check_range, **MOMENT)] = None
 
     @property
     def selection(self) -> Selection:
@@ -64,7 +57,7 @@ class Rows(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, and the number of rows."""
 
     range: Range = msgspec.field(default_factory=Range)
-    limit: Annotated[int | None, typer.Option("--limit", "-m", help="Stop after N rows.", **POSITIVE)] = None
+    limit: Annotated[int | None, option("Stop after N rows.", "-m", **POSITIVE)] = None
 
 
 class Isolation(msgspec.Struct, frozen=True):
@@ -72,18 +65,14 @@ class Isolation(msgspec.Struct, frozen=True):
 
     read_committed: Annotated[
         bool,
-        typer.Option(
-            "--read-committed",
-            help="Only the records that read_committed consumers receive: no control records, none of aborted or open "
-            "transactions, none past the last stable offset.",
+        option(
+            "Only the records that read_committed consumers receive: no control records, none of aborted or open "
+            "transactions, none past the last stable offset."
         ),
     ] = False
 
     from_log_start: Annotated[
-        bool,
-        typer.Option(
-            "--from-log-start", help="Leave out records below the log start offset, which consumers never receive."
-        ),
+        bool, option("Leave out records below the log start offset, which consumers never receive.")
     ] = False
 
     def of(self, range_: Range) -> Selection:
@@ -96,10 +85,10 @@ class ExtraColumns(msgspec.Struct, frozen=True):
 
     with_columns: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Add a column to rows of records: the log file, or whether the record is below the log start offset; may "
+            "be repeated.",
             "--with",
-            help="Add a column to rows of records: the log file, or whether the record is below the log start "
-            "offset; may be repeated.",
             show_default="none",
             **one_of(*(column.name for column in EXTRA_RECORD_COLUMNS)),
         ),

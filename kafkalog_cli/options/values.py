@@ -15,6 +15,7 @@ from format.io.session import Session, is_remote
 from format.limits import Limits
 from format.node.target import Target
 from format.wording import installing
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_if_given
 from kafkalog_cli.render.text import printable
@@ -47,42 +48,38 @@ class Values(msgspec.Struct, frozen=True):
 
     value_as: Annotated[
         str | None,
-        typer.Option(
-            "--value-as",
-            help=f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
+        option(
+            f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
             "by what the bytes prove.",
             show_default="raw; auto in sql, with verify --values, and on a terminal where schemas are found",
-            **(one_of(*KINDS) | {"metavar": "KIND"}),
+            **one_of(*KINDS, metavar="KIND"),
         ),
     ] = None
     key_as: Annotated[
         str | None,
-        typer.Option(
-            "--key-as",
-            help="Decode keys, in the same way.",
+        option(
+            "Decode keys, in the same way.",
             show_default="auto where values are decoded, else raw",
-            **(one_of(*KINDS) | {"metavar": "KIND"}),
+            **one_of(*KINDS, metavar="KIND"),
         ),
     ] = None
     schemas: Annotated[
         str | None,
-        typer.Option(
-            "--schemas",
+        option(
+            "Take schemas from here: a registry's topic (_schemas-0), a log directory that has it, or a directory of "
+            ".avsc, .proto and .json files.",
             metavar="PATH",
             callback=check_if_given,
-            help="Take schemas from here: a registry's topic (_schemas-0), a log directory that has it, or a directory "
-            "of .avsc, .proto and .json files.",
             show_default="_schemas-0 at or beside the paths",
         ),
     ] = None
     schema_of: Annotated[
         list[str] | None,
-        typer.Option(
-            "--schema-of",
+        option(
+            "Decode a topic's values by a file of the directory --schemas, and a message of a .proto file; may be "
+            "repeated.",
             metavar="TOPIC=FILE[:MESSAGE]",
             callback=_check_schema_of,
-            help="Decode a topic's values by a file of the directory --schemas, and a message of a .proto file; may be "
-            "repeated.",
             show_default=False,
         ),
     ] = None

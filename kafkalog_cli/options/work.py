@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from format.io.session import Session
 from format.limits import DEFAULT_LIMITS, MIB, Limits
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, parse_rate, shown
 
 
@@ -23,9 +24,8 @@ class DecompressionGuard(msgspec.Struct, frozen=True):
 
     max_decompressed_bytes: Annotated[
         int | None,
-        typer.Option(
-            "--max-decompressed-bytes",
-            help="Largest size of one batch when decompressed, such as 512MiB.",
+        option(
+            "Largest size of one batch when decompressed, such as 512MiB.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_decompressed_bytes),
             **SIZE,
         ),
@@ -42,18 +42,12 @@ class Guards(msgspec.Struct, frozen=True):
     decompression: DecompressionGuard = msgspec.field(default_factory=DecompressionGuard)
     max_record_bytes: Annotated[
         int | None,
-        typer.Option(
-            "--max-record-bytes",
-            help="Largest size of one record.",
-            show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes),
-            **SIZE,
-        ),
+        option("Largest size of one record.", show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes), **SIZE),
     ] = None
     max_zstd_window: Annotated[
         int | None,
-        typer.Option(
-            "--max-zstd-window",
-            help="Largest window that a zstd frame may request.",
+        option(
+            "Largest window that a zstd frame may request.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_zstd_window_bytes),
             **SIZE,
         ),
@@ -78,12 +72,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs",
-            help="Number of processes that share large work.",
-            show_default="the number of processors",
-            **POSITIVE,
-        ),
+        option("Number of processes that share large work.", show_default="the number of processors", **POSITIVE),
     ] = None
     session: Session = msgspec.field(default_factory=Session)
 
@@ -105,16 +94,10 @@ class Pacing(msgspec.Struct, frozen=True):
 
     max_rate: Annotated[
         int | None,
-        typer.Option(
-            "--max-rate",
-            metavar="MB/S",
-            parser=parse_rate,
-            help="Read at most this many megabytes per second, with one process.",
-        ),
+        option("Read at most this many megabytes per second, with one process.", metavar="MB/S", parser=parse_rate),
     ] = None
     cache_friendly: Annotated[
-        bool,
-        typer.Option("--cache-friendly", help="Leave the page cache as it was: drop pages that were not in it before."),
+        bool, option("Leave the page cache as it was: drop pages that were not in it before.")
     ] = False
     session: Session = msgspec.field(default_factory=Session)
 
@@ -148,29 +131,19 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
 class Cluster(msgspec.Struct, frozen=True):
     """Where a command runs on Spark, and how its work is cut."""
 
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="Where Spark runs.", show_default="local[*]: this machine"),
-    ] = None
+    master: Annotated[str | None, option("Where Spark runs.", metavar="URL", show_default="local[*]: this machine")] = (
+        None
+    )
     conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", callback=check_conf),
+        list[str] | None, option("A setting of Spark; may be repeated.", metavar="KEY=VALUE", callback=check_conf)
     ] = None
     archive: Annotated[
-        str | None,
-        typer.Option(
-            "--archive",
-            metavar="FILE",
-            help="The environment that executors run in, made by kafkalog scan --pack FILE.",
-        ),
+        str | None, option("The environment that executors run in, made by kafkalog scan --pack FILE.", metavar="FILE")
     ] = None
     range_size: Annotated[
         int | None,
-        typer.Option(
-            "--range-size",
-            help="The part of a large log that one task reads.",
-            show_default="64MiB, more where there are terabytes",
-            **SIZE,
+        option(
+            "The part of a large log that one task reads.", show_default="64MiB, more where there are terabytes", **SIZE
         ),
     ] = None
 
@@ -185,21 +158,14 @@ class Tables(msgspec.Struct, frozen=True):
 
     tables: Annotated[
         str | None,
-        typer.Option(
-            "--output", metavar="DIR", help="A directory for Parquet tables of the rows, the findings and the runs."
-        ),
+        option("A directory for Parquet tables of the rows, the findings and the runs.", "--output", metavar="DIR"),
     ] = None
     broker_id: Annotated[
-        int | None,
-        typer.Option(
-            "--broker-id", metavar="N", help="The broker id in the rows of the tables.", show_default="meta.properties"
-        ),
+        int | None, option("The broker id in the rows of the tables.", metavar="N", show_default="meta.properties")
     ] = None
 
 
 class BatchesTable(msgspec.Struct, frozen=True):
     """Whether there is also a table of batches."""
 
-    batches: Annotated[bool, typer.Option("--batches", help="Also write a table of all batches; needs --output.")] = (
-        False
-    )
+    batches: Annotated[bool, option("Also write a table of all batches; needs --output.")] = False

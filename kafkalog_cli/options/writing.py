@@ -14,6 +14,7 @@ from format.codecs import COMPRESSION_LEVELS
 from format.io.session import Session, is_remote, path_of
 from format.io.source import os_reason
 from format.layout import CODEC_NAMES, MANIFEST
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, check_paths
 
@@ -34,10 +35,10 @@ def local_directory(output: str | None) -> str | None:
 
 OutputDirectory = Annotated[
     str,
-    typer.Option(
+    option(
+        "A new directory for the result, outside the sources; it appears only when it is complete.",
         "--output",
         metavar="DIR",
-        help="A new directory for the result, outside the sources; it appears only when it is complete.",
         callback=local_directory,
         show_default=False,
     ),
@@ -67,15 +68,9 @@ class Resumption(msgspec.Struct, frozen=True):
     """Whether a run continues an interrupted one, and can be continued itself."""
 
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue an interrupted run of the same command, after a check of the files that it finished.",
-        ),
+        bool, option("Continue an interrupted run of the same command, after a check of the files that it finished.")
     ] = False
-    keep_partial: Annotated[
-        bool, typer.Option("--keep-partial", help="Keep what was written when the run fails, for --resume.")
-    ] = False
+    keep_partial: Annotated[bool, option("Keep what was written when the run fails, for --resume.")] = False
 
     def publication(
         self, output: str, sources: Sequence[Path], job: Mapping[str, Any], *, manifest: str = MANIFEST
@@ -93,9 +88,9 @@ class Indexing(msgspec.Struct, frozen=True):
 
     index_interval: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Log bytes between index entries, like the topic's index.interval.bytes.",
             "--index-interval-bytes",
-            help="Log bytes between index entries, like the topic's index.interval.bytes.",
             show_default="4096",
             **SIZE,
         ),
@@ -124,10 +119,9 @@ class Sample(msgspec.Struct, frozen=True):
     """The part of each topic that is measured."""
 
     sample: Annotated[
-        int | None,
-        typer.Option("--sample", help="With --estimate: log bytes to measure per topic.", show_default="16MiB", **SIZE),
+        int | None, option("With --estimate: log bytes to measure per topic.", show_default="16MiB", **SIZE)
     ] = None
-    whole: Annotated[bool, typer.Option("--whole", help="With --estimate: measure everything.")] = False
+    whole: Annotated[bool, option("With --estimate: measure everything.")] = False
 
     @property
     def size_bytes(self) -> int | None:
@@ -141,10 +135,10 @@ _MOST_KEY_BYTES = 1024 * 1024
 
 KeyFile = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "A file with the secret key of the hashes, 16 bytes or more.",
         "--key-file",
         metavar="FILE",
-        help="A file with the secret key of the hashes, 16 bytes or more.",
         show_default="a random key, used once",
     ),
 ]

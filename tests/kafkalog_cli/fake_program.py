@@ -19,6 +19,7 @@ from format.location import Location
 from kafkalog_cli import main as program
 from kafkalog_cli.command_table import CommandEntry
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of, parse_moment, parse_positive
 from kafkalog_cli.options.reading import Paths
@@ -37,11 +38,11 @@ ENDINGS = (
 class Faked(msgspec.Struct, frozen=True):
     """What is made up."""
 
-    limit: Annotated[int | None, typer.Option("--limit", parser=parse_positive, metavar="N", help="Rows.")] = 3
-    level: Annotated[str, typer.Option("--level", **one_of(*LEVELS))] = "full"
-    from_time: Annotated[int | None, typer.Option("--from-time", parser=parse_moment)] = None
-    verify_like: Annotated[bool, typer.Option("--verify-like")] = False
-    end: Annotated[str, typer.Option(**one_of(*ENDINGS))] = "well"
+    limit: Annotated[int | None, option("Rows.", parser=parse_positive, metavar="N")] = 3
+    level: Annotated[str, option("A level.", **one_of(*LEVELS))] = "full"
+    from_time: Annotated[int | None, option("A time.", parser=parse_moment)] = None
+    verify_like: Annotated[bool, option("As verify.")] = False
+    end: Annotated[str, option("The end.", **one_of(*ENDINGS))] = "well"
 
 
 def fake(paths: Paths, output: DocumentOutput, judging: Judging, faked: Faked, guards: Guards) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from format.io.session import Session
 from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyGroup, made_command
-from kafkalog_cli.options.groups import as_command, option_names
+from kafkalog_cli.options.groups import as_command, option, option_names
 from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
 from kafkalog_cli.runner import TableWriter
 
@@ -141,11 +141,10 @@ def _pack(context: typer.Context, target: str | None) -> None:
 def scan(
     pack: Annotated[
         str | None,
-        typer.Option(
-            "--pack",
+        option(
+            "Make the environment of a cluster's executors, for --archive FILE: this version, its kernel, and what "
+            "they need. Runs pip.",
             metavar="FILE",
-            help="Make the environment of a cluster's executors, for --archive FILE: this version, its kernel, and "
-            "what they need. Runs pip.",
             is_eager=True,
             callback=_pack,
         ),

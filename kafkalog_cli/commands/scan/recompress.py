@@ -10,6 +10,7 @@ import typer
 from format.layout import CODEC_NAMES
 from kafkalog_cli.commands.recompress import Recompressed
 from kafkalog_cli.commands.recompress import recompress as recompress_here
+from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.work import Guards, Sharing, Work
@@ -20,21 +21,15 @@ SCAN_EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka --codec zstd --whole", "one codec, measured on everything"),
 )
 
-Codec = Annotated[
-    str | None, typer.Option("--codec", help="Measure this codec, not all of them.", **one_of(*CODEC_NAMES))
-]
+Codec = Annotated[str | None, option("Measure this codec, not all of them.", "--codec", **one_of(*CODEC_NAMES))]
 
 
 class Estimate(msgspec.Struct, frozen=True):
     """What is measured."""
 
     codec: Codec = None
-    level: Annotated[
-        int | None, typer.Option("--level", metavar="N", help="The compression level.", show_default="Kafka's")
-    ] = None
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
-    ] = False
+    level: Annotated[int | None, option("The compression level.", metavar="N", show_default="Kafka's")] = None
+    estimate: Annotated[bool, option("Measure what the codecs would save, per topic; write nothing.")] = False
     sample: Sample = msgspec.field(default_factory=Sample)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from format.io.session import Session, session_of
-from kafkalog_cli.options.groups import LAST, as_command
+from kafkalog_cli.options.groups import LAST, as_command, option
 from kafkalog_cli.options.reading import Reading
 from kafkalog_cli.options.work import Work
 
@@ -21,30 +21,34 @@ from kafkalog_cli.options.work import Work
 class Inner(msgspec.Struct, frozen=True):
     """A group in a group."""
 
-    depth: Annotated[int, typer.Option("--depth")] = 7
+    depth: Annotated[int, option("How deep.")] = 7
 
 
 class Outer(msgspec.Struct, frozen=True):
     """A group whose second option comes after all others."""
 
     path: Annotated[str, typer.Argument()]
-    quiet: Annotated[bool, typer.Option("--quiet"), LAST] = False
+    quiet: Annotated[bool, option("No words.", "-q"), LAST] = False
     inner: Inner = msgspec.field(default_factory=Inner)
-    name: Annotated[str | None, typer.Option("--name")] = None
+    name: Annotated[str | None, option("A name.")] = None
 
 
 class Again(msgspec.Struct, frozen=True):
     """A group with an option that another group has."""
 
-    name: Annotated[str | None, typer.Option("--other")] = None
+    name: Annotated[str | None, option("Another name.", "--other")] = None
 
 
 SEEN: list[object] = []
 
 
-def sample(outer: Outer, more: Annotated[str, typer.Option("--more")] = "x") -> None:
+def sample(outer: Outer, more: Annotated[str, option("More.")] = "x") -> None:
     """A command."""
     SEEN[:] = [outer, more]
+
+
+def named_otherwise(again: Again) -> None:
+    """A command with an option that is not called as its field."""
 
 
 def paced(session: Session, reading: Reading, work: Work) -> None:
@@ -64,6 +68,22 @@ def test_options_keep_their_order_and_the_last_ones_follow() -> None:
     assert list(parameters) == ["path", "depth", "name", "more", "quiet"]
     defaults = [each.default for each in parameters.values()]
     assert defaults == [Parameter.empty, 7, None, "x", False]
+
+
+def test_an_option_is_called_as_its_field_unless_it_has_a_long_name() -> None:
+    def names_of(function: Callable[..., None]) -> dict[str, list[str]]:
+        app = typer.Typer(add_completion=False)
+        app.command()(as_command(function))
+        command: Any = get_command(app)
+        return {each.name: each.opts for each in command.params if each.param_type_name == "option"}
+
+    assert names_of(sample) == {
+        "depth": ["--depth"],
+        "name": ["--name"],
+        "more": ["--more"],
+        "quiet": ["--quiet", "-q"],
+    }
+    assert names_of(named_otherwise) == {"name": ["--other"]}
 
 
 def test_a_command_has_one_session_which_reads_as_its_options_say(tmp_path: Path) -> None:
