@@ -281,137 +281,58 @@ def _option_row(option: Any) -> tuple[str, str]:
 
 _RECOMPRESS = "kafkalog_cli.commands.scan.recompress"
 
-COMMANDS = (
-    CommandEntry(
-        "ls",
-        "List partitions and segments: ranges, sizes, checkpoints, strays.",
-        "Read",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry("dump", "Decode any kind of file; with --records, down to the records.", "Read", is_scan=True),
-    CommandEntry(
-        "find", "Find an offset or a timestamp, and show each step of the search.", "Read", reads_bundles=True
-    ),
-    CommandEntry("grep", "Find records by key, value, header or producer.", "Read", is_scan=True),
-    CommandEntry("sql", "Questions in SQL over records, batches, findings, groups and the rest.", "Read"),
-    CommandEntry(
-        "explore", "Browse a log directory on the screen, down to the field that each byte belongs to.", "Read"
-    ),
-    CommandEntry(
-        "doctor",
-        "What is wrong, the most urgent first, each with its evidence and the next command.",
-        "Diagnose",
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "txns",
-        "Open transactions, the records that wait behind them, and the transactions that ended.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "producers",
-        "The producers of each partition: epochs, sequences, gaps, duplicates, batches, codecs.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "metadata",
-        "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "quorum",
-        "Who can lead the controllers, what is committed, and which changes are lost.",
-        "Diagnose",
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "groups",
-        "Committed offsets, lag and members of consumer, share and streams groups.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "compaction",
-        "What the log cleaner would keep and free, how far it has cleaned, and what stops it.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "retention",
-        "Why each segment is still there, and when it is deleted; what other configs would delete.",
-        "Diagnose",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "verify",
-        "Check logs and side files: what is damaged, suspicious or unreadable.",
-        "Check",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "scrub",
-        "Verify every segment of a node once in a period, beside its broker, and keep what was found.",
-        "Check",
-    ),
-    CommandEntry(
-        "boot",
-        "Whether a broker starts on these log directories, and what it does to each file.",
-        "Check",
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "diff",
-        "Where replicas of a partition differ, which one is right, and what each election would lose.",
-        "Check",
-        is_scan=True,
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "report",
-        "One page with the results of all checks and diagnoses, to read and to share.",
-        "Check",
-        reads_bundles=True,
-    ),
-    CommandEntry(
-        "bundle", "One archive for support: headers, side files and findings, without keys and values.", "Check"
-    ),
-    CommandEntry(
-        "recompress",
-        "Write the same records with another codec, in a new directory; or estimate the saving.",
-        "Write",
-        is_scan=True,
-    ),
-    CommandEntry(
-        "salvage", "Copy every intact batch, byte for byte, into a new directory, and list what is lost.", "Write"
-    ),
-    CommandEntry(
-        "rebuild-quorum",
-        "Write metadata for controllers whose majority is lost, from a copy that is left.",
-        "Write",
-    ),
-    CommandEntry("rebuild-index", "Build new indexes from the log, in a new directory.", "Write"),
-    CommandEntry("extract", "Write records to Parquet, JSON lines or CSV, for other programs.", "Write", is_scan=True),
-    CommandEntry(
-        "redact", "Copy logs with keys and values replaced and the structure kept, to share the copy.", "Write"
-    ),
-    CommandEntry("scan", "Run a command as a Spark job, on all cores or on a cluster.", "Scale"),
-    CommandEntry(
-        "dump-log",
-        "Print what kafka-dump-log prints for the same flags, for scripts that parse it.",
-        "Compatibility",
-        is_scan=True,
-    ),
+#: The commands by the panels of the help, each with its one-line help.
+_PANELS = {
+    "Read": {
+        "ls": "List partitions and segments: ranges, sizes, checkpoints, strays.",
+        "dump": "Decode any kind of file; with --records, down to the records.",
+        "find": "Find an offset or a timestamp, and show each step of the search.",
+        "grep": "Find records by key, value, header or producer.",
+        "sql": "Questions in SQL over records, batches, findings, groups and the rest.",
+        "explore": "Browse a log directory on the screen, down to the field that each byte belongs to.",
+    },
+    "Diagnose": {
+        "doctor": "What is wrong, the most urgent first, each with its evidence and the next command.",
+        "txns": "Open transactions, the records that wait behind them, and the transactions that ended.",
+        "producers": "The producers of each partition: epochs, sequences, gaps, duplicates, batches, codecs.",
+        "metadata": "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time.",
+        "quorum": "Who can lead the controllers, what is committed, and which changes are lost.",
+        "groups": "Committed offsets, lag and members of consumer, share and streams groups.",
+        "compaction": "What the log cleaner would keep and free, how far it has cleaned, and what stops it.",
+        "retention": "Why each segment is still there, and when it is deleted; what other configs would delete.",
+    },
+    "Check": {
+        "verify": "Check logs and side files: what is damaged, suspicious or unreadable.",
+        "scrub": "Verify every segment of a node once in a period, beside its broker, and keep what was found.",
+        "boot": "Whether a broker starts on these log directories, and what it does to each file.",
+        "diff": "Where replicas of a partition differ, which one is right, and what each election would lose.",
+        "report": "One page with the results of all checks and diagnoses, to read and to share.",
+        "bundle": "One archive for support: headers, side files and findings, without keys and values.",
+    },
+    "Write": {
+        "recompress": "Write the same records with another codec, in a new directory; or estimate the saving.",
+        "salvage": "Copy every intact batch, byte for byte, into a new directory, and list what is lost.",
+        "rebuild-quorum": "Write metadata for controllers whose majority is lost, from a copy that is left.",
+        "rebuild-index": "Build new indexes from the log, in a new directory.",
+        "extract": "Write records to Parquet, JSON lines or CSV, for other programs.",
+        "redact": "Copy logs with keys and values replaced and the structure kept, to share the copy.",
+    },
+    "Scale": {"scan": "Run a command as a Spark job, on all cores or on a cluster."},
+    "Compatibility": {"dump-log": "Print what kafka-dump-log prints for the same flags, for scripts that parse it."},
+}
+#: The commands that ``kafkalog scan`` offers, too, and those that take a bundle, too.
+_ON_SPARK = {
+    "ls", "dump", "grep", "txns", "producers", "metadata", "groups", "compaction", "retention", "verify", "diff",
+    "recompress", "extract", "dump-log",
+}  # fmt: skip
+_READ_BUNDLES = {
+    "ls", "find", "doctor", "txns", "producers", "metadata", "quorum", "groups", "compaction", "retention", "verify",
+    "boot", "diff", "report",
+}  # fmt: skip
+COMMANDS = tuple(
+    CommandEntry(name, words, panel, is_scan=name in _ON_SPARK, reads_bundles=name in _READ_BUNDLES)
+    for panel, commands in _PANELS.items()
+    for name, words in commands.items()
 )
 
 #: The verbs of ``kafkalog scan``: every command that is a scan, under its own name. recompress only estimates there.

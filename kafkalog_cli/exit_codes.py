@@ -14,50 +14,30 @@ from format.wording import plural
 
 
 class ExitCode(IntEnum):
-    """The exit status of the process; see MEANINGS."""
+    """The exit status of the process, and its meaning.
 
-    CLEAN = 0
-    DAMAGE = 1
-    USAGE = 2
-    INCOMPLETE = 3
-    OUTPUT_FAILED = 4
-    REFUSED = 5
-    BUG = 70
-    HUNG_UP = 129
-    INTERRUPTED = 130
-    READER_GONE = 141
-    TERMINATED = 143
+    The order is that of precedence, the strongest first, for runs with several conditions. Usage comes before
+    incomplete and after proven damage: a mistyped path among several must not hide the damage in the others.
+    """
 
+    meaning: str
 
-MEANINGS: dict[ExitCode, str] = {
-    ExitCode.CLEAN: "complete and clean; for find and grep: found",
-    ExitCode.DAMAGE: "damage proven, a difference found by diff, nothing found, or a condition of --fail-on met",
-    ExitCode.USAGE: "usage error: a wrong option, or a path that does not exist or holds no files of Kafka",
-    ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit reached, a tail being written; not proven clean",
-    ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
-    ExitCode.REFUSED: "refused for safety",
-    ExitCode.BUG: "a bug in this program",
-    ExitCode.HUNG_UP: "interrupted, as the terminal was closed",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-    ExitCode.READER_GONE: "the reader of the output closed it, as head does",
-    ExitCode.TERMINATED: "interrupted by a termination signal",
-}
+    def __new__(cls, number: int, meaning: str) -> ExitCode:
+        code = int.__new__(cls, number)
+        code._value_, code.meaning = number, meaning
+        return code
 
-#: The codes by precedence, the strongest first, for runs with several conditions. Usage comes before incomplete and
-#: after proven damage: a mistyped path among several must not hide the damage in the others.
-PRECEDENCE = (
-    ExitCode.TERMINATED,
-    ExitCode.HUNG_UP,
-    ExitCode.INTERRUPTED,
-    ExitCode.READER_GONE,
-    ExitCode.BUG,
-    ExitCode.REFUSED,
-    ExitCode.OUTPUT_FAILED,
-    ExitCode.DAMAGE,
-    ExitCode.USAGE,
-    ExitCode.INCOMPLETE,
-    ExitCode.CLEAN,
-)
+    TERMINATED = 143, "interrupted by a termination signal"
+    HUNG_UP = 129, "interrupted, as the terminal was closed"
+    INTERRUPTED = 130, "interrupted by Ctrl-C"
+    READER_GONE = 141, "the reader of the output closed it, as head does"
+    BUG = 70, "a bug in this program"
+    REFUSED = 5, "refused for safety"
+    OUTPUT_FAILED = 4, "output failed (disk full, I/O error): nothing was published"
+    DAMAGE = 1, "damage proven, a difference found by diff, nothing found, or a condition of --fail-on met"
+    USAGE = 2, "usage error: a wrong option, or a path that does not exist or holds no files of Kafka"
+    INCOMPLETE = 3, "incomplete: unreadable, unsupported, a limit reached, a tail being written; not proven clean"
+    CLEAN = 0, "complete and clean; for find and grep: found"
 
 
 class Condition(Enum):
@@ -89,7 +69,7 @@ class Condition(Enum):
 def combined(conditions: Iterable[Condition]) -> ExitCode:
     """The exit code of a run that ended with these conditions; CLEAN for none."""
     codes = {condition.exit_code for condition in conditions}
-    return next((code for code in PRECEDENCE if code in codes), ExitCode.CLEAN)
+    return next((code for code in ExitCode if code in codes), ExitCode.CLEAN)
 
 
 def conditions_of(finding: Finding, fail_on: Severity) -> frozenset[Condition]:
@@ -105,7 +85,7 @@ def conditions_of(finding: Finding, fail_on: Severity) -> frozenset[Condition]:
 
 def exit_status_rows() -> list[tuple[str, str]]:
     """The rows of the EXIT STATUS section of the help pages, in ascending order."""
-    return [(str(int(code)), MEANINGS[code]) for code in sorted(MEANINGS)]
+    return [(str(int(code)), code.meaning) for code in sorted(ExitCode)]
 
 
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.

@@ -150,27 +150,24 @@ _OF_COMMAND = {
 }
 
 
+#: The conditions of runs that ended with exceptions: the first line with the exception's class says it.
+_CONDITIONS: tuple[tuple[Condition, tuple[type[BaseException], ...]], ...] = (
+    (Condition.INTERRUPTED, (KeyboardInterrupt,)),
+    (Condition.TERMINATED, (Terminated,)),
+    (Condition.HUNG_UP, (HungUp,)),
+    (Condition.READER_GONE, (ReaderGone,)),
+    (Condition.REFUSED, (OutputExists, OutputInsideSource, Refused)),
+    (Condition.OUTPUT_FAILED, (OutputError,)),
+    (Condition.DAMAGE, (CorruptDataError,)),
+    (Condition.INCOMPLETE, (UnreadableFile, UnsupportedError, LimitExceeded, ClusterFailed, OSError)),
+    (Condition.USAGE, (InputError, UsageError)),
+    (Condition.BUG, (BaseException,)),
+)
+
+
 def condition_of(error: BaseException) -> Condition:
     """The condition of a run that ended with an exception."""
-    if isinstance(error, KeyboardInterrupt):
-        return Condition.INTERRUPTED
-    if isinstance(error, Terminated):
-        return Condition.TERMINATED
-    if isinstance(error, HungUp):
-        return Condition.HUNG_UP
-    if isinstance(error, ReaderGone):
-        return Condition.READER_GONE
-    if isinstance(error, (OutputExists, OutputInsideSource, Refused)):
-        return Condition.REFUSED
-    if isinstance(error, OutputError):
-        return Condition.OUTPUT_FAILED
-    if isinstance(error, CorruptDataError):
-        return Condition.DAMAGE
-    if isinstance(error, (UnreadableFile, UnsupportedError, LimitExceeded, ClusterFailed, OSError)):
-        return Condition.INCOMPLETE
-    if isinstance(error, (InputError, UsageError)):
-        return Condition.USAGE
-    return Condition.BUG
+    return next(condition for condition, kinds in _CONDITIONS if isinstance(error, kinds))
 
 
 def report(error: BaseException) -> None:

@@ -12,7 +12,7 @@ from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
 from format.verbs.doctor.diagnosis import TEMPLATES
-from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition
+from kafkalog_cli.exit_codes import Condition, ExitCode
 from spark_jobs import schemas
 
 
@@ -120,9 +120,9 @@ def _finding_section(entry: FindingCode) -> str:
 
 def exit_status_table() -> str:
     """Every exit code, its meaning, its conditions and its rank when several of them hold."""
-    rank = {code: number for number, code in enumerate(PRECEDENCE, 1)}
-    names = {code: ", ".join(f"`{each.label}`" for each in Condition if each.exit_code is code) for code in MEANINGS}
-    rows = [(f"**{int(code)}**", MEANINGS[code], names[code], rank[code]) for code in sorted(MEANINGS)]
+    rank = {code: number for number, code in enumerate(ExitCode, 1)}
+    names = {code: ", ".join(f"`{each.label}`" for each in Condition if each.exit_code is code) for code in ExitCode}
+    rows = [(f"**{int(code)}**", code.meaning, names[code], rank[code]) for code in sorted(ExitCode)]
     return table(("exit status", "meaning", "conditions", "rank"), rows)
 
 

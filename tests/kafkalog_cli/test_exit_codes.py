@@ -8,27 +8,16 @@ import pytest
 
 from format.findings import Judgement, Severity, finding
 from format.location import Location
-from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition, ExitCode, combined, conditions_of, exit_status_rows
+from kafkalog_cli.exit_codes import Condition, ExitCode, combined, conditions_of, exit_status_rows
 
 WHERE = Location("/data/orders-0/00000000000000000000.log")
 
 
 def test_numbers_are_those_of_the_contract():
-    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 5, 70, 129, 130, 141, 143]
-    assert set(MEANINGS) == set(ExitCode) == set(PRECEDENCE)
-    assert [number for number, _meaning in exit_status_rows()] == [
-        "0",
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "70",
-        "129",
-        "130",
-        "141",
-        "143",
-    ]
+    numbers = [0, 1, 2, 3, 4, 5, 70, 129, 130, 141, 143]
+    assert sorted(ExitCode) == numbers
+    assert [number for number, _meaning in exit_status_rows()] == list(map(str, numbers))
+    assert all(meaning for _number, meaning in exit_status_rows())
 
 
 def test_the_contract_order_decides_every_pair():

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from format.kernel.compiled import COMPILED_MODULES
 from kafkalog_cli.command_table import COMMANDS, SCANS
-from kafkalog_cli.exit_codes import MEANINGS
+from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.main import app, main, version_text
 from tests.corpora import REPOSITORY
 
@@ -166,7 +166,7 @@ def test_help_of_a_command_shows_examples_and_exit_status():
     assert "\nExamples:\n  # everything\n  kafkalog fake /data\n" in stdout
     table = stdout.partition("\nEXIT STATUS:\n")[2]
     rows = [line.split(maxsplit=1)[0] for line in table.splitlines() if line[:5].strip()]
-    assert rows == [str(int(code)) for code in sorted(MEANINGS)]
+    assert rows == [str(int(code)) for code in sorted(ExitCode)]
     assert "[default: 3]" in stdout
     assert "--max-zstd-window" in stdout.partition("\nCommon options (kafkalog help common):\n")[2]
 
