@@ -66,6 +66,18 @@ class Condition(Enum):
         return self.exit_code is ExitCode.DAMAGE
 
 
+#: After these conditions nothing more is written: a stream without a summary is incomplete.
+SILENT = frozenset(
+    (
+        Condition.INTERRUPTED,
+        Condition.TERMINATED,
+        Condition.HUNG_UP,
+        Condition.READER_GONE,
+        Condition.OUTPUT_FAILED,
+    )
+)
+
+
 def combined(conditions: Iterable[Condition]) -> ExitCode:
     """The exit code of a run that ended with these conditions; CLEAN for none."""
     codes = {condition.exit_code for condition in conditions}

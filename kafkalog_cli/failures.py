@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -26,6 +28,7 @@ from format.errors import (
     UnsupportedError,
 )
 from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
+from format.wording import installing
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.output import ReaderGone
@@ -64,6 +67,18 @@ def say_traceback(error: BaseException) -> None:
 
 #: The class of all usage errors, in click and in typer's own copy of it.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+@contextmanager
+def needing(what: str, extra: str, *, option: str | None = None, instead: str = "") -> Iterator[None]:
+    """The context of the import of what an extra installs. Raises a usage error with the command where it is missing.
+
+    ``what`` says who needs which library; ``instead`` is what can be done without it.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise typer.BadParameter(f"{what} ({error}): {installing(extra)}{instead}", param_hint=option) from None
 
 
 class Terminated(BaseException):

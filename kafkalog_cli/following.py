@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from format.scan.follow import CaughtUp, Stopping
+from format.scan.follow import CaughtUp, FollowTerms, Stopping
 from kafkalog_cli.output import ReaderGone
 from kafkalog_cli.runner import Run
 
@@ -58,11 +58,11 @@ def _output_with_a_reader() -> int:
     return fd if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else -1
 
 
-def followed(run: Run, follow: Callable[[Stopping], Iterable[ItemT | CaughtUp]]) -> Iterator[ItemT]:
+def followed(run: Run, follow: Callable[[FollowTerms], Iterable[ItemT | CaughtUp]]) -> Iterator[ItemT]:
     """The items that ``follow`` yields until a signal ends it. The output is flushed whenever there are no more."""
     has_begun = False
     with stopped_by_signals() as stopping:
-        for item in follow(stopping):
+        for item in follow(FollowTerms(stopping=stopping)):
             if isinstance(item, CaughtUp):
                 run.flush()
                 if not has_begun:

@@ -19,7 +19,7 @@ from typer.main import get_command
 from format.kernel.compiled import COMPILED_MODULES, plain_modules
 from format.version import VERSION
 from kafkalog_cli.command_table import COMMANDS, CONTEXT_SETTINGS, LazyGroup
-from kafkalog_cli.exit_codes import ExitCode
+from kafkalog_cli.exit_codes import SILENT, ExitCode
 
 __all__ = ["VERSION", "kernel_kind", "version_text"]
 
@@ -153,13 +153,7 @@ def _closed(code: int) -> int:
     from kafkalog_cli.output import close_standard_output
 
     failure = close_standard_output()
-    is_reported = code in (
-        ExitCode.READER_GONE,
-        ExitCode.OUTPUT_FAILED,
-        ExitCode.HUNG_UP,
-        ExitCode.INTERRUPTED,
-        ExitCode.TERMINATED,
-    )
+    is_reported = code in {each.exit_code for each in SILENT}
     return code if failure is None or is_reported else _code_of(failure)
 
 

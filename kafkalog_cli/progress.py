@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 _DELAY_S = 0.7  # shorter work shows nothing, and rich is not even imported
@@ -24,14 +23,6 @@ class Progress:
 
     def close(self) -> None:
         """Remove the bar for good."""
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class TerminalProgress(Progress):

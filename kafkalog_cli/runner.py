@@ -14,13 +14,14 @@ from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
-from kafkalog_cli.exit_codes import Condition, Summary, conditions_of
+from kafkalog_cli.exit_codes import SILENT, Condition, Summary, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report, say
 from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
-from kafkalog_cli.render.formats import READABLE, SentenceWriter, open_renderer
+from kafkalog_cli.render.formats import READABLE, open_renderer
 from kafkalog_cli.render.records import Highlight
+from kafkalog_cli.render.table import TableRenderer
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
@@ -45,16 +46,6 @@ class TableWriter(Protocol):
 
 
 ItemT = TypeVar("ItemT")
-
-#: After these conditions nothing more is written: a stream without a summary is incomplete.
-_SILENT = (
-    Condition.INTERRUPTED,
-    Condition.TERMINATED,
-    Condition.HUNG_UP,
-    Condition.READER_GONE,
-    Condition.OUTPUT_FAILED,
-)
-
 
 _MOST_REPEATED_LINES = 6
 
@@ -183,7 +174,7 @@ class Run:
 
     def highlight(self, matches: Highlight | None) -> None:
         """Mark these parts of keys, values and headers in records on a terminal."""
-        if isinstance(self._renderer, SentenceWriter):
+        if isinstance(self._renderer, TableRenderer):
             self._renderer.highlight(matches)
 
     @property
@@ -295,7 +286,7 @@ class Run:
         """
         self._has_summary_in_words |= replaces_summary
         words = "\n".join(filter(None, sentences))
-        if words and self.is_readable and isinstance(self._renderer, SentenceWriter):
+        if words and self.is_readable and isinstance(self._renderer, TableRenderer):
             self._make_room()
             line_count = self._output.line_count
             self._renderer.say(words)
@@ -366,7 +357,7 @@ class Run:
             return
         if error is not None:
             self._end_with(error)
-        if not self.summary.conditions.intersection(_SILENT):
+        if not self.summary.conditions.intersection(SILENT):
             try:
                 self._finish(error)
             except BaseException as failure:

@@ -9,10 +9,11 @@ import msgspec
 import typer
 
 from format.columns import BOOT_STEP
-from format.errors import InputError, KafkaLogError, UnreadableFile
-from format.files import meta_properties
-from format.io.session import Session, is_there
+from format.errors import InputError, UnreadableFile
+from format.files.meta_properties import ids_in, node_id_in
+from format.io.session import Session
 from format.layout import META_PROPERTIES
+from format.node.log_dir import Kind
 from format.node.target import Target, kind_of
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
@@ -150,9 +151,6 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 def _check_log_dirs(paths: list[Path]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
-    from format.files.meta_properties import ids_in
-    from format.node.log_dir import Kind
-
     for path in paths:
         try:
             kind = kind_of(path)
@@ -175,11 +173,7 @@ def _check_one_node(paths: list[Path]) -> None:
     """Raise a usage error for the log directories of several nodes."""
     seen: dict[int, Path] = {}
     for path in paths:
-        file = path / META_PROPERTIES
-        try:
-            node_id = meta_properties.read(file).node_id if is_there(file) else None
-        except KafkaLogError:
-            continue  # the broker's words on it are part of the answer
+        node_id = node_id_in(path / META_PROPERTIES)  # the broker's words on a damaged one are part of the answer
         if node_id is not None:
             seen.setdefault(node_id, path)
     if len(seen) > 1:

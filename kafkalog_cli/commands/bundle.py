@@ -11,8 +11,9 @@ import typer
 from format.io.session import BUNDLE_SUFFIX
 from format.node.target import targets_at
 from format.version import VERSION
+from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
+from kafkalog_cli.options.output import Judging, Output, Quiet
 from kafkalog_cli.options.reading import Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.options.writing import KeyFile, key_of
@@ -64,12 +65,13 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
         raise typer.BadParameter("the key is used with --redact-names only", param_hint="--key-file")
     if not archive.output.endswith(BUNDLE_SUFFIX):
         raise typer.BadParameter(f"the name of a bundle must end in {BUNDLE_SUFFIX}", param_hint="--output")
-    _check_pyarrow()
+    with needing("a bundle needs pyarrow", "arrow", option="--output"):
+        import pyarrow.parquet  # noqa: F401
     names = Names(key_of(archive.key_file)) if archive.redact_names else None
     render, no_report = _renderer() if archive.report else (None, "--no-report")
     if names is not None:
         render, no_report = None, "names are redacted"
-    with Run("bundle", SummaryOutput(archive.quiet, work.session), judging, paths=paths) as run:
+    with Run("bundle", Output(archive.quiet, work.session), judging, paths=paths) as run:
         targets = targets_at(map(work.session.path, paths))
         output = open_output(archive.output, paths)
         try:
@@ -94,14 +96,6 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
             output.discard()
         run.counts(made.counts)
         run.not_checked(*made.left_out)
-
-
-def _check_pyarrow() -> None:
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        message = f"a bundle needs pyarrow ({error}): pip install 'kafkalog[arrow]'"
-        raise typer.BadParameter(message, param_hint="--output") from None
 
 
 def _renderer() -> tuple[Callable[[Report], str] | None, str]:

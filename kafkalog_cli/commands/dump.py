@@ -164,14 +164,13 @@ def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
 
 
 def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:
-    from format.scan.follow import FollowTerms
     from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
     from kafkalog_cli.line_style import style_of
 
     style = style_of(run.raw_format)
     blocks: Iterator[Block] = followed(
-        run, lambda stopping: follow_dump(targets, terms, style, FollowTerms(stopping=stopping), limit=limit)
+        run, lambda following: follow_dump(targets, terms, style, following, limit=limit)
     )
     for item in blocks:
         _show(run, item, marks)

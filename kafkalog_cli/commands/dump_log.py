@@ -89,11 +89,11 @@ def _known_flags(parameters: Sequence[Any]) -> dict[str, Takes]:
 
 def _as_click_reads(words: list[str], known: Mapping[str, Takes]) -> list[str]:
     """The flags, each with two dashes and its value after ``=``. Other words are ignored, with a message."""
-    parsed = parse_flags(words, known)
-    if parsed.other_words:
-        say(f"kafkalog: ignored, as Kafka does: {' '.join(parsed.other_words)} (files go into --files A,B,C)")
+    flags, other_words = parse_flags(words, known)
+    if other_words:
+        say(f"kafkalog: ignored, as Kafka does: {' '.join(other_words)} (files go into --files A,B,C)")
     shown = []
-    for name, value in parsed.flags:
+    for name, value in flags:
         if known[name] is Takes.NOTHING:
             shown.append(f"-{name}" if len(name) == 1 else f"--{name}")
         else:

@@ -9,14 +9,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import typer
 from msgspec.structs import asdict, replace
 
 from format.columns import EXTRACTED_FILE, RowSchema, record_schema
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.layout import DATA_SET_MANIFEST
 from format.node.target import targets_at
-from kafkalog_cli.failures import say
+from kafkalog_cli.failures import needing, say
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
@@ -157,11 +156,8 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     if to != "parquet":
         style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None
         return TextFormat(to, _open_writer(to, schema), style, min(bytes_per_file or PART_BYTES, PART_BYTES))
-    try:
+    with needing("Parquet needs pyarrow", "arrow", option="--to", instead=", or give --to jsonl or --to csv"):
         import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        message = f"Parquet needs pyarrow ({error}): pip install 'kafkalog[arrow]', or give --to jsonl or --to csv"
-        raise typer.BadParameter(message, param_hint="--to") from None
     usual = ParquetFormat(schema=schema)
     if bytes_per_file is None:
         return usual

@@ -304,11 +304,10 @@ def _check_searchable(target: Target) -> None:
 
 
 def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
-    from format.scan.follow import FollowTerms
     from format.verbs.grep.grep import follow_grep
     from kafkalog_cli.following import followed
 
-    return followed(run, lambda stopping: follow_grep(targets, search, FollowTerms(stopping=stopping)))
+    return followed(run, lambda following: follow_grep(targets, search, following))
 
 
 def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None, marks: RecordMarks) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,8 +13,9 @@ from msgspec.structs import replace
 from format.io.session import Session
 from format.node.target import targets_at
 from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, Quiet, SummaryOutput
+from kafkalog_cli.options.output import Judging, Output, Quiet
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import ConfigSources, Paths
 from kafkalog_cli.options.work import Guards, Work
@@ -25,7 +25,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.io.bundles.bundle import Bundle
     from format.verbs.report.table_report import TableReport
-    from format.verbs.report.terms import Report, ReportTerms
+    from format.verbs.report.terms import Report
 
 EXAMPLES = (
     ("kafkalog report /var/kafka --output incident.html", "one page about a node"),
@@ -65,7 +65,7 @@ def report(
 
     render = _renderer(document.format)
     has_tables = _has_tables(work.session, paths, document, sources)
-    with Run("report", SummaryOutput(document.quiet, work.session), judging, paths=paths) as run:
+    with Run("report", Output(document.quiet, work.session), judging, paths=paths) as run:
         output = open_output(document.output, paths)
         try:
             if output.is_terminal:
@@ -80,7 +80,11 @@ def report(
             )
             making: ReportRun | TableReport
             if has_tables:
-                making = _of_tables([work.session.path(path) for path in paths], terms)
+                with needing("reading a report set needs pyarrow", "arrow"):
+                    import pyarrow.parquet  # noqa: F401
+                from format.verbs.report.table_report import TableReport
+
+                making = TableReport([work.session.path(path) for path in paths], terms)
             else:
                 targets = targets_at(map(work.session.path, paths), takes_empty=True)
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
@@ -131,27 +135,13 @@ def _bundles_of(session: Session, paths: list[str], document: Document) -> tuple
     return found
 
 
-def _of_tables(paths: list[Path], terms: ReportTerms) -> TableReport:
-    """The report of report sets. Raises a usage error if pyarrow is not installed."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        message = f"reading a report set needs pyarrow ({error}): pip install 'kafkalog[arrow]'"
-        raise typer.BadParameter(message) from None
-    from format.verbs.report.table_report import TableReport
-
-    return TableReport(paths, terms)
-
-
 def _renderer(name: str) -> Callable[[Report], Iterator[str]]:
     """The function that makes the document, part by part. Raises a usage error if its library is not installed."""
     if name == "json":
         from kafkalog_cli.page.page import document_parts
 
         return document_parts
-    try:
+    instead = ", or use --format json"
+    with needing("a page needs Jinja2 and vl-convert", "report", option="--format", instead=instead):
         from kafkalog_cli.page.page import page_parts
-    except ImportError as error:
-        message = f"a page needs Jinja2 and vl-convert ({error}): pip install 'kafkalog[report]', or use --format json"
-        raise typer.BadParameter(message, param_hint="--format") from None
     return page_parts

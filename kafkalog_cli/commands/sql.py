@@ -17,8 +17,9 @@ from format.errors import BadQuery
 from format.findings import Finding
 from format.io.session import Session
 from format.node.target import targets_at
+from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Format, Judging, Quiet
+from kafkalog_cli.options.output import Format, Judging, Output
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.options.values import Values
@@ -93,7 +94,7 @@ class Question(msgspec.Struct, frozen=True):
             raise typer.BadParameter(printable(f"{given}: cannot be read: {reason}")) from None
 
 
-class AnswerOutput(msgspec.Struct, frozen=True):
+class AnswerOutput(Output, frozen=True):
     """The answers on standard output or in a new file. All their columns are shown, as the question chose them."""
 
     format_name: Format = None
@@ -105,8 +106,6 @@ class AnswerOutput(msgspec.Struct, frozen=True):
             metavar="FILE",
         ),
     ] = None
-    quiet: Quiet = False
-    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def is_parquet(self) -> bool:
@@ -136,11 +135,9 @@ def sql(
     if len(question.words or ()) < 2:
         raise typer.BadParameter("give the statement and at least one PATH, or --tables")
     text = question.text()
-    try:
+    with needing("sql needs DataFusion", "sql"):
         from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
         from format.verbs.sql.statements import statements_of
-    except ImportError as error:
-        raise typer.BadParameter(f"sql needs DataFusion ({error}): pip install 'kafkalog[sql]'") from None
 
     with Run("sql", output, judging, paths=question.paths) as run:
         statements = statements_of(text)

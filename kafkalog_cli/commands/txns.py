@@ -153,13 +153,10 @@ def txns(
 
 
 def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
-    from format.scan.follow import FollowTerms
     from format.verbs.txns.txns import follow_transactions
     from kafkalog_cli.following import followed
 
-    found: Iterator[Row | Finding] = followed(
-        run, lambda stopping: follow_transactions(targets, terms, FollowTerms(stopping=stopping))
-    )
+    found: Iterator[Row | Finding] = followed(run, lambda following: follow_transactions(targets, terms, following))
     for row in run.results(found):
         run.write(TRANSACTION, (row,))
 

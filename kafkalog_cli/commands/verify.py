@@ -281,10 +281,9 @@ def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Veri
 
 
 def _follow(run: Run, targets: list[Target], terms: VerifyTerms, coverage: Coverage) -> None:
-    from format.scan.follow import FollowTerms
     from format.verbs.verify.partition_checks import NOT_FOLLOWED, follow_verify
     from kafkalog_cli.following import followed
 
     run.not_checked(NOT_FOLLOWED)
     walk = terms.walk
-    run.findings(followed(run, lambda stopping: follow_verify(targets, walk, FollowTerms(stopping=stopping), coverage)))
+    run.findings(followed(run, lambda following: follow_verify(targets, walk, following, coverage)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -34,39 +34,39 @@ EveryRow = Annotated[
 Quiet = Annotated[bool, option("No progress and no summary on standard error.", "--quiet", "-q"), LAST]
 
 
-class Output(Protocol):
-    """The options that a run reads. ``output_file`` None is standard output; ``format_name`` None depends on it."""
+class Output(msgspec.Struct, frozen=True):
+    """The options that a run reads; here of a command whose result is a document of its own, and no rows."""
 
-    @property
-    def format_name(self) -> str | None: ...
-    @property
-    def output_file(self) -> str | None: ...
-    @property
-    def quiet(self) -> bool: ...
-    @property
-    def chosen_columns(self) -> tuple[str, ...] | None: ...
-    @property
-    def session(self) -> Session: ...
-
-
-class RowOutput(msgspec.Struct, frozen=True):
-    """Rows on standard output."""
-
-    format_name: Format = None
-    columns: Columns = None
     quiet: Quiet = False
     session: Session = msgspec.field(default_factory=Session)
 
     @property
-    def output_file(self) -> None:
+    def format_name(self) -> str | None:
+        """The format of the rows; None depends on where they go."""
+        return "text"
+
+    @property
+    def output_file(self) -> str | None:
+        """The file to write; None is standard output."""
         return None
+
+    @property
+    def chosen_columns(self) -> tuple[str, ...] | None:
+        return None
+
+
+class RowOutput(Output, frozen=True):
+    """Rows on standard output."""
+
+    format_name: Format = None
+    columns: Columns = None
 
     @property
     def chosen_columns(self) -> tuple[str, ...] | None:
         return _names(self.columns)
 
 
-class DocumentOutput(msgspec.Struct, frozen=True):
+class DocumentOutput(Output, frozen=True):
     """Rows on standard output or in a new file."""
 
     format_name: Format = None
@@ -74,31 +74,10 @@ class DocumentOutput(msgspec.Struct, frozen=True):
         str | None, option("Write to a new file instead of standard output.", "--output", metavar="FILE")
     ] = None
     columns: Columns = None
-    quiet: Quiet = False
-    session: Session = msgspec.field(default_factory=Session)
 
     @property
     def chosen_columns(self) -> tuple[str, ...] | None:
         return _names(self.columns)
-
-
-class SummaryOutput(msgspec.Struct, frozen=True):
-    """Only the summary, on standard error, for commands whose result is a document of its own."""
-
-    quiet: bool = False
-    session: Session = msgspec.field(default_factory=Session)
-
-    @property
-    def format_name(self) -> str:
-        return "text"
-
-    @property
-    def output_file(self) -> None:
-        return None
-
-    @property
-    def chosen_columns(self) -> None:
-        return None
 
 
 def _names(columns: str | None) -> tuple[str, ...] | None:

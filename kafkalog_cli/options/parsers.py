@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -262,49 +261,40 @@ class FlagError(Exception):
         self.unknown = unknown
 
 
-@dataclass
-class ParsedFlags:
-    """The flags in their order, each with its value (None for one that takes none or was not given one)."""
+def parse_flags(words: Sequence[str], known: Mapping[str, Takes]) -> tuple[list[tuple[str, str | None]], list[str]]:
+    """Parse a command line; ``known`` has the flags without dashes. Raises FlagError.
 
-    flags: list[tuple[str, str | None]] = field(default_factory=list)
-    other_words: list[str] = field(default_factory=list)
-
-    def has(self, name: str) -> bool:
-        return any(flag == name for flag, _ in self.flags)
-
-    def values(self, name: str) -> list[str]:
-        return [value for flag, value in self.flags if flag == name and value is not None]
-
-
-def parse_flags(words: Sequence[str], known: Mapping[str, Takes]) -> ParsedFlags:
-    """Parse a command line; ``known`` has the flags without dashes. Raises FlagError."""
-    parsed = ParsedFlags()
+    Returns the flags in their order, each with its value (None for one that takes none or was not given one), and the
+    other words.
+    """
+    flags: list[tuple[str, str | None]] = []
+    other_words: list[str] = []
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
         if word == "--":
-            parsed.other_words += words[at:]
+            other_words += words[at:]
             break
         if not _looks_like_flag(word):
-            parsed.other_words.append(word)
+            other_words.append(word)
             continue
         name, equals, value = (word[2:] if word[:2] == "--" else word[1:]).partition("=")
         if name not in known:
             raise FlagError(f"{name if word[:2] == '--' else name[:1]} is not a recognized option", name)
         takes = known[name]
         if takes is Takes.NOTHING:
-            parsed.flags.append((name, None))
+            flags.append((name, None))
         elif equals:
-            parsed.flags.append((name, value))
+            flags.append((name, value))
         elif at < len(words) and (takes is Takes.VALUE or not _looks_like_flag(words[at])):
-            parsed.flags.append((name, words[at]))
+            flags.append((name, words[at]))
             at += 1
         elif takes is Takes.VALUE:
             raise FlagError(f"Option {name} requires an argument")
         else:
-            parsed.flags.append((name, None))
-    return parsed
+            flags.append((name, None))
+    return flags, other_words
 
 
 def _looks_like_flag(word: str) -> bool:

@@ -14,7 +14,7 @@ from format.errors import InputError
 from format.io.session import Session, is_remote
 from format.limits import Limits
 from format.node.target import Target
-from format.wording import installing
+from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_if_given
@@ -125,7 +125,8 @@ class Values(msgspec.Struct, frozen=True):
         from format.decoding.schemas import check_files, schemas_for
 
         if "protobuf" in (self.value_as, self.key_as):
-            _require_protobuf()
+            with needing("Protobuf needs the package protobuf", "decode"):
+                import google.protobuf  # noqa: F401
         try:
             given = None if self.schemas is None else Target(self.session.path(self.schemas))
             schemas = schemas_for(targets, given, limits)
@@ -139,12 +140,3 @@ class Values(msgspec.Struct, frozen=True):
         return Decoding(
             key_as=self.key_as or "auto", value_as=self.value_as or "auto", schemas=schemas, schema_of=schema_of
         )
-
-
-def _require_protobuf() -> None:
-    """Raise a usage error where the library for Protobuf is not installed."""
-    try:
-        import google.protobuf  # noqa: F401
-    except ImportError as error:
-        message = f"Protobuf needs the package protobuf ({error}): {installing('decode')}"
-        raise typer.BadParameter(message) from None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from format.columns import RECORD, RowSchema
 from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.lines import CsvRenderer, JsonLinesRenderer, LogfmtRenderer
-from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.table import TableRenderer
 
 FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
@@ -38,19 +37,6 @@ class Renderer(Protocol):
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """End the document. ``shown``: tables, text and logfmt include the summary."""
-        ...
-
-
-@runtime_checkable
-class SentenceWriter(Protocol):
-    """A renderer for people: it has a place for sentences beside the rows, and marks matches in records."""
-
-    def say(self, words: str) -> None:
-        """Write sentences after the rows so far."""
-        ...
-
-    def highlight(self, matches: Highlight | None) -> None:
-        """Mark these parts of the records that follow."""
         ...
 
 

@@ -20,7 +20,7 @@ Body = Callable[[Run], None]
 def outputs(capfd: pytest.CaptureFixture[str], format_name: str, body: Body, *, quiet: bool = False) -> tuple[str, str]:
     with (
         pytest.raises(typer.Exit),
-        Run("fake", RowOutput(format_name, quiet=quiet), Judging(), main_schema=RETENTION_TOTAL) as run,
+        Run("fake", RowOutput(format_name=format_name, quiet=quiet), Judging(), main_schema=RETENTION_TOTAL) as run,
     ):
         body(run)
     captured = capfd.readouterr()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from contextlib import redirect_stderr
+from contextlib import closing, redirect_stderr
 
 import pytest
 import typer
@@ -52,7 +52,7 @@ def test_silent_when_not_wanted_or_without_standard_error(terminal):
 
 def test_bytes_rate_and_time_left(terminal):
     with redirect_stderr(terminal):
-        with open_progress("ver[red]ify", 4 * 1024 * 1024) as progress:
+        with closing(open_progress("ver[red]ify", 4 * 1024 * 1024)) as progress:
             assert isinstance(progress, TerminalProgress)
             progress.advance(1024 * 1024)
             progress.advance(1024 * 1024)
@@ -68,13 +68,13 @@ def test_bytes_rate_and_time_left(terminal):
 
 def test_short_work_shows_nothing(terminal, monkeypatch):
     monkeypatch.setattr(progress_module, "_DELAY_S", 60)
-    with redirect_stderr(terminal), open_progress("verify", None) as progress:
+    with redirect_stderr(terminal), closing(open_progress("verify", None)) as progress:
         progress.advance(1)
     assert terminal.getvalue() == ""
 
 
 def test_an_unknown_total(terminal):
-    with redirect_stderr(terminal), open_progress("verify", None) as progress:
+    with redirect_stderr(terminal), closing(open_progress("verify", None)) as progress:
         progress.advance(3)
     assert "verify" in terminal.getvalue()
 
@@ -82,7 +82,7 @@ def test_an_unknown_total(terminal):
 def test_bytes_are_counted_only_where_they_are_shown(terminal):
     with redirect_stderr(io.StringIO()):
         assert type(open_progress("verify", lambda: pytest.fail("counted"))) is Progress
-    with redirect_stderr(terminal), open_progress("verify", lambda: 2 * 1024 * 1024) as progress:
+    with redirect_stderr(terminal), closing(open_progress("verify", lambda: 2 * 1024 * 1024)) as progress:
         progress.advance(1024 * 1024)
     assert "1.0/2.0 MiB" in terminal.getvalue()
 

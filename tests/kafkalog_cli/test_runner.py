@@ -402,7 +402,7 @@ def test_the_framework_reads_no_byte_of_a_source(tmp_path: Path, source_snapshot
 
 
 def test_a_worker_that_died_leaves_the_run_incomplete(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as leaving, Run("verify", RowOutput("jsonl"), Judging()):
+    with pytest.raises(typer.Exit) as leaving, Run("verify", RowOutput(format_name="jsonl"), Judging()):
         raise WorkerDied("a worker process was killed by signal 9 (Killed)")
     assert leaving.value.exit_code == 3
     out, err = capfd.readouterr()

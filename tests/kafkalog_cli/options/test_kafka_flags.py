@@ -24,9 +24,7 @@ KNOWN = {"files": Takes.VALUE, "print-data-log": Takes.NOTHING, "key-decoder-cla
     ],
 )
 def test_flags_are_read_as_jopt_simple_does(words: list[str], flags: list[object], others: list[str]) -> None:
-    parsed = parse_flags(words, KNOWN)
-    assert parsed.flags == flags
-    assert parsed.other_words == others
+    assert parse_flags(words, KNOWN) == (flags, others)
 
 
 @pytest.mark.parametrize("words", [["--file", "a"], ["--print"], ["-p"], ["---files", "a"], ["--files"]])

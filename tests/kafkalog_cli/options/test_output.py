@@ -7,7 +7,11 @@ from kafkalog_cli.render.formats import FORMATS
 
 
 def test_rows_go_to_standard_output_unless_a_file_is_given() -> None:
-    outputs: list[Output] = [RowOutput(), DocumentOutput(), DocumentOutput("csv", "out.csv", quiet=True)]
+    outputs: list[Output] = [
+        RowOutput(),
+        DocumentOutput(),
+        DocumentOutput(format_name="csv", output_file="out.csv", quiet=True),
+    ]
     assert [(each.format_name, each.output_file, each.quiet) for each in outputs] == [
         (None, None, False),
         (None, None, False),
