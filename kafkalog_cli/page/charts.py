@@ -27,7 +27,7 @@ _TAIL = 0.005
 _MUCH_LONGER = 4
 OTHERS = "others"
 
-Values = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
@@ -81,7 +81,7 @@ def largest(sizes: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
     return names if len(names) <= most else [*names[: most - 1], OTHERS]
 
 
-def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, list[str], int]:
+def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Rows, list[str], int]:
     """Stacked bytes by bin and topic; the topics; and the bytes outside the span."""
     cells: dict[tuple[int, str], list[int]] = {}
     outside = 0
@@ -95,7 +95,7 @@ def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, l
         cell = cells.setdefault((span.bin_of(row["timestamp"]), name), [0, 0])
         cell[0] += row["size_bytes"]
         cell[1] += row["record_count"]
-    values: Values = []
+    values: Rows = []
     heights: dict[int, int] = {}
     for (start, name), (size_bytes, records) in sorted(cells.items(), key=lambda item: names.index(item[0][1])):
         bottom = heights.get(start, 0)
@@ -108,10 +108,10 @@ def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, l
     return values, [shown(name) for name in names], outside
 
 
-def stacked(cells: Sequence[tuple[str, str, int, str]]) -> Values:
+def stacked(cells: Sequence[tuple[str, str, int, str]]) -> Rows:
     """The values of stacked bars, from (bar, series, size, tip) in this order."""
     heights: dict[str, int] = {}
-    values: Values = []
+    values: Rows = []
     for name, series, size, tip in cells:
         low = heights.get(name, 0)
         heights[name] = low + size
@@ -191,14 +191,6 @@ def _keep(path: Path, script: str) -> None:
     remove_unused(path.parent)
 
 
-def script_json(value: Any) -> Markup:
-    """JSON for a script element, without characters that could end the element or begin another."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
 _INK, _FAINT = "var(--ink)", "var(--line)"
 #: The width of a chart, without its axes.
 WIDTH = 940
@@ -225,8 +217,11 @@ class Chart(msgspec.Struct, frozen=True):
 
     @property
     def data(self) -> Markup:
-        """The specification as JSON for the page's script."""
-        return script_json(self.spec)
+        """The specification as JSON for the page's script, without characters that could end its element."""
+        text = json.dumps(self.spec, separators=(",", ":"), ensure_ascii=True)
+        for character in "<>&":
+            text = text.replace(character, f"\\u{ord(character):04x}")
+        return Markup(text)
 
 
 def chart(spec: dict[str, Any], sentence: str) -> Chart:
@@ -257,8 +252,6 @@ def span_words(span_ms: int) -> str:
     return f"{'in ' if span_ms < 0 else ''}{abs(span_ms) / unit:.{0 if unit == 1 else 1}f} {name}"
 
 
-Rows = list[dict[str, Any]]
-
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MOST_TICKS = 5
 _SERIES = [f"var(--s{number})" for number in range(8)]
@@ -269,6 +262,7 @@ _MOST_BARS = 20
 #: The columns of REPORT_PARTITION that ``skew`` reads.
 SKEW_COLUMNS = ("topic", "partition", "mark", "record_count")
 _SKEW_TITLE = "records of a partition / mean of its topic"
+_NAME_AXIS = {"title": None, "labelLimit": 220}
 _MOST_LOGS = 12
 _KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
 
@@ -290,7 +284,7 @@ def _time_axis(span: Span | None = None) -> dict[str, Any]:
     return {"type": "temporal", "scale": scale, "axis": {"title": "time (UTC)", "grid": False}}
 
 
-def _byte_axis(title: str, values: Values) -> dict[str, Any]:
+def _byte_axis(title: str, values: Rows) -> dict[str, Any]:
     """An axis from 0 to the largest ``high``, with ticks at round numbers of KiB, MiB and so on, as sizes in tables."""
     most = max((each["high"] for each in values), default=0)
     steps = (digit * 10**power * 1024**unit for unit in range(7) for power in range(3) for digit in (1, 2, 5))
@@ -299,9 +293,6 @@ def _byte_axis(title: str, values: Values) -> dict[str, Any]:
     labels = f"format(datum.value / {1024**unit}, ',~g') + ' {_UNITS[unit]}'"
     ticks = list(range(0, most + 1, step))
     return {"type": "quantitative", "axis": {"title": title, "values": ticks, "labelExpr": labels}}
-
-
-_TIP = {"field": "tip", "type": "nominal"}
 
 
 def bytes_by_time(rows: Rows, places: Rows) -> Chart | None:
@@ -316,26 +307,7 @@ def bytes_by_time(rows: Rows, places: Rows) -> Chart | None:
                 f"{iso_time(row['timestamp'])}"}
         for row in places if row["timestamp"] is not None and span.holds(row["timestamp"])
     ]  # fmt: skip
-    spec = {
-        "width": WIDTH,
-        "height": 190,
-        "resolve": {"scale": {"color": "independent"}},
-        "layer": [
-            {
-                "data": {"values": values},
-                "mark": {"type": "rect"},
-                "encoding": {
-                    "x": {"field": "start", **_time_axis(span)},
-                    "x2": {"field": "end"},
-                    "y": {"field": "low", **_byte_axis("bytes", values)},
-                    "y2": {"field": "high"},
-                    "color": _colour(names, _SERIES),
-                    "description": _TIP,
-                },
-            },
-            *_damage_rules(marks, "start", "temporal"),
-        ],
-    }
+    spec = _bytes_along(_time_axis(span), values, marks, 190, {"type": "rect"}, color=_colour(names, _SERIES))
     bars = sums((value["start"], value["high"] - value["low"]) for value in values)
     fullest = max(bars, key=lambda start: (bars[start], -start))
     return chart(
@@ -356,23 +328,43 @@ def _damage_words(tips: Sequence[str]) -> str:
     return f" {marked}: {'; '.join(tips[:3])}{more}." if tips else ""
 
 
-def _damage_rules(marks: Values, field: str, kind: str) -> list[dict[str, Any]]:
-    """Vertical lines at the places of damage, each with a triangle to point at; the axis is that of the first layer."""
-    if not marks:
-        return []
-    encoding = {
-        "x": {"field": field, "type": kind},
-        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
-        "description": _TIP,
+def _bytes_along(
+    axis: dict[str, Any], values: Rows, marks: Rows, height: int, mark: dict[str, Any], **encoding: Any
+) -> dict[str, Any]:
+    """The specification of bytes along an axis of times or offsets, with the places of damage."""
+    heights = {"y": {"field": "low", **_byte_axis("bytes", values)}, "y2": {"field": "high"}}
+    bars = _layer(values, mark, x={"field": "start", **axis}, x2={"field": "end"}, **heights, **encoding)
+    return {
+        "width": WIDTH,
+        "height": height,
+        "resolve": {"scale": {"color": "independent"}},
+        "layer": [bars, *_damage(marks, axis["type"])],
     }
-    return [
-        {"data": {"values": marks}, "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.8}, "encoding": encoding},
-        {
-            "data": {"values": marks},
-            "mark": {"type": "point", "shape": "triangle-down", "filled": True, "size": 70, "opacity": 1},
-            "encoding": {**encoding, "y": {"value": 4}},
-        },
-    ]
+
+
+def _layer(values: Rows, mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+    """A layer with a mark for each value, which shows the words of the value when it is pointed at."""
+    tip = {"field": "tip", "type": "nominal"}
+    return {"data": {"values": values}, "mark": mark, "encoding": {**encoding, "description": tip}}
+
+
+def _damage(marks: Rows, kind: str) -> list[dict[str, Any]]:
+    """Shaded ranges of lost offsets, and vertical lines at the places of damage, each with a triangle to point at.
+
+    The axis is that of the first layer.
+    """
+    places = {
+        "x": {"field": "start", "type": kind},
+        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
+    }
+    lost = [mark for mark in marks if "end" in mark and mark["end"] > mark["start"] + 1]
+    triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 70, "opacity": 1}
+    layers = (
+        _layer(lost, {"type": "rect", "opacity": 0.3}, **places, x2={"field": "end"}),
+        _layer(marks, {"type": "rule", "strokeWidth": 1.5, "opacity": 0.8}, **places),
+        _layer(marks, triangle, **places, y={"value": 4}),
+    )
+    return [each for each in layers if each["data"]["values"]]
 
 
 def bytes_by_offset(rows: Rows, places: Rows) -> list[Chart]:
@@ -404,26 +396,7 @@ def _offsets(path: str, rows: Rows, places: Rows) -> Chart:
         "scale": {"domain": [first, last], "nice": False},
         "axis": {"title": "offset", "grid": False, "format": ",d"},
     }
-    spec = {
-        "width": WIDTH,
-        "height": 80,
-        "resolve": {"scale": {"color": "independent"}},
-        "layer": [
-            {
-                "data": {"values": values},
-                "mark": {"type": "rect", "color": "var(--s0)"},
-                "encoding": {
-                    "x": {"field": "start", **axis},
-                    "x2": {"field": "end"},
-                    "y": {"field": "low", **_byte_axis("bytes", values)},
-                    "y2": {"field": "high"},
-                    "description": _TIP,
-                },
-            },
-            *_lost_ranges(marks),
-            *_damage_rules(marks, "start", "quantitative"),
-        ],
-    }
+    spec = _bytes_along(axis, values, marks, 80, {"type": "rect", "color": "var(--s0)"})
     fullest = max(rows, key=lambda row: row["size_bytes"])
     width = fullest["last_offset"] - fullest["first_offset"] + 1
     return chart(
@@ -444,20 +417,6 @@ def _offset_range(rows: Rows, places: Rows) -> tuple[int, int]:
     return min(first, max(lowest, first - most)), max(last, min(highest, last + most))
 
 
-def _lost_ranges(marks: Values) -> list[dict[str, Any]]:
-    """Shaded ranges of lost offsets."""
-    ranges = [mark for mark in marks if mark["end"] > mark["start"] + 1]
-    if not ranges:
-        return []
-    encoding = {
-        "x": {"field": "start", "type": "quantitative"},
-        "x2": {"field": "end"},
-        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
-        "description": _TIP,
-    }
-    return [{"data": {"values": ranges}, "mark": {"type": "rect", "opacity": 0.3}, "encoding": encoding}]
-
-
 def _offset_words(row: dict[str, Any]) -> str:
     if row["last_offset"] > row["first_offset"]:
         return f"offsets {row['first_offset']:,} to {row['last_offset']:,} are lost"
@@ -475,21 +434,20 @@ def batch_sizes(rows: Rows) -> Chart | None:
         for row in sorted(rows, key=lambda row: (row["least_bytes"], CODECS.index(row["codec"])))
     ]
     order = [names[size] for size in sizes]
+    axis = {"title": "bytes of a batch, from", "labelAngle": 0}
     values = stacked(cells)
     spec = {
         "width": WIDTH,
         "height": 150,
-        "data": {"values": values},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "x": {"field": "name", "type": "nominal", "sort": order,
-                  "axis": {"title": "bytes of a batch, from", "labelAngle": 0}},
-            "y": {"field": "low", **_byte_axis("bytes", values)},
-            "y2": {"field": "high"},
-            "color": _colour([each for each in CODECS if any(row["codec"] == each for row in rows)], _SERIES),
-            "description": _TIP,
-        },
-    }  # fmt: skip
+        **_layer(
+            values,
+            {"type": "bar"},
+            x={"field": "name", "type": "nominal", "sort": order, "axis": axis},
+            y={"field": "low", **_byte_axis("bytes", values)},
+            y2={"field": "high"},
+            color=_colour([each for each in CODECS if any(row["codec"] == each for row in rows)], _SERIES),
+        ),
+    }
     by_size = sums((row["least_bytes"], row["size_bytes"]) for row in rows)
     most = max(sizes, key=lambda size: by_size[size])
     return chart(
@@ -545,15 +503,14 @@ def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title
     spec = {
         "width": WIDTH - 180,
         "height": {"step": 17},
-        "data": {"values": values},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "y": {"field": "name", "type": "nominal", "sort": order, "axis": {"title": None, "labelLimit": 220}},
-            "x": {"field": "low", **axis},
-            "x2": {"field": "high"},
-            "color": _colour(series, _SERIES, legend=len(series) > 1),
-            "description": _TIP,
-        },
+        **_layer(
+            values,
+            {"type": "bar"},
+            y={"field": "name", "type": "nominal", "sort": order, "axis": _NAME_AXIS},
+            x={"field": "low", **axis},
+            x2={"field": "high"},
+            color=_colour(series, _SERIES, legend=len(series) > 1),
+        ),
     }
     return chart(spec, sentence)
 
@@ -593,30 +550,26 @@ def skew(partitions: Rows, topic_rows: Rows) -> Chart | None:
         if row["topic"] in means and row["mark"] is None:
             found = records[row["topic"]]
             found[row["partition"]] = max(found.get(row["partition"], 0), row["record_count"] or 0)
-    values: Values = []
+    values: Rows = []
     for name, found in records.items():
         mean = sum(found.values()) / max(len(found), 1)
         for number, count in found.items():
             times = count / mean if mean else 0
             tip = f"{shown(name)}-{number}: {count:,} records, {times:.2f} times the mean"
             values.append({"name": shown(name), "times": times, "tip": tip})
+    order = [shown(row["topic"]) for row in uneven]
+    ticks = _layer(
+        values,
+        {"type": "tick", "thickness": 2, "color": "var(--s0)"},
+        y={"field": "name", "type": "nominal", "sort": order, "axis": _NAME_AXIS},
+        x={"field": "times", "type": "quantitative", "axis": {"title": _SKEW_TITLE, "tickCount": 8}},
+    )
+    mean_line = {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3]}
     spec = {
         "width": WIDTH - 180,
         "height": {"step": 17},
-        "layer": [
-            {
-                "data": {"values": values},
-                "mark": {"type": "tick", "thickness": 2, "color": "var(--s0)"},
-                "encoding": {
-                    "y": {"field": "name", "type": "nominal", "sort": [shown(row["topic"]) for row in uneven],
-                          "axis": {"title": None, "labelLimit": 220}},
-                    "x": {"field": "times", "type": "quantitative", "axis": {"title": _SKEW_TITLE, "tickCount": 8}},
-                    "description": _TIP,
-                },
-            },
-            {"mark": {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3]}, "encoding": {"x": {"datum": 1}}},
-        ],
-    }  # fmt: skip
+        "layer": [ticks, {"mark": mean_line, "encoding": {"x": {"datum": 1}}}],
+    }
     furthest: dict[str, dict[str, Any]] = {}
     for value in values:
         furthest[value["name"]] = max(furthest.get(value["name"], value), value, key=lambda each: each["times"])
@@ -637,7 +590,7 @@ def timeline(events: Rows, rows: Rows) -> Chart | None:
     for event in events:
         if span.holds(event["timestamp"]):
             cells.setdefault((span.bin_of(event["timestamp"]), event["kind"]), []).append(event)
-    values: Values = []
+    values: Rows = []
     for (start, kind), found in cells.items():
         first = found[0]
         more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
@@ -646,22 +599,21 @@ def timeline(events: Rows, rows: Rows) -> Chart | None:
             {"start": start + span.width // 2, "name": kind.replace("_", " "), "count": len(found), "series": kind,
              "tip": f"{iso_time(first['timestamp'])}: {shown(first['detail'])}{place}{more}"}
         )  # fmt: skip
+    if not values:
+        return None
+    order = [kind.replace("_", " ") for kind in _KINDS]
     spec = {
         "width": WIDTH,
         "height": {"step": 26},
-        "data": {"values": values},
-        "mark": {"type": "circle", "opacity": 0.85},
-        "encoding": {
-            "x": {"field": "start", **_time_axis(span)},
-            "y": {"field": "name", "type": "nominal", "sort": [kind.replace("_", " ") for kind in _KINDS],
-                  "axis": {"title": None, "grid": True}},
-            "size": {"field": "count", "type": "quantitative", "legend": None, "scale": {"range": [25, 260]}},
-            "color": _colour(_KINDS, ["var(--error)", *_SERIES], legend=False),
-            "description": _TIP,
-        },
-    }  # fmt: skip
-    if not values:
-        return None
+        **_layer(
+            values,
+            {"type": "circle", "opacity": 0.85},
+            x={"field": "start", **_time_axis(span)},
+            y={"field": "name", "type": "nominal", "sort": order, "axis": {"title": None, "grid": True}},
+            size={"field": "count", "type": "quantitative", "legend": None, "scale": {"range": [25, 260]}},
+            color=_colour(_KINDS, ["var(--error)", *_SERIES], legend=False),
+        ),
+    }
     counts = sums((value["name"], value["count"]) for value in values)
     left_out = len(events) - sum(counts.values())
     words = f" {counted(left_out, 'event')} outside this range {are(left_out)} left out." if left_out else ""

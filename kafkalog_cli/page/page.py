@@ -20,7 +20,7 @@ from format.verbs.report.terms import Report, ReportTable
 from format.version import VERSION
 from format.wording import counted
 from kafkalog_cli.page import charts
-from kafkalog_cli.page.charts import FONT, WIDTH, Chart, Values, chart_library, shares, shown, span_words
+from kafkalog_cli.page.charts import FONT, WIDTH, Chart, Rows, chart_library, shares, shown, span_words
 from kafkalog_cli.render.table import human_size
 from kafkalog_cli.render.text import escape_text, json_string, json_value
 
@@ -36,7 +36,7 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Chart | None:
 
     Indexes are left out: those of the active segment are as large as they can become, and mostly empty.
     """
-    values: Values = [{"id": "all", "parent": None}]
+    values: Rows = [{"id": "all", "parent": None}]
     sizes: dict[str, int] = {}
     states: dict[str, list[str]] = {}
     for number, row in enumerate(partitions):
@@ -141,13 +141,50 @@ _NUMBERS = ("int", "bytes", "span")
 _RANGES = ("lost_offsets", "damaged")
 
 
+class Heading(msgspec.Struct, frozen=True):
+    """The heading of a column: its name in words, what it means, and the class of its cells' alignment."""
+
+    words: str
+    meaning: str
+    css: str
+
+
 class Shown(msgspec.Struct, frozen=True):
-    """A table on the page: its row type, its heading, the sentence in place of no rows, and its columns."""
+    """A table on the page: its row type, its heading, the sentence in place of no rows, its columns, and its rows."""
 
     type: str
     heading: str
     none: str
     columns: tuple[str, ...]
+    table: ReportTable | None = None
+
+    @property
+    def row_count(self) -> int:
+        return 0 if self.table is None else len(self.table.rows)
+
+    @property
+    def total(self) -> int:
+        return 0 if self.table is None else self.table.total
+
+    @property
+    def headings(self) -> Iterator[Heading]:
+        for column in self._columns():
+            yield Heading(column.name.replace("_", " "), column.meaning, "n" if _kind(column) in _NUMBERS else "")
+
+    @property
+    def rows(self) -> Markup:
+        """The rows as HTML, made when the template comes to it. In HTML, cells need no end tags."""
+        if self.table is None:
+            return Markup("")
+        names = self.table.schema.names
+        cells = [
+            _cells(column, [row[names.index(column.name)] for row in self.table.rows]) for column in self._columns()
+        ]
+        return Markup("\n".join([f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True)]))
+
+    def _columns(self) -> list[Column]:
+        named = {} if self.table is None else {each.name: each for each in self.table.schema.columns}
+        return [named[name] for name in self.columns if named]
 
 
 TABLES = (
@@ -207,59 +244,14 @@ TABLES = (
 )  # fmt: skip
 
 
-class Heading(msgspec.Struct, frozen=True):
-    """The heading of a column: its name in words, what it means, and the class of its cells' alignment."""
-
-    words: str
-    meaning: str
-    css: str
-
-
-class TableView(msgspec.Struct, frozen=True):
-    """A table as the template shows it."""
-
-    id: str
-    heading: str
-    none: str
-    columns: tuple[str, ...] = ()
-    table: ReportTable | None = None
-
-    @property
-    def row_count(self) -> int:
-        return 0 if self.table is None else len(self.table.rows)
-
-    @property
-    def total(self) -> int:
-        return 0 if self.table is None else self.table.total
-
-    @property
-    def headings(self) -> Iterator[Heading]:
-        for column in self._columns():
-            yield Heading(column.name.replace("_", " "), column.meaning, "n" if _kind(column) in _NUMBERS else "")
-
-    @property
-    def rows(self) -> Markup:
-        """The rows as HTML, made when the template comes to it. In HTML, cells need no end tags."""
-        if self.table is None:
-            return Markup("")
-        names = self.table.schema.names
-        cells = [
-            _cells(column, [row[names.index(column.name)] for row in self.table.rows]) for column in self._columns()
-        ]
-        return Markup("\n".join([f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True)]))
-
-    def _columns(self) -> list[Column]:
-        named = {} if self.table is None else {each.name: each for each in self.table.schema.columns}
-        return [named[name] for name in self.columns if named]
-
-
-def table_views(report: Report) -> dict[str, TableView]:
+def table_views(report: Report) -> dict[str, Shown]:
     """All tables, by the type of their rows."""
-    found = {}
-    for each in TABLES:
-        none = report.missing.get(each.type, each.none)
-        found[each.type] = TableView(each.type, each.heading, none, each.columns, report.tables.get(each.type))
-    return found
+    return {
+        each.type: msgspec.structs.replace(
+            each, none=report.missing.get(each.type, each.none), table=report.tables.get(each.type)
+        )
+        for each in TABLES
+    }
 
 
 def _kind(column: Column) -> str:
