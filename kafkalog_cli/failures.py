@@ -100,52 +100,33 @@ _ADVICE: dict[type[KafkaLogError], str] = {
 
 _LEAST_CLOSE = 0.75
 
-_ONE_TOPIC = "For one topic, give its partition directories: DIR/TOPIC-*"
-_ONE_PARTITION = "For one partition, give its directory: DIR/TOPIC-N"
-_RANGE = "A range of offsets is --from-offset N --to-offset N; one record is 'kafkalog find PARTITION --offset N'."
-_TIMES = (
-    "A range of time is --from-time T --to-time T; the first record from a time on is 'kafkalog find --timestamp T'."
-)
-_POSITION = "'kafkalog dump' shows the position of each batch, and 'kafkalog explore' goes to one (key p)."
-_DUMP_LOG = "The flags of kafka-dump-log are those of 'kafkalog dump-log'."
-_NO_BROKER = "kafkalog reads the files of a broker and connects to none."
-
 _BEFORE_COMMAND = {"-v": "Use --version.", "-V": "Use --version."}
 
-#: Hints for options and commands that other tools have.
-_OF_OPTION = {
-    "--topic": _ONE_TOPIC,
-    "--topics": _ONE_TOPIC,
-    "--partition": _ONE_PARTITION,
-    "--partitions": _ONE_PARTITION,
+#: Hints for options that other tools have, by their names.
+_HINTS = {
+    "--topic --topics": "For one topic, give its partition directories: DIR/TOPIC-*",
+    "--partition --partitions": "For one partition, give its directory: DIR/TOPIC-N",
     "--key": "To look in keys: kafkalog grep --in key TEXT PATH…",
     "--value": "To look in values: kafkalog grep --in value TEXT PATH…",
-    "--offset": _RANGE,
-    "--offsets": _RANGE,
-    "--position": _POSITION,
-    "--positions": _POSITION,
+    "--offset --offsets": "A range of offsets is --from-offset N --to-offset N; one record is 'kafkalog find PARTITION "
+    "--offset N'.",
+    "--position --positions": "'kafkalog dump' shows the position of each batch, and 'kafkalog explore' goes to one "
+    "(key p).",
     "--headers": "Without --records, 'kafkalog dump' shows the headers of batches.",
-    "--timestamp": _TIMES,
-    "--time": _TIMES,
-    "--since": _TIMES,
-    "--until": _TIMES,
-    "--json": "Use --format jsonl.",
-    "--jsonl": "Use --format jsonl.",
+    "--timestamp --time --since --until": "A range of time is --from-time T --to-time T; the first record from a time "
+    "on is 'kafkalog find --timestamp T'.",
+    "--json --jsonl": "Use --format jsonl.",
     "--csv": "Use --format csv.",
     "-o": "Use --output.",
     "-n": "Use --limit.",
     "--verbose": "A table shows more with --columns all.",
-    "--path": "Paths are arguments, without an option.",
-    "--dir": "Paths are arguments, without an option.",
-    "--log-dir": "Paths are arguments, without an option.",
-    "--log-dirs": "Paths are arguments, without an option.",
-    "--files": _DUMP_LOG,
-    "--print-data-log": _DUMP_LOG,
-    "--deep-iteration": _DUMP_LOG,
-    "--bootstrap-server": _NO_BROKER,
-    "--command-config": _NO_BROKER,
+    "--path --dir --log-dir --log-dirs": "Paths are arguments, without an option.",
+    "--files --print-data-log --deep-iteration": "The flags of kafka-dump-log are those of 'kafkalog dump-log'.",
+    "--bootstrap-server --command-config": "kafkalog reads the files of a broker and connects to none.",
 }
+_OF_OPTION = {name: hint for names, hint in _HINTS.items() for name in names.split()}
 
+#: Hints for commands that other tools have.
 _OF_COMMAND = {
     "completion": "Use 'kafkalog --install-completion'.",
     "completions": "Use 'kafkalog --install-completion'.",

@@ -21,7 +21,7 @@ from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, open_renderer
 from kafkalog_cli.render.records import Highlight
-from kafkalog_cli.render.table import TableRenderer
+from kafkalog_cli.render.table import TableColumns, TableRenderer
 from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Run:
         *,
         paths: Sequence[str] = (),
         main_schema: RowSchema | None = None,
-        table_columns: Mapping[str, Sequence[str]] | None = None,
+        columns: TableColumns | None = None,
         shows_summary: bool = False,
     ) -> None:
         """Open the output; raises what ``open_output`` raises, and a usage error for columns of what is no table.
@@ -88,7 +88,7 @@ class Run:
             self.format_name,
             self._output,
             main_schema=main_schema,
-            table_columns=table_columns or {},
+            table_columns=columns or {},
             chosen_columns=output.chosen_columns,
             fail_on=judging.fail_on,
             aside=self._say_aside,
@@ -444,11 +444,11 @@ SEGMENT_TABLE_COLUMNS = (
 
 
 def writing_run(
-    command: str, output: Output, judging: Judging, *, table_columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
+    command: str, output: Output, judging: Judging, *, columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
 ) -> Run:
     """The Run of a command whose rows are written segments; its summary is a result."""
-    columns = {WRITTEN_SEGMENT.type: table_columns}
-    return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, table_columns=columns, shows_summary=True)
+    shown = {WRITTEN_SEGMENT.type: columns}
+    return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, columns=shown, shows_summary=True)
 
 
 def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:

@@ -45,7 +45,7 @@ EXAMPLES = (
     ("kafkalog boot --every-file --format jsonl /var/kafka", "a row for each file, also for those that stay"),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "boot_step": ShownColumns(
         ("action", "path", "offset", "bytes", "lost_offsets", "broker_message", "reason"), as_paragraphs=True
     )
@@ -123,9 +123,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     if starting.node_id is None:
         _check_one_node(paths)
     terms = starting.terms(pacing.session)
-    with Run(
-        "boot", output, Judging(), paths=starting.paths, main_schema=BOOT_STEP, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("boot", output, Judging(), paths=starting.paths, main_schema=BOOT_STEP, columns=_COLUMNS) as run:
         result = booted(paths, terms, starting.node_id)
         run.conclude(sentence(result, terms))
         is_folded = run.is_readable and not terms.every_file

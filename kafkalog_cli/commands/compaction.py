@@ -27,7 +27,7 @@ EXAMPLES = (
     ),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "cleaner": ShownColumns(
         (
             "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
@@ -82,9 +82,7 @@ def compaction(
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 
-    with Run(
-        "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("compaction", output, judging, paths=reading.paths, main_schema=CLEANER, columns=_COLUMNS) as run:
         targets = reading.targets()
         options = {
             "min.cleanable.dirty.ratio": supposed.min_cleanable_dirty_ratio,

@@ -29,7 +29,7 @@ EXAMPLES = (
     ),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "divergence": ShownColumns(
         (
             "topic", "partition", "kind", "offset", "node_ids", "elect_node_id", "lost_if_elected", "log_end_offset",
@@ -69,7 +69,7 @@ def diff(
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
 
-    with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run:
+    with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, columns=_COLUMNS) as run:
         run.hold()
         targets = targets_at(map(work.session.path, paths))
         shown = _Shown(

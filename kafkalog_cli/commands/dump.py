@@ -41,7 +41,7 @@ EXAMPLES = (
 )
 
 #: The columns of a table of batches; a narrow terminal drops the last ones.
-_TABLE_COLUMNS = {
+_COLUMNS = {
     BATCH.type: (
         "topic", "partition", "base_offset", "last_offset", "position", "size_bytes", "record_count", "codec",
         "max_timestamp", "crc_valid", "leader_epoch", "producer_id", "base_sequence", "producer_epoch", "magic",
@@ -118,17 +118,10 @@ def dump(
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records = record_schema(depth.extra.names | depth.values.columns)
+    schema = record_schema(depth.extra.names | depth.values.columns) if depth.records else None
     targets = reading.where.targets(reading.as_kind.kind)
     with (
-        Run(
-            "dump",
-            output,
-            judging,
-            paths=reading.where.paths,
-            main_schema=records if depth.records else None,
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
+        Run("dump", output, judging, paths=reading.where.paths, main_schema=schema, columns=_COLUMNS) as run,
         depth.tiering.joined(run, targets, guards.limits),
     ):
         advance = no_progress

@@ -41,7 +41,7 @@ EXAMPLES = (
 
 #: A longer time is not told in days.
 _MOST_DAYS = 365_000
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "match": ShownColumns(
         (
             "topic", "partition", "offset", "visibility", "transaction_state", "timestamp", "segment_base_offset",
@@ -129,7 +129,7 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
     targets = where.targets()
     schema = STEP if sought.explain else MATCH
     with (
-        Run("find", output, judging, paths=where.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
+        Run("find", output, judging, paths=where.paths, main_schema=schema, columns=_COLUMNS) as run,
         sought.tiering.joined(run, targets, guards.limits),
     ):
         is_found = False

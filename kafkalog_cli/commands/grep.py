@@ -209,7 +209,7 @@ def grep(
     shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
     with (
-        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
+        Run("grep", output, judging, paths=paths, main_schema=schema, columns=shown) as run,
         wanted.tiering.joined(run, targets, guards.limits),
     ):
         run.highlight(_highlight(criteria))
@@ -340,13 +340,11 @@ def _show_replicas(
     from kafkalog_cli.record_marks import marked_schema
 
     shown_schema = marked_schema(schema)
-    shown = 0
-    for item in run.results(found):
+    is_found = False
+    for item in islice(run.results(found), limit):
+        is_found = True
         run.write(shown_schema, ((*item.row, marks.of(item.row, item.directories, item.differing)),))
-        shown += 1
-        if shown == limit:
-            break
-    if not shown:
+    if not is_found:
         run.condition(Condition.NOTHING_FOUND)
 
 

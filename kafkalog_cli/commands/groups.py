@@ -16,7 +16,7 @@ from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.reading import AsOf, Paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.output import open_output
-from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ EXAMPLES = (
     ),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS: TableColumns = {
     "group": ShownColumns(
         (
             "group", "protocol", "state", "member_count", "committed_partitions", "total_lag",
@@ -105,14 +105,8 @@ def groups(
     from format.verbs.groups.groups import CommitHistory, GroupsReading, LogRecords
 
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
-    with Run(
-        "groups",
-        output,
-        judging,
-        paths=paths,
-        main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
-        table_columns=_TABLE_COLUMNS,
-    ) as run:
+    schema = GROUP_COMMIT if listed.history else GROUP_OFFSET
+    with Run("groups", output, judging, paths=paths, main_schema=schema, columns=_COLUMNS) as run:
         reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)

@@ -52,7 +52,7 @@ SCAN_EXAMPLES = (
 )
 
 #: The columns of a table, and those that a narrow terminal drops first; the other formats have all columns.
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "log_dir": ShownColumns(
         (
             "path", "cluster_id", "node_id", "partition_count", "size_bytes", "clean_shutdown", "lock_held", "notes",
@@ -179,15 +179,9 @@ def ls(
     segments = listed.segments
     if segments is None and reading.session.cluster is not None:
         segments = True  # for the tables that a cluster writes
+    schema = _main_schema(targets[0], segments)
     with (
-        Run(
-            "ls",
-            output,
-            judging,
-            paths=reading.paths,
-            main_schema=_main_schema(targets[0], segments),
-            table_columns=_TABLE_COLUMNS,
-        ) as run,
+        Run("ls", output, judging, paths=reading.paths, main_schema=schema, columns=_COLUMNS) as run,
         listed.tiering.joined(run, targets, guard.limits),
     ):
         if not listed.scan:
@@ -244,7 +238,7 @@ def _list_usage(
     terms = listed.recompression.terms()
     targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
-    with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run:
+    with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, columns=columns) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
         usages = list(run.results(found))
@@ -324,7 +318,7 @@ class _Shown:
         if self._schema is not None and self._rows:
             rows, self._rows = self._rows, []
             if self._puts_odd_first and self._schema.type == "partition":
-                rows = _TABLE_COLUMNS[self._schema.type].odd_first(self._schema, rows)
+                rows = _COLUMNS[self._schema.type].odd_first(self._schema, rows)
             self._run.write(self._schema, rows)
 
     def _take_finding(self, found: Finding) -> None:

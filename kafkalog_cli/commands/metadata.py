@@ -18,7 +18,7 @@ from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of
 from kafkalog_cli.options.reading import AsOf, Reading
 from kafkalog_cli.options.work import Guards, Pacing
-from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ CHANGE_KINDS = (
     "topic", "partition", "config", "broker", "controller", "quorum", "feature", "acl", "quota", "credential",
     "producer-ids",
 )  # fmt: skip
-_TABLE_COLUMNS = {
+_COLUMNS: TableColumns = {
     "image": ("node_id", "last_offset", "last_timestamp", "leader", "leader_epoch", "voters", "start_offset"),
     "topic": ShownColumns(
         ("topic", "topic_id", "partition_count", "replication_factor", "marked_deleted"),
@@ -130,9 +130,7 @@ def metadata(
         _schemas(reading, moment, output, judging, guards)
         return
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
-    with Run(
-        "metadata", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("metadata", output, judging, paths=reading.paths, main_schema=main_schema, columns=_COLUMNS) as run:
         changes = Changes()
 
         def take_change(row: tuple[Any, ...]) -> None:
@@ -165,9 +163,7 @@ def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: 
     excluded = first_given({"--history": moment.history, "--topic": moment.topic, "--at-offset": moment.at_offset})
     if excluded is not None:
         raise typer.BadParameter(f"{excluded} cannot be used with --schemas")
-    with Run(
-        "metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, columns=_COLUMNS) as run:
         found = subjects(reading.targets(), moment.as_of.at, guards.limits)
         run.conclude(found.sentence())
         run.findings(found.schemas.findings)

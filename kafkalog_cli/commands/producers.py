@@ -33,7 +33,7 @@ EXAMPLES = (
     ),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "producer": ShownColumns(
         (
             "topic", "partition", "producer_id", "transactional_id", "first_offset", "last_offset", "record_count",
@@ -112,14 +112,8 @@ def producers(
         raise typer.BadParameter("--record and --producer-id exclude each other")
     if asked.within is not None and not asked.duplicates:
         raise typer.BadParameter("--within is for --duplicates")
-    with Run(
-        "producers",
-        output,
-        judging,
-        paths=paths,
-        main_schema=REPEATED_RECORDS if asked.duplicates else PRODUCER,
-        table_columns=_TABLE_COLUMNS,
-    ) as run:
+    schema = REPEATED_RECORDS if asked.duplicates else PRODUCER
+    with Run("producers", output, judging, paths=paths, main_schema=schema, columns=_COLUMNS) as run:
         targets = targets_at(map(work.session.path, paths))
         run.hold()
         producer_id = wanted.producer_id

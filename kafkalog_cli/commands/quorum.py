@@ -15,7 +15,7 @@ EXAMPLES = (
 
 #: The most lost changes that are listed where people read them.
 _MOST_CHANGES = 6
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "quorum_log": ShownColumns(
         (
             "node_id", "is_voter", "can_lead", "last_epoch", "log_end_offset", "shared_end_offset",
@@ -54,9 +54,7 @@ def quorum(
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run
 
-    with Run(
-        "quorum", output, judging, paths=reading.paths, main_schema=QUORUM_LOG, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("quorum", output, judging, paths=reading.paths, main_schema=QUORUM_LOG, columns=_COLUMNS) as run:
         run.hold()
         result = quorum_at(reading.targets(), guards.limits)
         listed = {each.row for each in furthest_of_each(result.lost.changes)[:_MOST_CHANGES]}

@@ -17,7 +17,7 @@ EXAMPLES = (
     ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
     ("kafkalog rebuild-index /mnt/copy --output /mnt/fresh --with-log", "a whole log directory that a broker can use"),
 )
-_TABLE_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
+_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def rebuild_index(
     from format.verbs.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index import rebuild_index as rebuild_sources
 
-    with writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
+    with writing_run("rebuild-index", output, judging, columns=_COLUMNS) as run:
         paths = rebuilt.sources.paths
         found = read_write_sources(paths)
         with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes

@@ -27,7 +27,7 @@ EXAMPLES = (
     ("kafkalog rebuild-quorum broker-* --copy backup/broker-1 --dry-run", "what an older copy would lose"),
 )
 _VOTER = re.compile(r"(\d{1,10})@(\[[0-9A-Fa-f:.]+\]|[^\s@:\[\],]+):(\d{1,5})")
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "rebuilt_controller": ("node_id", "directory_id", "endpoints", "path"),
     "rebuild_change": ("action", "subject", "reason", "before", "after"),
 }
@@ -118,7 +118,7 @@ def rebuild_quorum(rebuilt: Rebuilt, judging: Judging, output: RowOutput, guards
     if (rebuilt.output is None) != rebuilt.dry_run:
         raise typer.BadParameter("give either --output DIR or --dry-run")
     with Run(
-        "rebuild-quorum", output, judging, paths=rebuilt.paths, main_schema=REBUILD_CHANGE, table_columns=_TABLE_COLUMNS
+        "rebuild-quorum", output, judging, paths=rebuilt.paths, main_schema=REBUILD_CHANGE, columns=_COLUMNS
     ) as run:
         paths = [pacing.session.path(each) for each in rebuilt.paths]
         copy = None if rebuilt.copy is None else pacing.session.path(rebuilt.copy)

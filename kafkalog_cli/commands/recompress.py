@@ -123,7 +123,7 @@ def recompress(
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
-        with Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run:
+        with Run("recompress", output, judging, main_schema=BATCH_DECISION, columns=columns) as run:
             _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
     from format.verbs.recompress.recompress import Recompression

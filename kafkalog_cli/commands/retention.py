@@ -25,7 +25,7 @@ EXAMPLES = (
 )
 
 POLICIES = ("delete", "compact", "compact,delete")
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "segment_retention": ShownColumns(
         (
             "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
@@ -79,9 +79,7 @@ def retention(
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
-    with Run(
-        "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
-    ) as run:
+    with Run("retention", output, judging, paths=reading.paths, main_schema=main_schema, columns=_COLUMNS) as run:
         targets = reading.targets()
         options = {
             "retention.ms": supposed.retention_ms,

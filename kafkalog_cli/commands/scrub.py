@@ -40,7 +40,7 @@ EXAMPLES = (
 #: Without --once the node is listed again after so long, and the metrics are written so often.
 _PASS_S, _METRICS_S, _IDLE_S = 3600.0, 30.0, 600.0
 _NICENESS = 19
-_TABLE_COLUMNS = {
+_COLUMNS = {
     "scrub_directory": ShownColumns(
         (
             "path", "node_id", "partition_count", "segment_count", "size_bytes", "overdue_count", "oldest_verified_at",
@@ -238,7 +238,7 @@ def _show_status(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> Non
     from format.verbs.scrub.status import status_of, write_metrics
 
     with (
-        Run("scrub", output, judging, main_schema=SCRUB_DIRECTORY, table_columns=_TABLE_COLUMNS) as run,
+        Run("scrub", output, judging, main_schema=SCRUB_DIRECTORY, columns=_COLUMNS) as run,
         reading_state(scrubbed.state or "") as state,
     ):
         status = status_of(state, scrubbed.period_ms)
@@ -284,7 +284,7 @@ def _compare(paths: tuple[str, str], output: RowOutput, judging: Judging) -> Non
     from kafkalog_cli.exit_codes import Condition
 
     with (
-        Run("scrub", output, judging, main_schema=SCRUB_DIFFERENCE, table_columns=_TABLE_COLUMNS) as run,
+        Run("scrub", output, judging, main_schema=SCRUB_DIFFERENCE, columns=_COLUMNS) as run,
         reading_state(paths[0]) as first,
         reading_state(paths[1]) as second,
     ):

@@ -17,7 +17,7 @@ from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ EXAMPLES = (
     ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
 )
 
-_TABLE_COLUMNS = {
+_COLUMNS: TableColumns = {
     "transaction": ShownColumns(
         (
             "topic", "partition", "producer_id", "producer_epoch", "transactional_id", "state", "first_offset",
@@ -120,7 +120,7 @@ def txns(
         }
     )
     terms = _terms(wanted, aborting, guards.limits)
-    with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run:
+    with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, columns=_COLUMNS) as run:
         targets = targets_at(map(work.session.path, paths))
         if wanted.following.follow:
             check_followable(targets)

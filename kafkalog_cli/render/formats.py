@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from format.columns import RECORD, RowSchema
@@ -10,7 +10,7 @@ from format.findings import Severity
 from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.lines import CsvRenderer, JsonLinesRenderer, LogfmtRenderer
-from kafkalog_cli.render.table import TableRenderer
+from kafkalog_cli.render.table import TableColumns, TableRenderer
 
 FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
 #: The formats for people, whose columns are chosen.
@@ -45,7 +45,7 @@ def open_renderer(
     output: OutputStream,
     *,
     main_schema: RowSchema | None = None,
-    table_columns: Mapping[str, Sequence[str]] | None = None,
+    table_columns: TableColumns | None = None,
     chosen_columns: Sequence[str] | None = None,
     fail_on: Severity = Severity.ERROR,
     aside: Callable[[str], None],

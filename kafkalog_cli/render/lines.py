@@ -199,16 +199,15 @@ _GUARDED = ("=", "+", "-", "@", "'", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBERS = ("int", "timestamp", "bool")
 
 
-class CsvRenderer:
+class CsvRenderer(_LinesRenderer):
     """Rows of one schema as a CSV document. Where findings are not its rows, they go to ``aside`` as logfmt."""
 
     def __init__(self, output: OutputStream, main_schema: RowSchema | None, aside: Callable[[str], None]) -> None:
-        self._output = output
+        super().__init__(output, _csv_line_maker, lambda lines: output.write(lines.encode()))
         self._schema = main_schema
         self._aside = aside
         self._left_out: dict[str, int] = {}
         self._has_header = False
-        self._maker: LineMaker | None = None
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows of the main schema: the one that was named, else the first one written."""
@@ -218,26 +217,12 @@ class CsvRenderer:
             self._put_aside(schema, rows)
             return
         self._write_header()
-        if self._maker is None:
-            self._maker = LineMaker(
-                schema,
-                cell_writers(schema),
-                [_cell_pieces(each) for each in schema.columns],
-                start="",
-                labels=["", *[","] * (len(schema.columns) - 1)],
-                end="\n",
-                null="",
-            )
-        for lines in self._maker.blocks(rows):
-            self._output.write(lines.encode())
+        super().write(schema, rows)
 
     def write_raw(self, lines: bytes | memoryview) -> None:
         """Write whole lines of the main schema that are CSV already."""
         self._write_header()
-        self._output.write(lines)
-
-    def flush(self) -> None:
-        """No row waits."""
+        super().write_raw(lines)
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the header if there was no row, and report the rows that were left out."""
@@ -257,6 +242,18 @@ class CsvRenderer:
                 self._aside(lines.removesuffix("\n"))
         else:
             self._left_out[schema.type] = self._left_out.get(schema.type, 0) + sum(1 for _row in rows)
+
+
+def _csv_line_maker(schema: RowSchema) -> LineMaker:
+    return LineMaker(
+        schema,
+        cell_writers(schema),
+        [_cell_pieces(each) for each in schema.columns],
+        start="",
+        labels=["", *[","] * (len(schema.columns) - 1)],
+        end="\n",
+        null="",
+    )
 
 
 def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:

@@ -11,7 +11,9 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Any
+
+import msgspec
 
 from format.columns import FINDING, RECORD, Column, RowSchema
 from format.findings import Severity
@@ -24,7 +26,7 @@ from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
 from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
 
 
-class ShownColumns(tuple[str, ...]):
+class ShownColumns(msgspec.Struct, frozen=True):
     """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
 
     ``deciding`` are columns of what is odd: no width drops one that has a value in some row, and one that has none is
@@ -32,31 +34,20 @@ class ShownColumns(tuple[str, ...]):
     a terminal on which a row does not fit shows paragraphs in place of a table.
     """
 
-    first_to_go: tuple[str, ...]
-    deciding: tuple[str, ...]
-    on_request: tuple[str, ...]
-    as_paragraphs: bool
-
-    def __new__(
-        cls,
-        names: Sequence[str],
-        first_to_go: tuple[str, ...] = (),
-        *,
-        deciding: tuple[str, ...] = (),
-        on_request: tuple[str, ...] = (),
-        as_paragraphs: bool = False,
-    ) -> Self:
-        made = super().__new__(cls, names)
-        made.first_to_go = first_to_go
-        made.deciding = deciding
-        made.on_request = on_request
-        made.as_paragraphs = as_paragraphs
-        return made
+    names: Sequence[str]
+    first_to_go: tuple[str, ...] = ()
+    deciding: tuple[str, ...] = ()
+    on_request: tuple[str, ...] = ()
+    as_paragraphs: bool = False
 
     def odd_first(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The rows with a value in a deciding column, and then the others; the order is else kept."""
         places = [(name, schema.names.index(name)) for name in self.deciding]
         return sorted(rows, key=lambda row: not any(is_telling(name, row[at]) for name, at in places))
+
+
+#: By row type, the columns of tables.
+TableColumns = Mapping[str, ShownColumns | Sequence[str]]
 
 
 def is_telling(name: str, value: Any) -> bool:
@@ -102,7 +93,7 @@ class TableRenderer:
     def __init__(
         self,
         output: OutputStream,
-        columns: Mapping[str, Sequence[str]],
+        columns: TableColumns,
         chosen: Sequence[str] | None = None,
         *,
         is_text: bool = False,
@@ -240,7 +231,7 @@ class TableRenderer:
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
         self._essential = essential if isinstance(essential, ShownColumns) else ShownColumns(essential)
-        names = list(essential)
+        names = list(self._essential.names)
         if self._chosen is not None:
             picked = [name for name in self._chosen if name in schema.names]
             names = list(schema.names) if "all" in self._chosen else picked or names

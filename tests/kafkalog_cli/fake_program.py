@@ -53,7 +53,7 @@ def fake(paths: Paths, output: DocumentOutput, judging: Judging, faked: Faked, g
         judging,
         paths=paths,
         main_schema=MATCH,
-        table_columns={"match": ("topic", "offset", "timestamp")},
+        columns={"match": ("topic", "offset", "timestamp")},
         shows_summary=faked.verify_like,
     ) as run:
         run.progress(100).advance(50)

@@ -74,7 +74,7 @@ def _has_bytes(path: Path) -> bool:
 
 def test_a_table_shows_columns_that_there_are() -> None:
     schemas = {each.type: each for each in SCHEMAS}
-    for row_type, columns in command._TABLE_COLUMNS.items():
+    for row_type, columns in command._COLUMNS.items():
         assert set(columns) <= set(schemas[row_type].names)
 
 

@@ -191,8 +191,8 @@ def test_hostile_names_reach_no_screen_raw(kafkalog: Kafkalog, log_dir: Path):
 
 def test_the_commands_table_knows_only_columns_that_exist():
     names = {schema.type: schema.names for schema in SCHEMAS}
-    for row_type, columns in command._TABLE_COLUMNS.items():
-        assert [name for name in names[row_type] if name in columns] == list(columns)
+    for row_type, columns in command._COLUMNS.items():
+        assert [name for name in names[row_type] if name in columns.names] == list(columns.names)
 
 
 def test_the_sort_keys_are_those_of_the_operation():
