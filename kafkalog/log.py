@@ -30,13 +30,7 @@ from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
 from format.timestamps import EPOCH, iso_time
 from format.verbs.dump import DumpTerms, dumped_rows
-from format.verbs.find.find import (
-    REMOTE_VISIBILITY_BYTES,
-    find_max_timestamp,
-    find_offset,
-    find_timestamp,
-    partition_to_search,
-)
+from format.verbs.find import find as find_verb
 from format.verbs.find.lookup import FoundRecord
 from format.verbs.verify.verify import Level, VerifyTerms
 from format.verbs.verify.verify import verify as verified
@@ -431,15 +425,15 @@ class Log:
         """
         if (offset is not None) + (timestamp is not None) + max_timestamp != 1:
             raise ValueError("give exactly one of offset, timestamp and max_timestamp")
-        partition = partition_to_search(self.path)
+        partition = find_verb.partition_to_search(self.path)
         if offset is not None:
             _check_offset("offset", offset)
-            limit = REMOTE_VISIBILITY_BYTES if self._is_remote else None
-            found = find_offset(partition, offset, visibility_limit=limit)
+            limit = find_verb.REMOTE_VISIBILITY_BYTES if self._is_remote else None
+            found = find_verb.find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
-            found = find_timestamp(partition, _milliseconds(timestamp))
+            found = find_verb.find_timestamp(partition, _milliseconds(timestamp))
         else:
-            found = find_max_timestamp(partition)
+            found = find_verb.find_max_timestamp(partition)
         if found.error is not None:
             raise found.error
         match, findings = found.match, tuple(map(public_finding, found.findings))
@@ -463,24 +457,18 @@ class Log:
 
     def txns(self, *, only_open: bool = False, at: Time | None = None) -> Rows:
         """The transactions, as ``kafkalog txns`` shows them, the open ones first; ``at`` for the state at a time."""
-        from format.verbs.txns.txns import (
-            Transactions,
-            TransactionTerms,
-            hanging_findings,
-            open_transactions,
-            transaction_rows,
-        )
+        from format.verbs.txns import txns as verb
 
         at_ms = None if at is None else _milliseconds(at)
 
         def pieces(rows: Rows) -> Iterator[Piece]:
-            terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=at_ms, only_open=only_open)
-            result = Transactions((self._target(),))
+            terms = verb.TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=at_ms, only_open=only_open)
+            result = verb.Transactions((self._target(),))
             yield from rows._take(result.read(terms))
-            opened = open_transactions(result, terms)
-            yield from rows._take(hanging_findings(opened, terms))
+            opened = verb.open_transactions(result, terms)
+            yield from rows._take(verb.hanging_findings(opened, terms))
             rows.not_checked += result.not_checked(opened)
-            yield from in_lists(transaction_rows(result, opened, terms))
+            yield from in_lists(verb.transaction_rows(result, opened, terms))
 
         return Rows(TRANSACTION, pieces, self._as_of(at_ms))
 

@@ -11,22 +11,7 @@ from typing import Any
 
 import typer
 
-from format.errors import (
-    BadQuery,
-    ClusterFailed,
-    CorruptDataError,
-    InputError,
-    KafkaLogError,
-    LimitExceeded,
-    NotALogDir,
-    NotInBundle,
-    OutputError,
-    OutputExists,
-    OutputInsideSource,
-    Refused,
-    UnreadableFile,
-    UnsupportedError,
-)
+from format import errors
 from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
 from format.wording import installing
 from kafkalog_cli.command_table import COMMANDS
@@ -89,13 +74,14 @@ class HungUp(BaseException):
     """SIGHUP arrived: the terminal was closed."""
 
 
-_ADVICE: dict[type[KafkaLogError], str] = {
-    NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of one.",
-    OutputInsideSource: "Give a path outside the sources and outside every log directory.",
-    OutputExists: "Give a new name, or remove it first.",
-    OutputError: "Check the free space and the permissions there.",
-    UnsupportedError: "Use a newer kafkalog.",
-    LimitExceeded: "Raise the limit with its option if you trust the data; see --help.",
+_ADVICE: dict[type[errors.KafkaLogError], str] = {
+    errors.NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of "
+    "one.",
+    errors.OutputInsideSource: "Give a path outside the sources and outside every log directory.",
+    errors.OutputExists: "Give a new name, or remove it first.",
+    errors.OutputError: "Check the free space and the permissions there.",
+    errors.UnsupportedError: "Use a newer kafkalog.",
+    errors.LimitExceeded: "Raise the limit with its option if you trust the data; see --help.",
 }
 
 _LEAST_CLOSE = 0.75
@@ -152,11 +138,12 @@ _CONDITIONS: tuple[tuple[Condition, tuple[type[BaseException], ...]], ...] = (
     (Condition.TERMINATED, (Terminated,)),
     (Condition.HUNG_UP, (HungUp,)),
     (Condition.READER_GONE, (ReaderGone,)),
-    (Condition.REFUSED, (OutputExists, OutputInsideSource, Refused)),
-    (Condition.OUTPUT_FAILED, (OutputError,)),
-    (Condition.DAMAGE, (CorruptDataError,)),
-    (Condition.INCOMPLETE, (UnreadableFile, UnsupportedError, LimitExceeded, ClusterFailed, OSError)),
-    (Condition.USAGE, (InputError, UsageError)),
+    (Condition.REFUSED, (errors.OutputExists, errors.OutputInsideSource, errors.Refused)),
+    (Condition.OUTPUT_FAILED, (errors.OutputError,)),
+    (Condition.DAMAGE, (errors.CorruptDataError,)),
+    (Condition.INCOMPLETE, (errors.UnreadableFile, errors.UnsupportedError, errors.LimitExceeded)),
+    (Condition.INCOMPLETE, (errors.ClusterFailed, OSError)),
+    (Condition.USAGE, (errors.InputError, UsageError)),
     (Condition.BUG, (BaseException,)),
 )
 
@@ -173,7 +160,7 @@ def report(error: BaseException) -> None:
         return
     if condition in (Condition.INTERRUPTED, Condition.TERMINATED, Condition.HUNG_UP):
         say("kafkalog: interrupted")
-    elif isinstance(error, KafkaLogError):
+    elif isinstance(error, errors.KafkaLogError):
         say(f"kafkalog: {_one_line(error)}")
         advice = advice_for(error)
         if advice:
@@ -190,11 +177,11 @@ def report(error: BaseException) -> None:
     say_traceback(error)
 
 
-def advice_for(error: KafkaLogError) -> str:
+def advice_for(error: errors.KafkaLogError) -> str:
     """The advice for an error: by its code in the table of findings, else by its class."""
-    if isinstance(error, NotInBundle):
+    if isinstance(error, errors.NotInBundle):
         return STEP_OUTSIDE_BUNDLE
-    if isinstance(error, BadQuery):
+    if isinstance(error, errors.BadQuery):
         return error.excerpt.replace("\n", "\n  ")
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)

@@ -36,8 +36,8 @@ class TableWriter(Protocol):
 
     def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None: ...
 
-    def finish(self, summary: Summary) -> None:
-        """Publish; raises OutputError."""
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Publish, with a summary as JSON lines show it; raises OutputError."""
         ...
 
     def discard(self) -> None:
@@ -384,7 +384,7 @@ class Run:
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
-            self._tables.finish(self.summary)
+            self._tables.finish(self.summary.as_row())
         if self._output.is_terminal:
             self._repeat_what_has_scrolled_off()
         self._renderer.finish(self.summary, self._shows_summary)

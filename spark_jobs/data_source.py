@@ -65,9 +65,7 @@ class KafkaLogDataSource(DataSource):
         """Raises KafkaLogError: sources are never written to."""
         raise KafkaLogError(_READ_ONLY)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802 (Spark's name)
-        """Raises KafkaLogError: sources are never written to."""
-        raise KafkaLogError(_READ_ONLY)
+    streamWriter = writer  # noqa: N815 (Spark's name)
 
 
 def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:

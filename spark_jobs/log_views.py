@@ -18,13 +18,7 @@ from format.log.batch_table import BatchTable
 from format.log.read_records import known_batches, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks, header_chunks
-from format.rows.arrow_columns import (
-    bytes_array,
-    columns_batch,
-    constant,
-    headers_array,
-    ints,
-)
+from format.rows import arrow_columns
 from format.rows.decoded_rows import decoded_tables
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.header_records import answered_by_headers, records_of_headers
@@ -125,8 +119,8 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
             keep = keep & part.of.log.begins_here(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
-        rows = columns_batch(BATCH, RowValues(chunk.table.rows(keep), location))
-        yield rows.append_column("path", constant(location.path, rows.num_rows, "string"))
+        rows = arrow_columns.columns_batch(BATCH, RowValues(chunk.table.rows(keep), location))
+        yield rows.append_column("path", arrow_columns.constant(location.path, rows.num_rows, "string"))
 
 
 def records(
@@ -190,20 +184,20 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
     for name in ("key", "value"):
         if name in wanted:
             starts, lengths = getattr(table, f"{name}_start"), getattr(table, f"{name}_length")
-            made[name] = bytes_array(table.buffer, starts, lengths)
-    made["topic"] = constant(location.topic, count, "string")
-    made["partition"] = constant(location.partition, count, "int").cast(pa.int32())
-    made["offset"] = ints(table.offset)
-    made["path"] = constant(location.path, count, "string")
+            made[name] = arrow_columns.bytes_array(table.buffer, starts, lengths)
+    made["topic"] = arrow_columns.constant(location.topic, count, "string")
+    made["partition"] = arrow_columns.constant(location.partition, count, "int").cast(pa.int32())
+    made["offset"] = arrow_columns.ints(table.offset)
+    made["path"] = arrow_columns.constant(location.path, count, "string")
     if wanted & {"timestamp", "timestampType"}:
         made |= _timestamps(table)
     if "headers" in wanted:
         made["headers"] = _kafka_headers(table, schema.field("headers").type)
     if "raw_headers" in wanted:
-        made["raw_headers"] = headers_array(table)
+        made["raw_headers"] = arrow_columns.headers_array(table)
     details = [name for name in schema.names if name in _DETAILS]
     if details:
-        rows = columns_batch(_RECORD, RowValues.of_records(table, location), details)
+        rows = arrow_columns.columns_batch(_RECORD, RowValues.of_records(table, location), details)
         made |= dict(zip(rows.schema.names, rows.columns, strict=True))
     for name in schema.names:
         if name not in made:
@@ -215,14 +209,14 @@ def _timestamps(table: RecordTable) -> dict[str, pa.Array]:
     """The columns timestamp and timestampType."""
     of_batch = BatchTable(table.batches.columns[table.batch])
     return {
-        "timestamp": times(ints(table.timestamp, of_batch.magic == 0)),
+        "timestamp": times(arrow_columns.ints(table.timestamp, of_batch.magic == 0)),
         "timestampType": pa.array(timestamp_types(of_batch), pa.int32()),
     }
 
 
 def _kafka_headers(table: RecordTable, kind: pa.DataType) -> pa.Array:
     """Headers as Spark's Kafka source gives them: null when there are none, keys as text."""
-    raw = headers_array(table)
+    raw = arrow_columns.headers_array(table)
     keys = raw.values.field("key")
     try:
         text = keys.cast(pa.string())

@@ -25,13 +25,13 @@ import lz4.block
 import msgspec
 from msgspec.structs import replace
 
-from format import layout
 from format.errors import KafkaLogError
-from format.files import meta_properties
+from format.files.meta_properties import node_id_in
 from format.findings import Finding, finding
 from format.io.read_policy import keep_freed_memory
 from format.io.session import Session, Tier, entries_of, is_remote, is_there
 from format.io.store import has_listings
+from format.layout import META_PROPERTIES, SEGMENT_FILE
 from format.limits import MIB
 from format.location import Location
 from format.node.log_dir import Kind
@@ -188,7 +188,7 @@ class Stamps:
     def of_place(self, path: str) -> FileStamp:
         """The stamp of a file, or that of a directory: the bytes of its logs, and the newest time."""
         place = path_of(path)
-        if is_remote(path) and layout.SEGMENT_FILE.match(place.name):
+        if is_remote(path) and SEGMENT_FILE.match(place.name):
             return self.of_log(place)
         stamps = self._in_directory(path)
         if stamps is None:
@@ -370,7 +370,7 @@ def _log_dir_of(unit: Unit) -> str | None:
     if unit.place is None or not is_remote(unit.place) or not has_listings(unit.place):
         return None
     place = path_of(unit.place)
-    return str(place.parent.parent if layout.SEGMENT_FILE.match(place.name) else place.parent)
+    return str(place.parent.parent if SEGMENT_FILE.match(place.name) else place.parent)
 
 
 def groups_to_size(units: Iterable[Unit]) -> Iterator[list[Unit]]:
@@ -608,19 +608,11 @@ def _places_of(path: Path) -> dict[str, int | None]:
     try:
         target = Target(path)
         if target.kind is Kind.LOG_DIR:
-            return {str(each.path): node_id_of(each.path) for each in target.log_dirs}
+            return {str(each.path): node_id_in(each.path / META_PROPERTIES) for each in target.log_dirs}
     except KafkaLogError:
         pass  # the command reports it
     for place in (path.absolute().parent, path.absolute().parent.parent):
-        broker_id = node_id_of(place)
+        broker_id = node_id_in(place / META_PROPERTIES)
         if broker_id is not None:
             return {str(path): broker_id}
     return {str(path): None}
-
-
-def node_id_of(place: Path) -> int | None:
-    """The node id in the ``meta.properties`` of a log directory; None where there is none."""
-    try:
-        return meta_properties.read(place / layout.META_PROPERTIES).node_id
-    except (KafkaLogError, OSError):
-        return None

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,21 +33,6 @@ from spark_jobs.planning import Brokers
 _ROWS_IN_A_BATCH = 10_000
 #: The condition of a run while its tables are moved into place.
 UNFINISHED = "the tables were not all written: run the command again"
-
-
-class Ending(Protocol):
-    """How a run ended, for the table ``runs``."""
-
-    @property
-    def exit_code(self) -> int: ...
-    @property
-    def complete(self) -> bool: ...
-    @property
-    def condition_names(self) -> Sequence[str]: ...
-    @property
-    def all_not_checked(self) -> Sequence[str]: ...
-    @property
-    def counts(self) -> Mapping[str, int]: ...
 
 
 class Report:
@@ -75,19 +60,20 @@ class Report:
             self._tables[key] = _Table(schema, self._place / f"{len(self._tables)}.parquet")
         return self._tables[key]
 
-    def finish(self, ending: Ending) -> None:
+    def finish(self, summary: Mapping[str, Any]) -> None:
         """Move the tables into place, replacing those of the command's last run. Raises OutputError.
 
+        ``summary`` is that of the run, as JSON lines show it, for the table ``runs``.
         A listing without the table of batches removes the one of an earlier listing.
         """
         if self._write_batches is not None:
             self._write_batches()
         finished_ms = time.time_ns() // 1_000_000
-        conditions, not_checked = ", ".join(ending.condition_names), "; ".join(ending.all_not_checked)
-        words = conditions, not_checked, json.dumps(dict(ending.counts))
+        conditions, not_checked = ", ".join(summary["conditions"]), "; ".join(summary["not_checked"])
+        words = conditions, not_checked, json.dumps(summary["counts"])
         for broker_id in self._brokers.ids:
             self._table(FINDING, broker_id)
-            run = self._run(finished_ms, int(ending.exit_code), ending.complete, *words)
+            run = self._run(finished_ms, summary["exit_code"], summary["complete"], *words)
             self._table(WRITTEN_RUN, broker_id).add(run)
         try:
             for table in self._tables.values():

@@ -21,19 +21,7 @@ from format.limits import MIB
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
-from spark_jobs.planning import (
-    Brokers,
-    Item,
-    LogPart,
-    PackedList,
-    Plan,
-    SizedUnit,
-    Sizing,
-    Unit,
-    groups_to_size,
-    plan_units,
-    unpacked,
-)
+from spark_jobs import planning, tasks
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
 from spark_jobs.session import (
     Where,
@@ -46,24 +34,7 @@ from spark_jobs.session import (
     open_session,
     parallelism_of,
 )
-from spark_jobs.tasks import (
-    FINISHED,
-    LATE,
-    LEFT_OUT,
-    ORDER,
-    Argument,
-    Bound,
-    ReplayedParts,
-    Result,
-    mapped_frame,
-    merged_frame,
-    results_frame,
-    results_of_part,
-    rows_frame,
-    settled,
-    shared_with_tasks,
-    values_in,
-)
+from spark_jobs.tasks import results_of_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,25 +125,25 @@ def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, br
     session = cluster.session
     count = parallelism_of(session)
     made = plan_logs(paths, parallelism=count, range_bytes=cluster.range_bytes)
-    rows = batches_frame(session, made, Brokers.of(paths, broker_id))
+    rows = batches_frame(session, made, planning.Brokers.of(paths, broker_id))
     writer = rows.coalesce(count).write
     writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(BROKER_ID.name)
     watched(session, "kafkalog batches", lambda: writer.parquet(f"{output}/batches"))
 
 
-def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFrame:
+def batches_frame(session: SparkSession, made: planning.Plan, brokers: planning.Brokers) -> DataFrame:
     """A frame of the rows of the view batches, for all logs of a plan. The listing reports damage as findings."""
     from spark_jobs.log_views import batches
     from spark_jobs.view_options import ReadOptions
 
-    def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
+    def rows_of(item: planning.Item) -> Iterator[pa.RecordBatch]:
         broker_id = brokers.of_path(str(item.unit.path))
         with contextlib.suppress(KafkaLogError):  # the listing reports a file that cannot be read
             for batch in batches(item, ReadOptions(()), lambda found: None):
                 ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
                 yield batch.replace_schema_metadata(None).append_column(BROKER_ID.name, ids)
 
-    return rows_frame(session, made, rows_of, ddl(BATCHES))
+    return tasks.rows_frame(session, made, rows_of, ddl(BATCHES))
 
 
 #: The driver fetches results of at most this many bytes at once: first the same share of each task, with the job. If a
@@ -235,7 +206,7 @@ class SparkCluster:
             for unit in first:
                 yield from scan.results(unit, _NO_DRIVER)
             return
-        plans = plan_units(
+        plans = planning.plan_units(
             scan,
             chain(first, rest),
             parallelism=parallelism_of(self.session),
@@ -246,7 +217,7 @@ class SparkCluster:
         # The next plan is made when this one has been given up: the driver holds one at a time.
         yield from chain.from_iterable(map(partial(self._results_of, scan, advance), plans))
 
-    def _sized(self, sizing: Sizing, units: Iterable[Unit]) -> Iterator[SizedUnit]:
+    def _sized(self, sizing: planning.Sizing, units: Iterable[planning.Unit]) -> Iterator[planning.SizedUnit]:
         """The units with their sizes: many that are in a store or on other hosts by jobs, few of them here."""
         rest = iter(units)
         first = list(islice(rest, _SIZED_HERE + 1))
@@ -254,7 +225,9 @@ class SparkCluster:
         if len(first) <= _SIZED_HERE or not is_far:
             yield from sizing.sized(chain(first, rest))
             return
-        for group in self._mapped(sizing.sized_together, groups_to_size(chain(first, rest)), calls_of_a_task=1):
+        for group in self._mapped(
+            sizing.sized_together, planning.groups_to_size(chain(first, rest)), calls_of_a_task=1
+        ):
             yield from group
 
     def mapped(self, call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
@@ -266,24 +239,24 @@ class SparkCluster:
     ) -> Iterator[ValueT]:
         """The results, by jobs of more and more tasks, so that the first results are soon there."""
         task_count = parallelism_of(self.session)
-        rest = (Argument(number, value) for number, value in enumerate(items))
-        while tasks := PackedList(islice(iter(lambda: list(islice(rest, calls_of_a_task)), []), task_count)):
-            frame = mapped_frame(self.session, tasks, call)
-            rows = watched(self.session, f"kafkalog {self._where.name}: {len(tasks)} tasks of listings", frame.collect)
-            yield from (unpacked(pickle.loads(row[5])) for row in _sorted(rows))
+        rest = (tasks.Argument(number, value) for number, value in enumerate(items))
+        while calls := planning.PackedList(islice(iter(lambda: list(islice(rest, calls_of_a_task)), []), task_count)):
+            frame = tasks.mapped_frame(self.session, calls, call)
+            rows = watched(self.session, f"kafkalog {self._where.name}: {len(calls)} tasks of listings", frame.collect)
+            yield from (planning.unpacked(pickle.loads(row[5])) for row in _sorted(rows))
             task_count = min(2 * task_count, max(task_count, _MOST_TASKS_OF_CALLS))
 
-    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: Plan) -> Iterator[Any]:
+    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: planning.Plan) -> Iterator[Any]:
         session = self.session
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)
         if made.total_bytes <= _SMALL_SCAN_BYTES and len(made.tasks) <= _FEW_TASKS:
-            frame = _frame(session, scan, made, Bound(_MOST_BYTES_OF_A_TASK, is_rest_kept=False))
+            frame = _frame(session, scan, made, tasks.Bound(_MOST_BYTES_OF_A_TASK, is_rest_kept=False))
             rows = watched(session, description, frame.collect, share)
-            if all(row[0] != LEFT_OUT for row in rows):
+            if all(row[0] != tasks.LEFT_OUT for row in rows):
                 yield from _values(_sorted(rows))
                 return
-        bound = Bound(_share_of_a_task(made), is_rest_kept=True)
+        bound = tasks.Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
     def close(self) -> None:
@@ -316,40 +289,42 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 # -- on executors --------------------------------------------------------------------------------------------
 
 
-def _merger_count(made: Plan) -> int:
+def _merger_count(made: planning.Plan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
 
 
-def _share_of_a_task(made: Plan) -> int:
+def _share_of_a_task(made: planning.Plan) -> int:
     """The bytes of results that the driver fetches of each task with the job."""
     return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
-def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: Plan, bound: Bound) -> DataFrame:
+def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
 
     walk: Any = scan.walk  # a scan without one has no parts of logs
 
-    def work(item: Item) -> Iterator[Result]:
-        if isinstance(item, LogPart):
+    def work(item: planning.Item) -> Iterator[tasks.Result]:
+        if isinstance(item, planning.LogPart):
             yield from results_of_part(item, walk)
         else:
             yield from _finished(item.number, _results_of_unit(scan, item))
 
     if not made.split:
-        return results_frame(session, made, work, bound)
-    shared = shared_with_tasks(session, made.split)
+        return tasks.results_frame(session, made, work, bound)
+    shared = tasks.shared_with_tasks(session, made.split)
 
-    def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
-        unit = unpacked(shared.value[number])
-        driver = ReplayedParts(walk, unit, rows)
+    def merge(number: int, rows: Iterator[tasks.Result]) -> Iterator[tasks.Result]:
+        unit = planning.unpacked(shared.value[number])
+        driver = tasks.ReplayedParts(walk, unit, rows)
         yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    return merged_frame(session, results_frame(session, made, work), made, merge, _merger_count(made), bound)
+    return tasks.merged_frame(
+        session, tasks.results_frame(session, made, work), made, merge, _merger_count(made), bound
+    )
 
 
-def _results_of_unit(scan: UnitScan[Any, Any], item: Unit) -> Iterator[Any]:
+def _results_of_unit(scan: UnitScan[Any, Any], item: planning.Unit) -> Iterator[Any]:
     yield from item.changes()
     yield from scan.results(item.unit, _NO_DRIVER if scan.walk is None else SerialDriver(scan.walk))
 
@@ -373,7 +348,7 @@ def _with_error(values: Iterable[Any]) -> Iterator[Any]:
         yield _Raised(error)
 
 
-def _finished(number: int, values: Iterable[Any]) -> Iterator[Result]:
+def _finished(number: int, values: Iterable[Any]) -> Iterator[tasks.Result]:
     """The results of a unit in order, with many findings in one result."""
     step = 0
     held: list[Finding] = []
@@ -383,13 +358,13 @@ def _finished(number: int, values: Iterable[Any]) -> Iterator[Result]:
             if len(held) < _FINDINGS_IN_A_RESULT:
                 continue
         if held:
-            yield Result(number, FINISHED, 0, 0, step, _Findings(held))
+            yield tasks.Result(number, tasks.FINISHED, 0, 0, step, _Findings(held))
             step, held = step + 1, []
         if not isinstance(value, Finding):
-            yield Result(number, FINISHED, 0, 0, step, settled(value))
+            yield tasks.Result(number, tasks.FINISHED, 0, 0, step, tasks.settled(value))
             step += 1
     if held:
-        yield Result(number, FINISHED, 0, 0, step, _Findings(held))
+        yield tasks.Result(number, tasks.FINISHED, 0, 0, step, _Findings(held))
 
 
 # -- on the driver -------------------------------------------------------------------------------------------
@@ -403,10 +378,10 @@ def _fetched(
 
     results = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        at_once = results.where(f"phase < {LATE}")
+        at_once = results.where(f"phase < {tasks.LATE}")
         rows: Iterable[Any] = _sorted(watched(session, description, at_once.collect, report_share))
-        if any(row[0] == LEFT_OUT for row in rows):
-            every = results.where(f"unit != {LEFT_OUT}")
+        if any(row[0] == tasks.LEFT_OUT for row in rows):
+            every = results.where(f"unit != {tasks.LEFT_OUT}")
             count = -(-_bytes_of(results) // _MOST_BYTES_AT_ONCE)
             rows = _sorted(every.collect()) if count <= 1 else _in_order(every, count).toLocalIterator()
         yield from _values(rows)
@@ -416,7 +391,7 @@ def _fetched(
 
 def _in_order(results: DataFrame, count: int) -> DataFrame:
     """The results in order, in so many partitions, each of which the driver fetches with a job."""
-    return results.repartitionByRange(count, *ORDER).sortWithinPartitions(*ORDER)
+    return results.repartitionByRange(count, *tasks.ORDER).sortWithinPartitions(*tasks.ORDER)
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:
@@ -425,7 +400,7 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
 
 def _values(rows: Iterable[Any]) -> Iterator[Any]:
     """The values in the rows, in their order. Raises the error that ended the scan."""
-    for value in chain.from_iterable(values_in(row[5]) for row in rows):
+    for value in chain.from_iterable(tasks.values_in(row[5]) for row in rows):
         if isinstance(value, _Raised):
             raise value.error
         if isinstance(value, _Findings):

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from format import layout
 from format.errors import FileChanged, KafkaLogError, UnreadableFile
 from format.files import partition_metadata
+from format.files.meta_properties import node_id_in
 from format.io.session import is_remote, is_there
 from format.io.source import FileSource
 from format.location import Location
@@ -27,16 +28,8 @@ from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.replicas import log_end_of
+from spark_jobs import planning
 from spark_jobs.log_views import ServedLog
-from spark_jobs.planning import (
-    SMALLEST_RANGE_BYTES,
-    Brokers,
-    PackedStream,
-    node_id_of,
-    packed,
-    path_of,
-    plan_view,
-)
 from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths
 from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share, served
 
@@ -177,7 +170,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """The tasks that read the records between two offsets. Raises DataLost where some of them are gone."""
         log_dirs: dict[str, int | None] = {}
-        planned = plan_view(
+        planned = planning.plan_view(
             self._grown_between(start, end, log_dirs),
             lambda log: log.path,
             self._cut,
@@ -185,7 +178,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             range_bytes=self._options.range_bytes,
             least_tasks=self._options.least_tasks,
         )
-        query = packed(Query(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
+        query = planning.packed(Query(planning.Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
         return PackedPartitions(planned.tasks, lambda task: Share(task, query))
 
     def _grown_between(
@@ -213,7 +206,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             try:
                 yield from self._reader.rows_of(partition.items, partition.query)
             except UnreadableFile as error:
-                if error.location is not None and not is_there(path_of(error.location.path)):
+                if error.location is not None and not is_there(planning.path_of(error.location.path)):
                     self._lose(f"{error.location.path} was deleted before it was read")
                 raise
 
@@ -236,7 +229,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
                 total += count
                 yield place, begin, count
 
-        for place, begin, count in PackedStream(found()):
+        for place, begin, count in planning.PackedStream(found()):
             allowed = count if most is None or total <= most else min(-(-count * most // total), count)
             place.put_offset(moved, begin + allowed)
         return in_order(moved)
@@ -272,7 +265,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         if log.from_offset is not None:
             with FileSource(log.path) as source:
                 position = log.whole_range(source, Selection(log.from_offset)).start
-                if source.size_bytes - position <= 2 * (self._options.range_bytes or SMALLEST_RANGE_BYTES):
+                if source.size_bytes - position <= 2 * (self._options.range_bytes or planning.SMALLEST_RANGE_BYTES):
                     return ()
         return (log,)
 
@@ -282,11 +275,11 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             target = Target(path)
             if target.kind is Kind.PARTITION:
                 if self._is_wanted(path.absolute()):
-                    broker_id = node_id_of(path.absolute().parent)
+                    broker_id = node_id_in(path.absolute().parent / layout.META_PROPERTIES)
                     yield from self._replica(path.absolute(), broker_id, target.checkpoints_around(), with_ends)
             elif target.kind is Kind.LOG_DIR:
                 for log_dir in target.log_dirs:
-                    broker_id = node_id_of(log_dir.path)
+                    broker_id = node_id_in(log_dir.path / layout.META_PROPERTIES)
                     for each in filter(self._is_wanted, log_dir.partitions):
                         yield from self._replica(each, broker_id, log_dir.checkpoints(), with_ends)
             else:
@@ -367,17 +360,11 @@ class RefusedStream(DataSourceStreamReader):
     def __init__(self, reason: KafkaLogError) -> None:
         self._reason = reason
 
-    def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
+    def initialOffset(self, *_: Any) -> Any:  # noqa: N802 (Spark's name)
         """Raises the reason."""
         raise self._reason
 
-    def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
-        """Raises the reason."""
-        raise self._reason
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises the reason."""
-        raise self._reason
+    latestOffset = read = initialOffset  # noqa: N815
 
 
 def _listed(path: Path) -> Partition:

@@ -6,7 +6,7 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -277,40 +277,32 @@ def _numbers(name: str, value: str) -> frozenset[int]:
     return frozenset(map(int, words))
 
 
-_EARLIEST = -2
-_WORDS = {"earliest": _EARLIEST, "latest": LATEST}
+#: The offsets of words, as Spark's Kafka source numbers them.
+_WORDS = {"earliest": -2, "latest": LATEST}
 
 
-def _starting_offsets(name: str, value: str) -> dict[tuple[str, int], int]:
-    """The offsets at which reading starts. The earliest is no bound."""
-    found = _offsets(name, value, {_EARLIEST, LATEST})
-    return {key: offset for key, offset in found.items() if offset != _EARLIEST}
+def _offsets(*words: str) -> Callable[[str, str], dict[tuple[str, int], int]]:
+    """A parser of offsets by topic and partition. These words may be given, or their numbers; the first is no bound."""
+    codes = {word: _WORDS[word] for word in words}
 
+    def read(name: str, text: str) -> dict[tuple[str, int], int]:
+        value = text.strip()
+        try:
+            if value.startswith("{"):
+                by_topic = json.loads(value)
+                found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+            else:
+                found = {("", -1): codes[value.lower()] if value.lower() in codes else int(value)}
+        except (ValueError, AttributeError, TypeError):
+            may_be = f'{", ".join(codes)}, a number, or {{"t": {{"0": 1}}}}'
+            raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
+        for offset in found.values():
+            if offset < 0 and offset not in codes.values():
+                negative = " and ".join(f"{code}, {word}" for word, code in codes.items())
+                raise BadOption(f"the option {name} has the offset {offset}; of negative ones there is {negative}")
+        return {key: offset for key, offset in found.items() if offset != codes[words[0]]}
 
-def _ending_offsets(name: str, value: str) -> dict[tuple[str, int], int]:
-    """The offsets before which reading ends. The latest is no bound."""
-    found = _offsets(name, value, {LATEST})
-    return {key: offset for key, offset in found.items() if offset != LATEST}
-
-
-def _offsets(name: str, text: str, negative: Set[int]) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition. The negative ones that may be given are those of words."""
-    value = text.strip()
-    words = {word: code for word, code in _WORDS.items() if code in negative}
-    try:
-        if value.startswith("{"):
-            by_topic = json.loads(value)
-            found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
-        else:
-            found = {("", -1): words[value.lower()] if value.lower() in words else int(value)}
-    except (ValueError, AttributeError, TypeError):
-        may_be = f'{", ".join(words)}, a number, or {{"t": {{"0": 1}}}}'
-        raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
-    for offset in found.values():
-        if offset < 0 and offset not in negative:
-            codes = " and ".join(f"{code}, {word}" for word, code in words.items())
-            raise BadOption(f"the option {name} has the offset {offset}; of negative ones there is {codes}")
-    return found
+    return read
 
 
 def _pattern(name: str, value: str) -> str:
@@ -357,8 +349,8 @@ OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "assign": ("assigned", _assigned),
     "topics": ("topics", _set),
     "partitions": ("partitions", _numbers),
-    "startingOffsets": ("starting", _starting_offsets),
-    "endingOffsets": ("ending", _ending_offsets),
+    "startingOffsets": ("starting", _offsets("earliest", "latest")),
+    "endingOffsets": ("ending", _offsets("latest")),
     "startingTimestamp": ("starting_timestamp", _number),
     "endingTimestamp": ("ending_timestamp", _number),
     "includeValue": ("value", _is_true),

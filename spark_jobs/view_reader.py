@@ -45,33 +45,10 @@ from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
 from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions, transaction_rows
-from format.verbs.verify.verify import (
-    LogDirFiles,
-    LoneFile,
-    PartitionDirectory,
-    VerifyScan,
-    compacted_topics_at,
-    findings_of_place,
-    units_of,
-    verify_nodes,
-)
+from format.verbs.verify import verify
 from format.wording import did_you_mean
-from spark_jobs import log_views
+from spark_jobs import log_views, planning
 from spark_jobs.log_views import ServedLog
-from spark_jobs.planning import (
-    PROCESS,
-    SMALLEST_RANGE_BYTES,
-    Brokers,
-    Item,
-    PackedList,
-    Plan,
-    Surroundings,
-    begin_task,
-    packed,
-    path_of,
-    plan_view,
-    unpacked,
-)
 from spark_jobs.schemas import BROKER_ID, OFFSETS, fitted
 from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
 
@@ -84,7 +61,7 @@ _OF_LOGS = ("records", "batches", "index_entries")
 _OF_ANY_FILE = ("segments", "findings")
 
 #: What a view reads: a log, or what verify reads at once.
-PlaceUnit = LogDirFiles | PartitionDirectory | LoneFile
+PlaceUnit = verify.LogDirFiles | verify.PartitionDirectory | verify.LoneFile
 
 
 class DamagedData(KafkaLogError):
@@ -97,12 +74,12 @@ class Query(msgspec.Struct, frozen=True):
     ``coordinators`` are the paths of ``__transaction_state``. ``terms`` have the clock of the query.
     """
 
-    brokers: Brokers = msgspec.field(default_factory=Brokers)
+    brokers: planning.Brokers = msgspec.field(default_factory=planning.Brokers)
     coordinators: tuple[str, ...] = ()
     compacted_topics: frozenset[str] = frozenset()
     id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
-    surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
+    surroundings: planning.Surroundings = msgspec.field(default_factory=planning.Surroundings)
 
 
 class Share(InputPartition):
@@ -120,13 +97,13 @@ class Share(InputPartition):
     @property
     def query(self) -> Query:
         """The context of the query, which is unpacked each time."""
-        found: Query = unpacked(self._query)
+        found: Query = planning.unpacked(self._query)
         return found
 
     @property
-    def items(self) -> list[Item]:
+    def items(self) -> list[planning.Item]:
         """The units and parts of logs, which are unpacked each time."""
-        return [] if self._items is None else list(unpacked(self._items))
+        return [] if self._items is None else list(planning.unpacked(self._items))
 
 
 class PackedPartitions(list[InputPartition]):
@@ -137,7 +114,7 @@ class PackedPartitions(list[InputPartition]):
 
     def __init__(
         self,
-        tasks: PackedList[Any],
+        tasks: planning.PackedList[Any],
         partition_of: Callable[[bytes], InputPartition],
         last: Sequence[InputPartition] = (),
     ) -> None:
@@ -166,16 +143,16 @@ class PackedPartitions(list[InputPartition]):
 def logs_of(unit: PlaceUnit) -> Iterable[LogUnit]:
     """The logs of a partition, in order, or a log that is given alone. The view of findings reports unreadable ones."""
     with contextlib.suppress(KafkaLogError):
-        if isinstance(unit, PartitionDirectory):
+        if isinstance(unit, verify.PartitionDirectory):
             return every_log_of(read_partition(unit.path))
-        if isinstance(unit, LoneFile) and unit.kind is Kind.LOG:
+        if isinstance(unit, verify.LoneFile) and unit.kind is Kind.LOG:
             return [log for log in selected_logs(Target(unit.path), EVERYTHING) if isinstance(log, LogUnit)]
     return ()
 
 
 def units_at(path: Path) -> Iterator[PlaceUnit]:
     """What lies at a path, as verify reads it. Raises InputError for a path that is none of Kafka's."""
-    return (unit for unit in units_of(Target(path), DEFAULT_LIMITS) if not isinstance(unit, Finding))
+    return (unit for unit in verify.units_of(Target(path), DEFAULT_LIMITS) if not isinstance(unit, Finding))
 
 
 def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
@@ -196,8 +173,8 @@ def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
             target = Target(path)
             log_dirs = (str(log_dir.path) for log_dir in target.log_dirs)
             with contextlib.closing(stores.listed_in_turn(log_dirs)) as log_dirs_in_turn:
-                for unit in units_of(target, DEFAULT_LIMITS):
-                    if isinstance(unit, LogDirFiles):
+                for unit in verify.units_of(target, DEFAULT_LIMITS):
+                    if isinstance(unit, verify.LogDirFiles):
                         next(log_dirs_in_turn)
                     if not isinstance(unit, Finding):
                         yield unit
@@ -205,15 +182,17 @@ def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
 
 def _location_of(unit: PlaceUnit) -> Location:
     """The topic and the partition of a unit, from the name of its directory."""
-    if isinstance(unit, LogDirFiles):
+    if isinstance(unit, verify.LogDirFiles):
         return Location(str(unit.path))
-    return location_of_file(unit.path) if isinstance(unit, LoneFile) else location_of_directory(unit.path)
+    return location_of_file(unit.path) if isinstance(unit, verify.LoneFile) else location_of_directory(unit.path)
 
 
-def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> Plan:
+def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> planning.Plan:
     """The plan that reads every log at some paths."""
     logs = (log for path in paths for unit in units_at(path) for log in logs_of(unit))
-    return plan_view(logs, lambda log: log.path, lambda log: (log,), parallelism=parallelism, range_bytes=range_bytes)
+    return planning.plan_view(
+        logs, lambda log: log.path, lambda log: (log,), parallelism=parallelism, range_bytes=range_bytes
+    )
 
 
 class _Units:
@@ -230,7 +209,7 @@ class _Units:
         topics: set[str] = set()
         assigned = set(options.assigned or ())
         for unit in units_listed(self._paths):
-            if isinstance(unit, LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
+            if isinstance(unit, verify.LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
                 raise BadOption(f"{unit.path} is not a log: {what}")
             location = _location_of(unit)
@@ -253,10 +232,10 @@ class _Units:
         A partition of small segments stays whole, as each segment that is read alone lists its directory. So does one
         whose broker may run: what is wrong there is looked at again.
         """
-        range_bytes = self._options.range_bytes or SMALLEST_RANGE_BYTES
+        range_bytes = self._options.range_bytes or planning.SMALLEST_RANGE_BYTES
         for unit in self:
             logs: list[Path] = []
-            if isinstance(unit, PartitionDirectory) and not (
+            if isinstance(unit, verify.PartitionDirectory) and not (
                 unit.checkpoints.lock and unit.checkpoints.lock.may_be_held
             ):
                 with contextlib.suppress(KafkaLogError):  # listing the unit reports it
@@ -264,7 +243,7 @@ class _Units:
                     if partition.sizes.log_size_bytes > range_bytes * max(partition.segment_count, 2):
                         segments = (*partition.segments, *partition.leftovers)
                         logs = [each.log for each in segments if each.log is not None]
-            yield from (LoneFile(log, Kind.LOG) for log in logs)
+            yield from (verify.LoneFile(log, Kind.LOG) for log in logs)
             if not logs:
                 yield unit
 
@@ -287,12 +266,12 @@ class _Units:
         """
         logs: Iterable[LogUnit]
         offsets = None
-        if isinstance(unit, PartitionDirectory):
+        if isinstance(unit, verify.PartitionDirectory):
             try:
                 partition = read_partition(unit.path)
             except KafkaLogError:
                 return  # the view of findings reports it
-            if partition.mark is not None and unit.path not in map(path_of, self._options.paths):
+            if partition.mark is not None and unit.path not in map(planning.path_of, self._options.paths):
                 return
             logs, offsets = every_log_of(partition), offsets_of(partition, unit.checkpoints)
         else:
@@ -328,7 +307,7 @@ def decoding_of(options: ReadOptions) -> Decoding | None:
         return None
     try:
         targets = [] if options.schemas is not None else list(map(Target, resolved_paths(options)))
-        given = None if options.schemas is None else Target(path_of(options.schemas))
+        given = None if options.schemas is None else Target(planning.path_of(options.schemas))
         schemas = schemas_for(targets, given)
         check_files(schemas, options.schema_of)
     except InputError as error:
@@ -362,9 +341,9 @@ class KafkaLogReader(DataSourceReader):
         paths = resolved_paths(options)
         units = _Units(paths, options)
         is_of_logs = options.view in _OF_LOGS
-        planned = plan_view(
+        planned = planning.plan_view(
             units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
-            lambda unit: None if isinstance(unit, LogDirFiles) else unit.path,
+            lambda unit: None if isinstance(unit, verify.LogDirFiles) else unit.path,
             lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
             parallelism=os.cpu_count() or 2,
             range_bytes=options.range_bytes,
@@ -373,7 +352,7 @@ class KafkaLogReader(DataSourceReader):
         query = Query()
         if BROKER_ID.name in self._schema.names:
             places = {each.parent for each in paths} if options.recursive else paths
-            query = replace(query, brokers=Brokers.of(map(str, places), None))
+            query = replace(query, brokers=planning.Brokers.of(map(str, places), None))
         found: list[Finding] = []
         if options.view == "transactions":
             terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=options.at_ms)
@@ -382,7 +361,7 @@ class KafkaLogReader(DataSourceReader):
             found, compacted_topics = findings_together(paths)
             found = [each for each in found if options.wants(each.location)]
             query = replace(query, compacted_topics=compacted_topics)
-        content = packed(query)
+        content = planning.packed(query)
         last = [Share(None, content, found)] if found or not planned.tasks else []
         return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
 
@@ -398,9 +377,9 @@ class KafkaLogReader(DataSourceReader):
             broker_id = query.brokers.of_path(found.location.path)
             yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
 
-    def rows_of(self, items: Iterable[Item], query: Query) -> Iterator[pa.RecordBatch]:
+    def rows_of(self, items: Iterable[planning.Item], query: Query) -> Iterator[pa.RecordBatch]:
         """The rows of the items of one task."""
-        begin_task(query.surroundings)
+        planning.begin_task(query.surroundings)
         self._dropped.clear()
         self._query = query
         for item in items:
@@ -425,7 +404,7 @@ class KafkaLogReader(DataSourceReader):
             return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
         return batch.append_column(BROKER_ID.name, ids)
 
-    def _batches(self, item: Item) -> Iterator[pa.RecordBatch]:
+    def _batches(self, item: planning.Item) -> Iterator[pa.RecordBatch]:
         unit: Any = item.unit
         options = self._options
         try:
@@ -447,7 +426,7 @@ class KafkaLogReader(DataSourceReader):
             else:
                 yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
         except UnreadableFile as error:
-            is_gone = error.location is not None and not is_there(path_of(error.location.path))
+            is_gone = error.location is not None and not is_there(planning.path_of(error.location.path))
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
                 option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
                 raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None
@@ -458,9 +437,9 @@ class KafkaLogReader(DataSourceReader):
         A process reads the headers of a partition once for all tasks of a query that it runs one after the other.
         """
         key = self._query.id, str(directory)
-        if PROCESS.committed is None or PROCESS.committed[0] != key:
-            PROCESS.committed = key, committed_view(directory)
-        return PROCESS.committed[1]
+        if planning.PROCESS.committed is None or planning.PROCESS.committed[0] != key:
+            planning.PROCESS.committed = key, committed_view(directory)
+        return planning.PROCESS.committed[1]
 
     def _coordinator_records(self) -> TransactionalIds:
         """The records of all transaction coordinators. Each task reads them once."""
@@ -492,9 +471,9 @@ def _in_batches(rows: Iterator[Any], count: int, schema: RowSchema | None = None
 def segments(unit: PlaceUnit) -> Iterator[Row]:
     """Rows of the segments of a unit, as ls lists them. Unreadable ones are in the view of findings."""
     try:
-        if isinstance(unit, LoneFile):
+        if isinstance(unit, verify.LoneFile):
             yield from (item.row() for item in ls(Target(unit.path, unit.kind)) if isinstance(item, SegmentListing))
-        elif isinstance(unit, PartitionDirectory):
+        elif isinstance(unit, verify.PartitionDirectory):
             found = ListUnit(unit.path, unit.checkpoints).listed(PartitionTerms())
             yield from (each.row() for each in found.segments)
     except NotALogDir:
@@ -506,20 +485,20 @@ def segments(unit: PlaceUnit) -> Iterator[Row]:
 def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[str]]:
     """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
     targets = [Target(path) for path in paths]
-    found = [each for target in targets for each in findings_of_place(target)]
-    found += verify_nodes(targets)
-    return found, compacted_topics_at(targets, DEFAULT_LIMITS)
+    found = [each for target in targets for each in verify.findings_of_place(target)]
+    found += verify.verify_nodes(targets)
+    return found, verify.compacted_topics_at(targets, DEFAULT_LIMITS)
 
 
 def findings(unit: PlaceUnit, compacted_topics: frozenset[str]) -> Iterator[Finding]:
     """Findings of a unit, which is verified as a whole."""
-    scan = VerifyScan(compacted_topics=compacted_topics)
+    scan = verify.VerifyScan(compacted_topics=compacted_topics)
     return (each for each in scan.results(unit, SerialDriver(scan.walk)) if isinstance(each, Finding))
 
 
 def offsets(unit: PlaceUnit) -> Iterator[Row]:
     """The row of a partition's offsets, from its checkpoints and the end of its last segment."""
-    if not isinstance(unit, PartitionDirectory):
+    if not isinstance(unit, verify.PartitionDirectory):
         return
     with contextlib.suppress(KafkaLogError):
         partition = read_partition(unit.path)
@@ -531,7 +510,7 @@ def offsets(unit: PlaceUnit) -> Iterator[Row]:
 
 def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: TransactionTerms) -> Iterator[Row]:
     """Rows of the transactions of a partition, as txns shows them; ``coordinators`` are those of all coordinators."""
-    if not isinstance(unit, PartitionDirectory):
+    if not isinstance(unit, verify.PartitionDirectory):
         return
     result = Transactions((Target(unit.path),), coordinators)
     try:
@@ -544,7 +523,7 @@ def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: Transac
 
 def coordinators_at(paths: Iterable[str], terms: TransactionTerms) -> TransactionalIds:
     """The transactional ids in the records of the partitions of ``__transaction_state`` at these paths."""
-    result = Transactions(tuple(Target(path_of(path)) for path in paths))
+    result = Transactions(tuple(Target(planning.path_of(path)) for path in paths))
     with contextlib.suppress(KafkaLogError):
         for _ in result.read(terms):
             pass  # the view of findings reports problems

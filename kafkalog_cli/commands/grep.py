@@ -157,15 +157,7 @@ def grep(
     """
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import empty_range_words
-    from format.verbs.grep.grep import (
-        Context,
-        Criteria,
-        Search,
-        context_schema,
-        found_lines,
-        found_with_context,
-        searched_logs,
-    )
+    from format.verbs.grep import grep as verb
     from format.verbs.grep.replicas import found_in_replicas
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.record_marks import RecordMarks
@@ -191,7 +183,7 @@ def grep(
     pattern, paths = _pattern_and_paths(wanted, work.session)
     if wanted.everything and (wanted.in_places or (wanted.invert and not wanted.header)):
         raise typer.BadParameter("--in and --invert need something to look for, and --all looks for nothing")
-    criteria = Criteria(
+    criteria = verb.Criteria(
         pattern,
         _places(wanted.in_places or [], wanted.header or []),
         wanted.isolation.of(wanted.rows.range),
@@ -204,7 +196,7 @@ def grep(
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
-    schema_of = context_schema if around.is_wanted else record_schema
+    schema_of = verb.context_schema if around.is_wanted else record_schema
     schema = FILE_MATCH if is_per_file else schema_of(around.extra.names | around.values.columns)
     shown = {FILE_MATCH.type: ("topic", "partition", "record_count", "path")}
     limit = wanted.rows.limit
@@ -215,7 +207,7 @@ def grep(
         run.highlight(_highlight(criteria))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
         decoding = around.values.decoding(run, targets, guards.limits)
-        search = Search(
+        search = verb.Search(
             criteria, style_of(run.raw_format), guards.limits, extra_columns=around.extra.names, decoding=decoding
         )
         records = schema_of(search.columns)
@@ -226,17 +218,17 @@ def grep(
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
         search = replace(search, jobs=work.process_count, advance=progress.advance)
         if is_per_file:
-            searched = searched_logs(targets, search, first_only=per_file.files_with_matches)
+            searched = verb.searched_logs(targets, search, first_only=per_file.files_with_matches)
             _show_files(run, searched, per_file.files_with_matches, limit)
         elif around.is_wanted:
-            context = Context(
+            context = verb.Context(
                 *(around.context or 0 if each is None else each for each in (around.before, around.after))
             )
-            _show_records(run, found_with_context(targets, search, context), records, limit, marks)
+            _show_records(run, verb.found_with_context(targets, search, context), records, limit, marks)
         elif run.shows_records:
             _show_replicas(run, found_in_replicas(targets, search), records, limit, marks)
         else:
-            _show_records(run, found_lines(targets, search), records, limit, marks)
+            _show_records(run, verb.found_lines(targets, search), records, limit, marks)
         if wanted.is_only_range and Condition.NOTHING_FOUND in run.summary.conditions:
             run.say_at_end(empty_range_words(targets, criteria.selection, guards.limits))
 

@@ -98,15 +98,7 @@ def producers(
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
     compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """
-    from format.verbs.producers import (
-        Producers,
-        ProducerTerms,
-        has_broken_sequences,
-        next_command,
-        producer_of,
-        producer_rows,
-        producer_sentence,
-    )
+    from format.verbs import producers as verb
 
     if asked.record is not None and wanted.producer_id is not None:
         raise typer.BadParameter("--record and --producer-id exclude each other")
@@ -118,8 +110,8 @@ def producers(
         run.hold()
         producer_id = wanted.producer_id
         if asked.record is not None:
-            producer_id = producer_of(targets, asked.record, guards.limits)
-        terms = ProducerTerms(
+            producer_id = verb.producer_of(targets, asked.record, guards.limits)
+        terms = verb.ProducerTerms(
             at_ms=wanted.as_of.at,
             producer_id=producer_id,
             transactional_id=wanted.transactional_id,
@@ -131,16 +123,16 @@ def producers(
             within_ms = _WITHIN_MS if asked.within is None else asked.within
             _show_repeats(run, targets, terms, within_ms, work.process_count, advance)
             return
-        result = Producers(tuple(targets))
+        result = verb.Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
-        rows = list(producer_rows(result, terms))
+        rows = list(verb.producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
         wrote = "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
-        run.conclude(wrote, producer_sentence(rows, len(result.partitions)))
+        run.conclude(wrote, verb.producer_sentence(rows, len(result.partitions)))
         if run.is_readable:
-            rows.sort(key=lambda row: (not has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
+            rows.sort(key=lambda row: (not verb.has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
-        run.say_at_end(next_command(rows, terms, paths))
+        run.say_at_end(verb.next_command(rows, terms, paths))
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was read")
         if result.skipped:

@@ -100,16 +100,7 @@ def txns(
     leader epoch is shown, and of these the longest. Open transactions come first, the oldest first. In tables and text,
     those that ended are counted by partition, unless --producer-id or --transactional-id chooses some.
     """
-    from format.verbs.txns.txns import (
-        MOST_SAID,
-        Transactions,
-        ended_rows,
-        ended_totals,
-        hanging_findings,
-        open_row,
-        open_transactions,
-        sentences,
-    )
+    from format.verbs.txns import txns as verb
 
     wanted.following.check(
         {
@@ -128,24 +119,24 @@ def txns(
             return
         advance = run.progress_of_logs(targets)
         run.hold()
-        result = Transactions(tuple(targets))
+        result = verb.Transactions(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
-        opened = open_transactions(result, terms)
+        opened = verb.open_transactions(result, terms)
         say_absent_topics(run, result, terms.topics)
-        run.conclude(*(sentences(result, opened, terms) if result.partitions or not terms.topics else ()))
+        run.conclude(*(verb.sentences(result, opened, terms) if result.partitions or not terms.topics else ()))
         if run.is_readable:
             opened.sort(key=lambda each: not each.is_hanging)
-        run.write(TRANSACTION, (open_row(each, terms) for each in opened))
+        run.write(TRANSACTION, (verb.open_row(each, terms) for each in opened))
         if run.is_readable and not (wanted.every_row or wanted.is_narrow):
-            totals = list(ended_totals(result, opened))
+            totals = list(verb.ended_totals(result, opened))
             run.count(TRANSACTION.type, sum(row[_COMMITTED] + row[_ABORTED] for row in totals))
             run.write(TRANSACTION_TOTAL, totals)
         else:
             for is_aborted in (True, False):
-                run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
+                run.write(TRANSACTION, verb.ended_rows(result, terms, is_aborted=is_aborted))
         run.count("open_transactions", len(opened))
-        for number, found in enumerate(hanging_findings(opened, terms)):
-            if run.is_readable and number < MOST_SAID:
+        for number, found in enumerate(verb.hanging_findings(opened, terms)):
+            if run.is_readable and number < verb.MOST_SAID:
                 run.judge(found)  # a sentence has said it
             else:
                 run.finding(found)

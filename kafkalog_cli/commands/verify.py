@@ -114,15 +114,7 @@ def verify(
     Damage does not end the run: reading continues at the next intact batch.
     """
     from format.node.log_dir import Kind
-    from format.verbs.verify.verify import (
-        Coverage,
-        Level,
-        VerifyTerms,
-        bytes_to_verify,
-        compacted_topics_at,
-        not_checked,
-        verify_all,
-    )
+    from format.verbs.verify import verify as verb
 
     if places.partitions is not None and places.partitioner is None:
         raise typer.BadParameter("it is for --partitioner", param_hint="--partitions")
@@ -147,15 +139,16 @@ def verify(
         _check_one_topic(targets)
     if reading.session.bundles:
         _check_not_bundled(depth, places)
-    level, coverage = Level[depth.level.upper()], Coverage()
+    level, coverage = verb.Level[depth.level.upper()], verb.Coverage()
     partition_counts = _partition_counts(places, targets, guards.limits)
     with (
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
         depth.tiering.joined(run, targets, guards.limits) as tiered,
         _verified_files(depth.since) as is_verified,
     ):
-        compacted_topics = compacted_topics_at(targets, guards.limits)
-        terms = VerifyTerms(level, guards.limits, partition_counts, compacted_topics, is_verified, work.process_count)
+        compacted_topics = verb.compacted_topics_at(targets, guards.limits)
+        jobs = work.process_count
+        terms = verb.VerifyTerms(level, guards.limits, partition_counts, compacted_topics, is_verified, jobs)
         if reading.session.bundles:
             _show_bundled(run, reading, targets, terms)
             return
@@ -164,11 +157,11 @@ def verify(
             _follow(run, targets, terms, coverage)
         else:
             passes = 2 if checks.are_checked else 1
-            progress = run.progress(lambda: passes * sum(bytes_to_verify(each) for each in targets))
-            verified = verify_all(targets, replace(terms, advance=progress.advance))
+            progress = run.progress(lambda: passes * sum(verb.bytes_to_verify(each) for each in targets))
+            verified = verb.verify_all(targets, replace(terms, advance=progress.advance))
             coverage = verified.coverage
             run.findings(verified)
-            if tiered is not None and level is Level.FULL:
+            if tiered is not None and level is verb.Level.FULL:
                 from format.state.tiered_logs import compared_with_local
 
                 run.findings(compared_with_local(tiered.tier, targets))
@@ -177,10 +170,10 @@ def verify(
         run.counts(coverage.counts)
         if places.partitioner is not None:
             _say_misplaced(run, coverage)
-        run.not_checked(*not_checked(level, coverage))
+        run.not_checked(*verb.not_checked(level, coverage))
         if is_verified is not None:
             run.not_checked("CRCs and records of the logs that are verified by --since")
-        if level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
+        if level is verb.Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
 
 

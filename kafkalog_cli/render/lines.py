@@ -10,20 +10,7 @@ from typing import Any
 from format.columns import Column, RowSchema
 from kafkalog_cli.exit_codes import Summary, counted
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.text import (
-    CELL_PIECES,
-    CELL_WRITERS,
-    JSON_PIECES,
-    JSON_WRITERS,
-    LOGFMT_PIECES,
-    LOGFMT_WRITERS,
-    LONG_BYTES,
-    Pieces,
-    json_string,
-    json_value,
-    logfmt_string,
-    size_of,
-)
+from kafkalog_cli.render import text
 
 _BLOCK_ROWS = 512
 _LATEST_BLOCK_S = 0.5
@@ -41,7 +28,7 @@ class LineMaker:
         self,
         schema: RowSchema,
         writers: Sequence[Callable[[Any], str]],
-        pieces: Sequence[Pieces | None],
+        pieces: Sequence[text.Pieces | None],
         *,
         start: str,
         labels: Sequence[str],
@@ -101,11 +88,11 @@ class LineMaker:
         try:
             for row in rows:
                 block.append(row)
-                row_bytes = sum([size_of(row[number]) for number in long_columns])
+                row_bytes = sum([text.size_of(row[number]) for number in long_columns])
                 del row  # frees a long row before the next one is made
                 held_bytes += row_bytes
-                if len(block) >= _BLOCK_ROWS or held_bytes > LONG_BYTES or monotonic() >= latest:
-                    yield block, row_bytes > LONG_BYTES
+                if len(block) >= _BLOCK_ROWS or held_bytes > text.LONG_BYTES or monotonic() >= latest:
+                    yield block, row_bytes > text.LONG_BYTES
                     block, held_bytes = [], 0
                     latest = monotonic() + _LATEST_BLOCK_S
         except Exception:
@@ -149,7 +136,7 @@ class JsonLinesRenderer(_LinesRenderer):
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary, always; ``shown`` is for the other formats."""
-        self._put(f"{json_value(summary.as_row())}\n")
+        self._put(f"{text.json_value(summary.as_row())}\n")
 
 
 class LogfmtRenderer(_LinesRenderer):
@@ -164,7 +151,7 @@ class LogfmtRenderer(_LinesRenderer):
             row = summary.as_row()
             kind = row.pop("type")
             words = [
-                f"{key}={logfmt_string(each) if isinstance(each, str) else json_value(each)}"
+                f"{key}={text.logfmt_string(each) if isinstance(each, str) else text.json_value(each)}"
                 for key, each in row.items()
             ]
             self._put(f"{kind} {' '.join(words)}\n")
@@ -173,10 +160,10 @@ class LogfmtRenderer(_LinesRenderer):
 def _json_line_maker(schema: RowSchema) -> LineMaker:
     return LineMaker(
         schema,
-        [JSON_WRITERS[column.type] for column in schema.columns],
-        [JSON_PIECES.get(column.type) for column in schema.columns],
-        start=f'{{"type":{json_string(schema.type)}',
-        labels=[f",{json_string(name)}:" for name in schema.names],
+        [text.JSON_WRITERS[column.type] for column in schema.columns],
+        [text.JSON_PIECES.get(column.type) for column in schema.columns],
+        start=f'{{"type":{text.json_string(schema.type)}',
+        labels=[f",{text.json_string(name)}:" for name in schema.names],
         end="}\n",
         null="null",
     )
@@ -186,8 +173,8 @@ def line_maker(schema: RowSchema) -> LineMaker:
     """The maker of lines of logfmt."""
     return LineMaker(
         schema,
-        [LOGFMT_WRITERS[column.type] for column in schema.columns],
-        [LOGFMT_PIECES.get(column.type) for column in schema.columns],
+        [text.LOGFMT_WRITERS[column.type] for column in schema.columns],
+        [text.LOGFMT_PIECES.get(column.type) for column in schema.columns],
         start=schema.type,
         labels=[f" {name}=" for name in schema.names],
         end="\n",
@@ -262,7 +249,7 @@ def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:
 
 
 def _cell_writer(column: Column) -> Callable[[Any], str]:
-    write = CELL_WRITERS[column.type]
+    write = text.CELL_WRITERS[column.type]
     if column.type in _NUMBERS:
         return write
     is_mixed, is_json = column.type == "any", column.type == "json"  # of JSON only a number may begin so
@@ -278,9 +265,9 @@ def _cell_writer(column: Column) -> Callable[[Any], str]:
     return write_cell
 
 
-def _cell_pieces(column: Column) -> Pieces | None:
+def _cell_pieces(column: Column) -> text.Pieces | None:
     """The function that makes the pieces of a cell from a long value; None for a column without long values."""
-    pieces = CELL_PIECES.get(column.type)
+    pieces = text.CELL_PIECES.get(column.type)
     if pieces is None:
         return None
 

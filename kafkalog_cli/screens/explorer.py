@@ -28,17 +28,7 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.verbs import explore
-from format.verbs.explore import (
-    ByteView,
-    PartitionState,
-    Place,
-    PlaceKind,
-    Spot,
-    damage_in,
-    order_of,
-    partition_states,
-    view_of,
-)
+from format.verbs.explore import ByteView, PartitionState, Place, PlaceKind, Spot
 from format.verbs.grep.pattern import regex_pattern, text_pattern
 from format.wording import counted_plainly
 from kafkalog_cli.options.parsers import parse_time
@@ -165,7 +155,7 @@ class CheckedPartitions:
     def check(self, scope: Target, advance: Advance) -> None:
         """Check a partition unless it was checked before. Raises KafkaLogError, and what ``advance`` raises."""
         if scope.path not in self._found:
-            self._found[scope.path] = damage_in(scope, advance)
+            self._found[scope.path] = explore.damage_in(scope, advance)
 
     def forget(self, path: Path) -> None:
         """Forget what was found at and below a path."""
@@ -188,8 +178,8 @@ class CheckedPartitions:
         elif place.kind is PlaceKind.PARTITION:
             number = 0 if direction > 0 else -1
         else:
-            here = order_of(place.path, None if place.kind is PlaceKind.FILE else place.position, scope)
-            before = sum(order_of(spot.path, spot.position, scope) < here for spot, _ in found)
+            here = explore.order_of(place.path, None if place.kind is PlaceKind.FILE else place.position, scope)
+            before = sum(explore.order_of(spot.path, spot.position, scope) < here for spot, _ in found)
             number = before if direction > 0 else before - 1
         return number if 0 <= number < len(found) else None
 
@@ -319,7 +309,7 @@ class Explorer(App[None]):
 
     def _show(self, place: Place) -> None:
         try:
-            self._view = view_of(place, self._decoding)
+            self._view = explore.view_of(place, self._decoding)
         except (KafkaLogError, OSError) as error:
             reason = error.message if isinstance(error, KafkaLogError) else words_of(error)
             self._view = ByteView(decoded=(("cannot be read", reason),))
@@ -350,7 +340,7 @@ class Explorer(App[None]):
         with self._in_background() as advance:
             found: list[PartitionState] = []
             shown = monotonic()
-            for each in partition_states(place, advance):
+            for each in explore.partition_states(place, advance):
                 found.append(each)
                 if monotonic() - shown > _SOON_S:
                     self.call_from_thread(self._show_states, found)

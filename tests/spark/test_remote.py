@@ -127,7 +127,7 @@ def test_units_that_tasks_size_are_planned_as_here(
             made[-1].append([[(item.name, item.size_bytes) for item in task] for task in each.tasks])
             yield each
 
-    monkeypatch.setattr(spark_cluster, "plan_units", planned)
+    monkeypatch.setattr(planning, "plan_units", planned)
     found = []
     for place in (address, some_damaged):
         made.append([])
@@ -205,7 +205,7 @@ def test_files_written_anew_and_gone_since_they_were_planned(
         system.delete_file(f"{root}/{0:020d}.log")
         return made
 
-    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    monkeypatch.setattr(planning, "plan_units", plan_and_change)
     tables = ("--output", tmp_path / "report", "--broker-id", "1")
     code, out, _ = printed("scan", "verify", address, "--format", "jsonl", *tables)
     *found, summary = map(json.loads, out.splitlines())

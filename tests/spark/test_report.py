@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,8 +83,7 @@ def test_tables_that_are_replaced_in_part_belong_to_no_complete_run(
 
     def write() -> None:
         report = open_report(output, "verify", [node])
-        ending = {"exit_code": 0, "complete": True, "condition_names": (), "all_not_checked": (), "counts": {}}
-        report.finish(SimpleNamespace(**ending))
+        report.finish({"exit_code": 0, "complete": True, "conditions": [], "not_checked": [], "counts": {}})
 
     write()
     assert [(row["exit_code"], row["complete"]) for row in _table(output, "runs")] == [(0, True)]

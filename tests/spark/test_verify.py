@@ -18,7 +18,7 @@ from format.node.log_dir import Checkpoints
 from format.verbs.verify.verify import Coverage, PartitionDirectory, Verified, VerifyScan, VerifyTerms
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
-from spark_jobs import spark_cluster
+from spark_jobs import planning, spark_cluster
 from spark_jobs.planning import LogPart, plan_units, unpacked
 from spark_jobs.spark_cluster import _fetched
 from tests.building import batches, write_segment
@@ -149,7 +149,7 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
         shutil.rmtree(vanished, ignore_errors=True)
         return made
 
-    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    monkeypatch.setattr(planning, "plan_units", plan_and_change)
     got, _ = _by_spark(tmp_path, range_bytes=10_000)
     codes = Counter((each.code, Path(each.location.path).name) for each in got)
     assert codes[("file-changed", path.name)] == 1

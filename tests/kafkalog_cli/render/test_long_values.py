@@ -7,7 +7,7 @@ import random
 import pytest
 
 from format.columns import RECORD
-from kafkalog_cli.render import lines, text
+from kafkalog_cli.render import text
 from tests.kafkalog_cli.render.rendering import rendered
 
 #: What values are made of: plain text, characters with escapes, bytes that are not UTF-8, and the start of a sequence.
@@ -46,7 +46,7 @@ def test_pieces_joined_are_the_line(format_name: str, monkeypatch: pytest.Monkey
         headers: list[tuple[bytes, bytes | None]] = [(value_of(seed + 3), None), (b"", value_of(seed + 2))]
         rows.append(row(value_of(seed), value_of(seed + 1), headers[: seed % 3]))
     whole = rendered(format_name, (RECORD, rows))
-    monkeypatch.setattr(lines, "LONG_BYTES", 0)
+    monkeypatch.setattr(text, "LONG_BYTES", 0)
     monkeypatch.setattr(text, "_PIECE_BYTES", 3)
     assert rendered(format_name, (RECORD, rows)) == whole
 
