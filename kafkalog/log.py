@@ -158,7 +158,7 @@ class Rows:
         columns: Sequence[str] | None = None,
         raises: bool = False,
     ) -> None:
-        _require_arrow()
+        _optional("pyarrow", "rows as Arrow need", "'kafkalog[arrow]'")
         from format.rows.arrow_columns import schema_with_times
 
         try:
@@ -185,8 +185,7 @@ class Rows:
         """One pass over the rows. Raises DamageFound where that was asked for."""
         from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch
 
-        self.findings, self.finding_count, self.not_checked, self.is_complete = [], 0, [], False
-        self._is_whole = True
+        self._begin(self._raises)
         for piece in self._pieces(self):
             if isinstance(piece, list):
                 yield batch_with_times(rows_batch(self._row_schema, piece).select(self.schema.names), self.schema)
@@ -207,7 +206,7 @@ class Rows:
 
     def to_pandas(self) -> Any:
         """All rows as a ``pandas.DataFrame``; integers and booleans that may be null have pandas' nullable types."""
-        pandas = _optional("pandas", "to_pandas")
+        pandas = _optional("pandas", "to_pandas needs", "pandas")
         import pyarrow as pa
 
         nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
@@ -215,7 +214,7 @@ class Rows:
 
     def to_polars(self) -> Any:
         """All rows as a ``polars.DataFrame``."""
-        return _optional("polars", "to_polars").from_arrow(self.table())
+        return _optional("polars", "to_polars needs", "polars").from_arrow(self.table())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """One pass as a stream of Arrow's C data interface."""
@@ -276,18 +275,11 @@ class Answer(Rows):
         self.is_complete = self._is_whole
 
 
-def _optional(library: str, method: str) -> Any:
+def _optional(library: str, who_needs: str, package: str) -> Any:
     try:
         return import_module(library)
     except ImportError as error:
-        raise ImportError(f"{method} needs {library} ({error}): pip install {library}", name=library) from error
-
-
-def _require_arrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"rows as Arrow need pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
+        raise ImportError(f"{who_needs} {library} ({error}): pip install {package}", name=library) from error
 
 
 #: A time: epoch milliseconds, or a datetime with a time zone.

@@ -13,6 +13,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -129,7 +130,7 @@ class FileOutput(OutputStream):
             self._fd = os.open(self._partial, flags, 0o666)
         except OSError as error:
             raise OutputError(f"cannot create: {_reason(error)}", Location(path)) from error
-        super().__init__(_Descriptor(self._fd), path)
+        super().__init__(FileIO(self._fd, "wb", closefd=False), path)
 
     def publish(self) -> None:
         """Flush to the disk, rename, flush the directory; OutputError if one of them fails."""
@@ -154,19 +155,6 @@ class FileOutput(OutputStream):
                 os.unlink(self._partial)
             except OSError:
                 return  # nothing more can be done
-
-
-class _Descriptor:
-    """A file descriptor with the one method of RawStream."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def write(self, data: memoryview, /) -> int:
-        return os.write(self._fd, data)
-
-    def fileno(self) -> int:
-        return self._fd
 
 
 def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
@@ -194,7 +182,7 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
         fd = os.open(real, os.O_WRONLY | os.O_CLOEXEC)
     except OSError as error:
         raise OutputError(f"cannot open: {_reason(error)}", Location(path)) from error
-    return OutputStream(_Descriptor(fd), path, is_terminal=os.isatty(fd))
+    return OutputStream(FileIO(fd, "wb", closefd=False), path, is_terminal=os.isatty(fd))
 
 
 def check_outside(path: str, sources: Iterable[str]) -> str:

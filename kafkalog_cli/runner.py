@@ -22,12 +22,13 @@ from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, open_renderer
 from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.table import TableColumns, TableRenderer
-from kafkalog_cli.render.text import printable
+from kafkalog_cli.render.text import JSON_WRITERS, LOGFMT_WRITERS, UNSAFE_RANGES, printable
 
 if TYPE_CHECKING:
     from format.node.target import Target
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
+    from format.rows.line_blocks import LineStyle
     from format.verbs.report.terms import Report
 
 
@@ -178,13 +179,10 @@ class Run:
             self._renderer.highlight(matches)
 
     @property
-    def raw_format(self) -> str | None:
-        """``jsonl`` or ``logfmt`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
-        if self._tables is not None:
-            return None
-        if self.format_name == "jsonl" or (self.format_name == "logfmt" and self._output.is_utf8):
-            return self.format_name
-        return None
+    def raw_style(self) -> LineStyle | None:
+        """The style of lines for ``write_raw``, which is faster; None if rows go through a renderer, as with tables."""
+        is_raw = self.format_name == "jsonl" or (self.format_name == "logfmt" and self._output.is_utf8)
+        return line_style(self.format_name) if is_raw and self._tables is None else None
 
     def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
         """Write whole lines, each with its LF, equal to what ``write`` would make of ``row_count`` rows."""
@@ -428,6 +426,14 @@ class Run:
     def _say_aside(self, line: str) -> None:
         self._progress.hide()
         say(line)
+
+
+def line_style(format_name: str) -> LineStyle:
+    """The style of ``jsonl`` or ``logfmt`` for lines that code in ``format`` makes."""
+    from format.rows.line_blocks import LineStyle
+
+    is_json = format_name == "jsonl"
+    return LineStyle(is_json, JSON_WRITERS if is_json else LOGFMT_WRITERS, UNSAFE_RANGES)
 
 
 #: The columns of a table of written segments.

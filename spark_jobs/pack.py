@@ -69,18 +69,8 @@ def _make(target: Path, source: str) -> None:
         python = str(environment / "bin" / "python")
         pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         subprocess.run([*pip, source, *EXECUTOR_PACKAGES, _VENV_PACK], check=True)
-        subprocess.run(
-            [
-                str(environment / "bin" / _VENV_PACK),
-                "--quiet",
-                "--force",
-                "--prefix",
-                str(environment),
-                "--output",
-                str(target),
-            ],
-            check=True,
-        )
+        packer = (str(environment / "bin" / _VENV_PACK), "--quiet", "--force")
+        subprocess.run([*packer, "--prefix", str(environment), "--output", str(target)], check=True)
 
 
 def source_of_this() -> str:

@@ -22,18 +22,8 @@ from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
 from spark_jobs import planning, tasks
+from spark_jobs import session as sessions
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
-from spark_jobs.session import (
-    Where,
-    check_executors,
-    close_session,
-    is_elsewhere,
-    is_remote_session,
-    is_session_running,
-    one_line_reason,
-    open_session,
-    parallelism_of,
-)
 from spark_jobs.tasks import results_of_part
 
 if TYPE_CHECKING:
@@ -66,7 +56,7 @@ def watched(
     from pyspark import InheritableThread
 
     group = f"kafkalog-{uuid.uuid4()}"
-    context = None if is_remote_session(session) else session.sparkContext
+    context = None if sessions.is_remote_session(session) else session.sparkContext
     outcome: list[_Result] = []
     failure: list[BaseException] = []
 
@@ -100,7 +90,7 @@ def watched(
     if failure:
         if isinstance(failure[0], (KafkaLogError, KeyboardInterrupt)):
             raise failure[0]
-        raise JobFailed(f"the Spark job failed: {one_line_reason(failure[0])}") from failure[0]
+        raise JobFailed(f"the Spark job failed: {sessions.one_line_reason(failure[0])}") from failure[0]
     return outcome[0]
 
 
@@ -123,7 +113,7 @@ def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, br
     from spark_jobs.view_reader import plan_logs
 
     session = cluster.session
-    count = parallelism_of(session)
+    count = sessions.parallelism_of(session)
     made = plan_logs(paths, parallelism=count, range_bytes=cluster.range_bytes)
     rows = batches_frame(session, made, planning.Brokers.of(paths, broker_id))
     writer = rows.coalesce(count).write
@@ -173,7 +163,7 @@ class SparkCluster:
     It is a context, at whose end the session is closed if it was started here.
     """
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: sessions.Where) -> None:
         self._where = where
         self._session: SparkSession | None = None
         self._is_ours = False
@@ -182,11 +172,11 @@ class SparkCluster:
     def session(self) -> SparkSession:
         """The session; raises SparkMissing where Spark cannot start."""
         if self._session is None:
-            self._is_ours = not is_session_running()
+            self._is_ours = not sessions.is_session_running()
             where = self._where
-            self._session = open_session(where.master, where.conf, where.archive)
-            if is_elsewhere(where.master):
-                check_executors(self._session)
+            self._session = sessions.open_session(where.master, where.conf, where.archive)
+            if sessions.is_elsewhere(where.master):
+                sessions.check_executors(self._session)
         return self._session
 
     @property
@@ -209,9 +199,9 @@ class SparkCluster:
         plans = planning.plan_units(
             scan,
             chain(first, rest),
-            parallelism=parallelism_of(self.session),
+            parallelism=sessions.parallelism_of(self.session),
             range_bytes=self.range_bytes,
-            is_elsewhere=is_elsewhere(self._where.master),
+            is_elsewhere=sessions.is_elsewhere(self._where.master),
             sizer=self._sized,
         )
         # The next plan is made when this one has been given up: the driver holds one at a time.
@@ -221,7 +211,8 @@ class SparkCluster:
         """The units with their sizes: many that are in a store or on other hosts by jobs, few of them here."""
         rest = iter(units)
         first = list(islice(rest, _SIZED_HERE + 1))
-        is_far = is_elsewhere(self._where.master) or any(each.place and is_remote(each.place) for each in first)
+        is_stored = any(each.place and is_remote(each.place) for each in first)
+        is_far = is_stored or sessions.is_elsewhere(self._where.master)
         if len(first) <= _SIZED_HERE or not is_far:
             yield from sizing.sized(chain(first, rest))
             return
@@ -238,7 +229,7 @@ class SparkCluster:
         self, call: Callable[[ItemT], ValueT], items: Iterable[ItemT], *, calls_of_a_task: int
     ) -> Iterator[ValueT]:
         """The results, by jobs of more and more tasks, so that the first results are soon there."""
-        task_count = parallelism_of(self.session)
+        task_count = sessions.parallelism_of(self.session)
         rest = (tasks.Argument(number, value) for number, value in enumerate(items))
         while calls := planning.PackedList(islice(iter(lambda: list(islice(rest, calls_of_a_task)), []), task_count)):
             frame = tasks.mapped_frame(self.session, calls, call)
@@ -262,7 +253,7 @@ class SparkCluster:
     def close(self) -> None:
         """Close a session that was started here."""
         if self._session is not None and self._is_ours:
-            close_session(self._session)
+            sessions.close_session(self._session)
         self._session = None
 
     def __enter__(self) -> SparkCluster:

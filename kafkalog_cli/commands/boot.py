@@ -20,7 +20,7 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of
-from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.reading import existing_paths
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
@@ -55,15 +55,7 @@ _COLUMNS = {
 class Starting(msgspec.Struct, frozen=True):
     """The log directories of a node, and the broker that starts on them."""
 
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="The log directories of one node, in the order of log.dirs.",
-            callback=check_paths,
-            show_default=False,
-        ),
-    ]
+    paths: Annotated[list[str], existing_paths("The log directories of one node, in the order of log.dirs.")]
     kafka_version: Annotated[
         str | None,
         option("The release of the broker.", show_default=f"{KAFKA_VERSIONS[-1]} or later", **one_of(*KAFKA_VERSIONS)),

@@ -13,7 +13,7 @@ from format.columns import DIAGNOSIS
 from format.node.target import targets_at
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.reading import ConfigSources, Paths
+from kafkalog_cli.options.reading import ConfigSources, Paths, bundles_of
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.folding import folded_line
 from kafkalog_cli.runner import Run
@@ -55,7 +55,6 @@ def doctor(
     """
     from format.verbs.bundle.verify_bundle import NOT_CHECKED
     from format.verbs.report.terms import ReportTerms
-    from kafkalog_cli.options.reading import bundles_of
 
     with Run("doctor", output, judging, paths=paths, main_schema=DIAGNOSIS) as run:
         targets = targets_at(map(work.session.path, paths), takes_empty=True)

@@ -88,7 +88,6 @@ def dump(
     """
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
-    from kafkalog_cli.line_style import style_of
     from kafkalog_cli.record_marks import RecordMarks
 
     if depth.last is not None and rows.limit is not None:
@@ -137,7 +136,7 @@ def dump(
         for item in dump_lines(
             targets,
             terms,
-            style_of(run.raw_format),
+            run.raw_style,
             limit=rows.limit,
             jobs=work.process_count,
             advance=advance,
@@ -159,9 +158,8 @@ def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
 def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:
     from format.verbs.dump import follow_dump
     from kafkalog_cli.following import followed
-    from kafkalog_cli.line_style import style_of
 
-    style = style_of(run.raw_format)
+    style = run.raw_style
     blocks: Iterator[Block] = followed(
         run, lambda following: follow_dump(targets, terms, style, following, limit=limit)
     )

@@ -25,7 +25,7 @@ from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.render.formats import open_renderer
-from kafkalog_cli.runner import Run, say_published, show_resumed
+from kafkalog_cli.runner import Run, line_style, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.rewriting.publication import NewFile
@@ -151,7 +151,6 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     """The format of the files. Raises a usage error if it needs a library that is not installed."""
     from format.rows.record_rows import PART_BYTES
     from format.verbs.extract import ParquetFormat, TextFormat
-    from kafkalog_cli.line_style import line_style
 
     if to != "parquet":
         style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None

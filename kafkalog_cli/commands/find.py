@@ -189,12 +189,12 @@ def _show(
         words = f"{partition.path}: {words}"
     if match is not None:
         run.conclude(words)
+        if match.is_ahead_of_its_file:
+            run.conclude(_future_words(match))
+        if run.shows_records and not sought.explain:
+            _show_record(run, match, partition, sought.values, limits)
     elif words:
         run.say_now(words)
-    if match is not None and match.is_ahead_of_its_file:
-        run.conclude(_future_words(match))
-    if match is not None and run.shows_records and not sought.explain:
-        _show_record(run, match, partition, sought.values, limits)
     row = match or found.answer
     if row is not None:
         run.write(MATCH, (row.row(*of_replica),))

@@ -159,7 +159,6 @@ def grep(
     from format.verbs.dump import empty_range_words
     from format.verbs.grep import grep as verb
     from format.verbs.grep.replicas import found_in_replicas
-    from kafkalog_cli.line_style import style_of
     from kafkalog_cli.record_marks import RecordMarks
 
     around = wanted.around
@@ -208,7 +207,7 @@ def grep(
         marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
         decoding = around.values.decoding(run, targets, guards.limits)
         search = verb.Search(
-            criteria, style_of(run.raw_format), guards.limits, extra_columns=around.extra.names, decoding=decoding
+            criteria, run.raw_style, guards.limits, extra_columns=around.extra.names, decoding=decoding
         )
         records = schema_of(search.columns)
         if wanted.following.follow:

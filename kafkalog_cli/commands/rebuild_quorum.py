@@ -10,7 +10,7 @@ import typer
 
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.reading import check_if_given, check_paths
+from kafkalog_cli.options.reading import check_if_given, existing_paths
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import local_directory
 
@@ -56,12 +56,9 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="Log directories of all nodes that are left, controllers and brokers, or copies of their "
-            "__cluster_metadata-0. Never written to.",
-            callback=check_paths,
-            show_default=False,
+        existing_paths(
+            "Log directories of all nodes that are left, controllers and brokers, or copies of their "
+            "__cluster_metadata-0. Never written to."
         ),
     ]
     output: Annotated[

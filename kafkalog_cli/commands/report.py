@@ -17,7 +17,7 @@ from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, Output, Quiet
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import ConfigSources, Paths
+from kafkalog_cli.options.reading import ConfigSources, Paths, bundles_of
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.output import open_output
 from kafkalog_cli.runner import Run
@@ -127,8 +127,6 @@ def _has_tables(session: Session, paths: list[str], document: Document, sources:
 
 def _bundles_of(session: Session, paths: list[str], document: Document) -> tuple[Bundle, ...]:
     """The bundles that the paths are in. Raises a usage error if only some are, or for --with-bytes."""
-    from kafkalog_cli.options.reading import bundles_of
-
     found = bundles_of(session, paths)
     if found and document.with_bytes:
         raise typer.BadParameter("a bundle has no bytes of records", param_hint="--with-bytes")

@@ -19,7 +19,7 @@ from format.wording import counted, duration, listed
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import parse_rate
-from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.reading import existing_paths
 from kafkalog_cli.render.table import ShownColumns, human_size
 from kafkalog_cli.runner import Run
 
@@ -59,13 +59,7 @@ class Scrubbed(msgspec.Struct, frozen=True):
     """What is scrubbed or asked, the state file, and the pace."""
 
     paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PATH]...",
-            help="The log directories of a node, or partition directories.",
-            callback=check_paths,
-            show_default=False,
-        ),
+        list[str] | None, existing_paths("The log directories of a node, or partition directories.", "[PATH]...")
     ] = None
     state: Annotated[str | None, option("The state: an SQLite file, made if there is none.", metavar="FILE")] = None
     once: Annotated[bool, option("Verify what is due, and end.")] = False

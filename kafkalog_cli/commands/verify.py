@@ -18,7 +18,7 @@ from format.wording import counted, listed
 from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
+from kafkalog_cli.options.reading import Following, Reading, Tiering, bundles_of, check_followable
 from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
@@ -263,7 +263,6 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
 def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: VerifyTerms) -> None:
     """Write the findings of the time when the bundles were made, and those of their headers now."""
     from format.verbs.bundle.verify_bundle import NOT_CHECKED, verified_counts, verify_bundle
-    from kafkalog_cli.options.reading import bundles_of
 
     for bundle in bundles_of(reading.session, reading.paths):
         own = [target for target in targets if str(target.path).startswith(f"{bundle.path}/")]

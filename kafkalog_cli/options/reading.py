@@ -138,14 +138,16 @@ def check_path(session: Session, path: str) -> str:
     return path
 
 
+def existing_paths(help: str, metavar: str = "PATH...") -> Any:
+    """An argument of paths that exist."""
+    return typer.Argument(metavar=metavar, help=help, callback=check_paths, show_default=False)
+
+
 Paths = Annotated[
     list[str],
-    typer.Argument(
-        metavar="PATH...",
-        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, "
-        "such as s3://bucket/node-1.",
-        callback=check_paths,
-        show_default=False,
+    existing_paths(
+        "A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, such as "
+        "s3://bucket/node-1."
     ),
 ]
 

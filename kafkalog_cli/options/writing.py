@@ -16,7 +16,7 @@ from format.io.source import os_reason
 from format.layout import CODEC_NAMES, MANIFEST
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import SIZE, shown
-from kafkalog_cli.options.reading import check_path, check_paths
+from kafkalog_cli.options.reading import check_path, existing_paths
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
@@ -50,11 +50,8 @@ class Sources(msgspec.Struct, frozen=True):
 
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SRC...",
-            help="A log directory, or one or more partition directories (TOPIC-PARTITION). Never written to.",
-            callback=check_paths,
-            show_default=False,
+        existing_paths(
+            "A log directory, or one or more partition directories (TOPIC-PARTITION). Never written to.", "SRC..."
         ),
     ]
     session: Session = msgspec.field(default_factory=Session)

@@ -23,7 +23,7 @@ from format.rows.line_blocks import LineBlock, RowText
 from format.rows.record_rows import record_block
 from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 
 _LOG_BYTES = 16 * MIB
 _PASSES = 15

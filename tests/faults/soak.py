@@ -35,7 +35,7 @@ from format.findings import Finding, Severity
 from format.rows.line_blocks import LineBlock
 from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.verify.verify import VerifyTerms, verify
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 from tests.corpora import SHARED
 from tests.oracle.kafka_lab import KafkaLab
 from tests.ports import LAB_PORTS, is_open

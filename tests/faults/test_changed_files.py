@@ -28,7 +28,7 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 from tests.building import batch, batches, write_segment
 
 pytestmark = pytest.mark.long

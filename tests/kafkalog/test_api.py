@@ -362,6 +362,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return real(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", without_arrow)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'kafkalog\[arrow\]'"):
         log.records()
     assert list(log.verify("records")) == []

@@ -29,9 +29,9 @@ from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.scan.selection import Selection
 from format.verbs import dump as dumping
 from format.verbs.dump import DumpTerms, dump_lines
-from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
+from kafkalog_cli.runner import line_style
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
 from tests.dumping import dump

@@ -35,7 +35,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks, header_chunks
 from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import batch_block, record_block
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
 from tests.faults.mutations import case

@@ -21,8 +21,8 @@ from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import record_block
 from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
-from kafkalog_cli.line_style import line_style
 from kafkalog_cli.render.text import logfmt_string
+from kafkalog_cli.runner import line_style
 from tests.building import batch
 from tests.sources import BytesSource
 

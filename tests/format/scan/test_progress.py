@@ -22,7 +22,7 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.recompress.estimate import explain_recompress
 from format.verbs.recompress.new_batches import PlanTerms, Target
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 from tests.building import batches, write_segment
 
 

@@ -16,7 +16,7 @@ from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.verify import VerifyTerms, verify_all
-from kafkalog_cli.line_style import line_style
+from kafkalog_cli.runner import line_style
 from tests.building import batches, write_segment
 
 STYLE = line_style("jsonl")

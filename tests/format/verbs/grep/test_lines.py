@@ -27,9 +27,9 @@ from format.verbs.grep.grep import (
     searched_logs,
 )
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
-from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
+from kafkalog_cli.runner import line_style
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
