@@ -436,27 +436,6 @@ def line_style(format_name: str) -> LineStyle:
     return LineStyle(is_json, JSON_WRITERS if is_json else LOGFMT_WRITERS, UNSAFE_RANGES)
 
 
-#: The columns of a table of written segments.
-SEGMENT_TABLE_COLUMNS = (
-    "path",
-    "source_bytes",
-    "size_bytes",
-    "batch_count",
-    "copied_count",
-    "recompressed_count",
-    "rebuilt_count",
-    "lost_bytes",
-)
-
-
-def writing_run(
-    command: str, output: Output, judging: Judging, *, columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
-) -> Run:
-    """The Run of a command whose rows are written segments; its summary is a result."""
-    shown = {WRITTEN_SEGMENT.type: columns}
-    return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, columns=shown, shows_summary=True)
-
-
 def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
     """Write a row for each segment and finding as it arrives, and add up the counts of the summary.
 

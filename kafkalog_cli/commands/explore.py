@@ -13,6 +13,7 @@ from format.io.session import Session, is_remote
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from kafkalog_cli.exit_codes import ExitCode
+from kafkalog_cli.options.parsers import usage_errors
 from kafkalog_cli.options.reading import AsKind, check_if_given
 from kafkalog_cli.options.values import Values
 from kafkalog_cli.render.text import printable
@@ -51,10 +52,8 @@ def explore(session: Session, path: Path, as_kind: AsKind, values: Values) -> No
         )
     if is_remote(path):
         raise typer.BadParameter(printable(f"{path}: explore takes a path of this host"))
-    try:
+    with usage_errors(InputError, path):
         root = root_place(session.path(path), as_kind.kind)
-    except InputError as error:
-        raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
     try:
         from kafkalog_cli.screens.explorer import Explorer
     except ImportError as error:

@@ -21,7 +21,7 @@ from format.verbs.grep.pattern import Pattern, any_of, bytes_pattern, regex_patt
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex
+from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex, usage_errors
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.values import Values
@@ -253,11 +253,9 @@ def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None
         given, pattern = printable(text), printable(paths[0])
         raise typer.BadParameter(f"'{pattern}' does not exist, and '{given}' does: the PATTERN comes before the PATH")
     paths = [check_path(session, path) for path in paths]
-    try:
-        make = regex_pattern if wanted.regex else text_pattern
+    make = regex_pattern if wanted.regex else text_pattern
+    with usage_errors(ValueError):
         return any_of([make(each, ignore_case=wanted.ignore_case) for each in texts]), paths
-    except ValueError as error:
-        raise typer.BadParameter(printable(str(error))) from None
 
 
 def _places(in_places: list[str], headers: list[str]) -> Places:

@@ -8,10 +8,8 @@ import msgspec
 
 from format.layout import MANIFEST
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.writing import OutputDirectory, Rewriting, Sources
+from kafkalog_cli.runner import show_written
 
 EXAMPLES = (
     ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
@@ -28,15 +26,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
     with_log: Annotated[bool, option("Copy the logs and all other files too, byte for byte.")] = False
 
 
-def rebuild_index(
-    rebuilt: Rebuilt,
-    resumption: Resumption,
-    indexing: Indexing,
-    judging: Judging,
-    output: RowOutput,
-    guards: Guards,
-    work: Work,
-) -> None:
+def rebuild_index(rebuilt: Rebuilt, rewriting: Rewriting) -> None:
     """Rebuild .index, .timeindex and .txnindex from the log, as a broker does when it recovers a segment.
 
     The new indexes are written to DIR/TOPIC-PARTITION. To use them, stop the broker and replace the old ones.
@@ -46,22 +36,14 @@ def rebuild_index(
     from format.verbs.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index import rebuild_index as rebuild_sources
 
-    with writing_run("rebuild-index", output, judging, columns=_COLUMNS) as run:
+    with rewriting.run("rebuild-index", _COLUMNS) as run:
         paths = rebuilt.sources.paths
         found = read_write_sources(paths)
-        with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes
+        with_log, interval_bytes = rebuilt.with_log, rewriting.indexing.interval_bytes
         job = found.job("rebuild-index", index_interval_bytes=interval_bytes, with_log=with_log)
-        with resumption.publication(rebuilt.output, paths, job) as publication:
-            show_resumed(run, publication, resumption.resume)
+        with rewriting.publication(run, rebuilt.output, paths, job) as publication:
             progress = run.progress((PASSES if with_log else 1) * found.size_bytes)
-            terms = IndexRebuilding(
-                with_log=with_log,
-                limits=guards.limits,
-                interval_bytes=interval_bytes,
-                jobs=work.process_count,
-                advance=progress.advance,
-            )
+            terms = IndexRebuilding(with_log=with_log, **rewriting.terms(progress))
             show_written(run, rebuild_sources(found, publication, terms), counts_written=False)
             files = publication.files
             run.count("written_bytes", sum(each.size_bytes for name, each in files.items() if name != MANIFEST))
-        say_published(run, publication.target)

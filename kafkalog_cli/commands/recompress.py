@@ -12,12 +12,10 @@ from format.layout import CODEC_NAMES
 from format.limits import Limits
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import SIZE, one_of
-from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources, check_level, local_directory
+from kafkalog_cli.options.writing import Rewriting, Sample, Sources, check_level, local_directory
 from kafkalog_cli.render.table import ShownColumns
-from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.runner import Run, show_written
 
 if TYPE_CHECKING:
     from format.rewriting.sources import WriteSources
@@ -94,15 +92,7 @@ class Recompressed(msgspec.Struct, frozen=True):
         return None if self.magic is None else int(self.magic)
 
 
-def recompress(
-    recompressed: Recompressed,
-    work: Work,
-    resumption: Resumption,
-    indexing: Indexing,
-    judging: Judging,
-    output: RowOutput,
-    guards: Guards,
-) -> None:
+def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
     """Write the same records with another codec, and new indexes, into a new directory.
 
     Offsets, timestamps, keys, values, headers, producers, transactions and leader epochs stay as they are. The result
@@ -114,22 +104,23 @@ def recompress(
     from format.verbs.recompress.new_batches import PlanTerms, Target
 
     _check_options(recompressed)
-    paths = recompressed.sources.paths
+    paths, output, judging = recompressed.sources.paths, rewriting.output, rewriting.judging
+    limits, interval_bytes = rewriting.guards.limits, rewriting.indexing.interval_bytes
     if recompressed.estimate and not recompressed.explain:
         with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
-            _estimate(run, read_measured_sources(paths), recompressed, guards.limits)
+            _estimate(run, read_measured_sources(paths), recompressed, limits)
         return
     target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
         with Run("recompress", output, judging, main_schema=BATCH_DECISION, columns=columns) as run:
-            _explain(run, read_measured_sources(paths), plan, guards.limits)
+            _explain(run, read_measured_sources(paths), plan, limits)
         return
     from format.verbs.recompress.recompress import Recompression
     from format.verbs.recompress.recompress import recompress as recompress_sources
 
-    with writing_run("recompress", output, judging) as run:
+    with rewriting.run("recompress") as run:
         found = read_write_sources(paths)
         job = found.job(
             "recompress",
@@ -140,23 +131,18 @@ def recompress(
             batch_bytes=recompressed.merge_bytes,
             segment_bytes=recompressed.segment_bytes,
             skip_damaged=recompressed.skip_damaged,
-            index_interval_bytes=indexing.interval_bytes,
+            index_interval_bytes=interval_bytes,
         )
-        with resumption.publication(recompressed.output or "", paths, job) as publication:
-            show_resumed(run, publication, resumption.resume)
+        with rewriting.publication(run, recompressed.output or "", paths, job) as publication:
             terms = Recompression(
                 plan=plan,
                 segment_bytes=recompressed.segment_bytes,
                 skip_damaged=recompressed.skip_damaged,
-                limits=guards.limits,
-                interval_bytes=indexing.interval_bytes,
-                jobs=work.process_count,
-                advance=run.progress(PASSES * found.size_bytes).advance,
+                **rewriting.terms(run.progress(PASSES * found.size_bytes)),
             )
             show_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
             run.condition(Condition.DAMAGE)
-        say_published(run, publication.target)
 
 
 def _check_options(given: Recompressed) -> None:

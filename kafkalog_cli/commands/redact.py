@@ -11,13 +11,12 @@ from msgspec.structs import replace
 from format.node.target import targets_at
 from format.verbs.redact.replacements import Mode, Redactor
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.values import Values
-from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.options.writing import Indexing, KeyFile, OutputDirectory, Resumption, Sources, key_of
-from kafkalog_cli.runner import say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.writing import KeyFile, OutputDirectory, Rewriting, Sources, key_of
+from kafkalog_cli.progress import Progress
+from kafkalog_cli.runner import show_written
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),
@@ -65,15 +64,7 @@ class Redacted(msgspec.Struct, frozen=True):
         return names
 
 
-def redact(
-    redacted: Redacted,
-    resumption: Resumption,
-    indexing: Indexing,
-    judging: Judging,
-    output: RowOutput,
-    guards: Guards,
-    work: Work,
-) -> None:
+def redact(redacted: Redacted, rewriting: Rewriting) -> None:
     """Copy logs into a new directory, with every key, value and header value replaced by other bytes of equal length.
 
     Offsets, timestamps, sizes, nulls, producers, batch boundaries and topic names stay, so that the copy can be shared
@@ -88,7 +79,7 @@ def redact(
     mode, key_file = redacted.mode, redacted.key_file
     if key_file is not None and mode == "fill":
         raise typer.BadParameter("--mode fill uses no key", param_hint="--key-file")
-    if resumption.resume and mode == "hash" and key_file is None:
+    if rewriting.resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be resumed: give --key-file", param_hint="--resume")
     if redacted.values.is_asked and not redacted.kept:
         raise typer.BadParameter("keys and values are decoded for the fields to keep: give --keep-fields too")
@@ -98,21 +89,18 @@ def redact(
         with_header_names=redacted.header_names,
         selection=redacted.selected.selection,
         keep_fields=redacted.kept,
-        limits=guards.limits,
-        interval_bytes=indexing.interval_bytes,
-        jobs=work.process_count,
+        **rewriting.terms(Progress()),
     )
     result = RewritingResult()
-    with writing_run("redact", output, judging) as run:
+    with rewriting.run("redact") as run:
         paths = redacted.sources.paths
         found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
         if redacted.kept:
-            decoding = redacted.values.by_options(targets_at(paths), guards.limits)
+            decoding = redacted.values.by_options(targets_at(paths), rewriting.guards.limits)
             run.findings(decoding.schemas.findings)
             asked = replace(asked, decoding=decoding)
         job = found.job("redact", **asked.options(), **redacted.values.job)
-        with resumption.publication(redacted.output, paths, job) as publication:
-            show_resumed(run, publication, resumption.resume)
+        with rewriting.publication(run, redacted.output, paths, job) as publication:
             terms = replace(asked, advance=run.progress(PASSES * found.size_bytes).advance)
             show_written(run, redact_sources(found, publication, terms, result))
         run.count("records", result.record_count)
@@ -121,4 +109,3 @@ def redact(
             absent = [name for name in redacted.kept if name not in result.found_fields]
             run.conclude(f"--keep-fields: no key or value has {', '.join(absent)}." if absent else "")
         run.not_checked(*result.left_out)
-        say_published(run, publication.target)

@@ -9,10 +9,8 @@ import typer
 
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.work import Guards, Work
-from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources, local_directory
-from kafkalog_cli.runner import Run, say_published, show_resumed, show_written, writing_run
+from kafkalog_cli.options.writing import OutputDirectory, Rewriting, Sources, local_directory
+from kafkalog_cli.runner import Run, say_published, show_written
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
@@ -55,15 +53,7 @@ class Salvaged(msgspec.Struct, frozen=True):
     ] = None
 
 
-def salvage(
-    salvaged: Salvaged,
-    resumption: Resumption,
-    indexing: Indexing,
-    judging: Judging,
-    output: RowOutput,
-    guards: Guards,
-    work: Work,
-) -> None:
+def salvage(salvaged: Salvaged, rewriting: Rewriting) -> None:
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
 
     Each lost byte range is a finding with its offsets, and is listed in DIR/manifest.json. The exit status is 1 when
@@ -80,69 +70,52 @@ def salvage(
         raise typer.BadParameter(
             "does not go with --merge, which takes the batch from another replica", param_hint="--repair"
         )
-    with writing_run("salvage", output, judging) as run:
+    with rewriting.run("salvage") as run:
         if salvaged.merge:
-            _merge(run, salvaged, resumption, indexing, guards, work)
+            _merge(run, salvaged, rewriting)
             return
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         repair = {"repair": True} if salvaged.repair else {}
-        job = found.job("salvage", index_interval_bytes=indexing.interval_bytes, **repair)
+        job = found.job("salvage", index_interval_bytes=rewriting.indexing.interval_bytes, **repair)
         result = RewritingResult()
-        with resumption.publication(salvaged.output, paths, job) as publication:
-            show_resumed(run, publication, resumption.resume)
-            terms = WriteTerms(
-                limits=guards.limits,
-                interval_bytes=indexing.interval_bytes,
-                jobs=work.process_count,
-                advance=run.progress(PASSES * found.size_bytes).advance,
-            )
+        with rewriting.publication(run, salvaged.output, paths, job) as publication:
+            terms = WriteTerms(**rewriting.terms(run.progress(PASSES * found.size_bytes)))
             show_written(run, salvage_sources(found, publication, terms, result, repairs=salvaged.repair))
             run.count("losses", len(result.losses))
         if result.losses:
             run.condition(Condition.DAMAGE)
-        say_published(run, publication.target)
 
 
-def _merge(
-    run: Run, salvaged: Salvaged, resumption: Resumption, indexing: Indexing, guards: Guards, work: Work
-) -> None:
+def _merge(run: Run, salvaged: Salvaged, rewriting: Rewriting) -> None:
     from format.columns import MERGED_RANGE
     from format.node.target import targets_at
     from format.rewriting.rewriter import PASSES, RewritingResult, WriteTerms
     from format.state.cluster_context import ContextTerms, read_context
     from format.verbs.merge.merge import branch_sources, merge, overview, read_merge, write_branches
-    from kafkalog_cli.exit_codes import Condition
 
-    targets = targets_at(salvaged.sources.paths)
-    merging = read_merge(targets, read_context(targets, ContextTerms(limits=guards.limits)), guards.limits)
+    targets, limits = targets_at(salvaged.sources.paths), rewriting.guards.limits
+    merging = read_merge(targets, read_context(targets, ContextTerms(limits=limits)), limits)
     if merging.has_metadata:
         run.not_checked("the metadata log, which is not merged: see quorum and rebuild-quorum")
     run.hold()
-    advance = run.progress(merging.size_bytes).advance
-    merging.plan(guards.limits, work.process_count, advance)
+    merging.plan(limits, rewriting.work.process_count, run.progress(merging.size_bytes).advance)
     plans = merging.plans
     for plan in plans:
         run.write(MERGED_RANGE, plan.rows(), only=lambda row: not row[MERGED_RANGE.names.index("is_base")])
     run.conclude(overview(merging), *(each.sentence() for each in plans if len(plans) == 1 or not each.is_plain))
-    terms = WriteTerms(
-        limits=guards.limits,
-        interval_bytes=indexing.interval_bytes,
-        jobs=work.process_count,
-        advance=run.progress(PASSES * merging.written_bytes).advance,
-    )
+    terms = WriteTerms(**rewriting.terms(run.progress(PASSES * merging.written_bytes)))
     result = RewritingResult()
-    job = merging.job(index_interval_bytes=indexing.interval_bytes)
+    job = merging.job(index_interval_bytes=rewriting.indexing.interval_bytes)
     branches = branch_sources(merging)
-    with resumption.publication(salvaged.output, salvaged.sources.paths, job) as publication:
-        show_resumed(run, publication, resumption.resume)
+    with rewriting.publication(run, salvaged.output, salvaged.sources.paths, job) as publication:
         if salvaged.branches is not None and branches.partitions:
             # Before the log: a run that ends between the two is repeated without --branches.
-            with resumption.publication(salvaged.branches, salvaged.sources.paths, {**job, "branches": True}) as other:
+            branches_job = {**job, "branches": True}
+            with rewriting.resumption.publication(salvaged.branches, salvaged.sources.paths, branches_job) as other:
                 show_written(run, write_branches(branches, other, terms), counts_written=False)
             say_published(run, other.target)
         show_written(run, merge(merging, publication, terms, result))
         run.count("losses", len(result.losses))
     if result.losses:
         run.condition(Condition.DAMAGE)
-    say_published(run, publication.target)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import typer
 
 from format.columns import DECODED_NAMES, SCHEMAS
+from format.errors import InputError
 from format.timestamps import EPOCH
 from format.wording import did_you_mean
 from kafkalog_cli.render.text import printable
@@ -32,6 +34,16 @@ def integer_of(text: str, lowest: int, highest: int) -> int | None:
     """A whole number between two bounds, both included, of at most 19 digits; None for any other text."""
     number = int(text) if re.fullmatch(_INTEGER, text) else None
     return number if number is not None and lowest <= number <= highest else None
+
+
+@contextmanager
+def usage_errors(kind: type[Exception], path: object = None, *, option: str | None = None) -> Iterator[None]:
+    """The context in which errors of a kind become usage errors, with the path that they are about."""
+    try:
+        yield
+    except kind as error:
+        words = f"{path}: {error.message}" if isinstance(error, InputError) and path is not None else str(error)
+        raise typer.BadParameter(printable(words), param_hint=option) from None
 
 
 def parse_count(text: Any) -> int:
@@ -94,11 +106,8 @@ def parse_moment(text: Any) -> int:
     """A time, as ``times.parse_time`` takes it, in epoch milliseconds."""
     if not isinstance(text, str):
         return int(text)
-
-    try:
+    with usage_errors(ValueError):
         return parse_time(text)
-    except ValueError as error:
-        raise typer.BadParameter(printable(str(error))) from None
 
 
 def parse_duration(text: Any) -> int:

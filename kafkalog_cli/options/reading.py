@@ -23,7 +23,7 @@ from format.node.target import Target, absent_words, targets_at
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import first_given, option, session_in
-from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of, parse_time
+from kafkalog_cli.options.parsers import COUNT, MOMENT, one_of, parse_time, usage_errors
 from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
@@ -70,10 +70,8 @@ def opened_paths(session: Session, own: str, inner: str) -> Sequence[str]:
     from format.io.bundles.unpacking import open_bundle
 
     if own not in session.bundles:
-        try:
+        with usage_errors(InputError, own):
             session.bundles[own] = open_bundle(own)
-        except InputError as error:
-            raise typer.BadParameter(printable(f"{own}: {error.message}")) from None
     sources = [f"{own}/{each}" for each in session.bundles[own].sources]
     if not inner:
         return sources
@@ -158,10 +156,8 @@ def parse_place(text: Any) -> RecordPlace:
         return text  # type: ignore[no-any-return]
     from format.verbs.producers import record_place
 
-    try:
+    with usage_errors(ValueError):
         return record_place(text)
-    except ValueError as error:
-        raise typer.BadParameter(printable(str(error))) from None
 
 
 def check_place_and_paths(context: typer.Context, words: list[str] | None) -> list[str] | None:
@@ -207,11 +203,9 @@ class PlaceAndPaths(msgspec.Struct, frozen=True):
         if self.place is None:
             return targets
         name = f"{self.place.topic}-{self.place.partition}"
-        try:
+        with usage_errors(InputError):
             at_paths = [each.path for each in targets if each.kind is Kind.PARTITION]
             below = [path for each in targets for log_dir in each.log_dirs for path in log_dir.partitions]
-        except InputError as error:
-            raise typer.BadParameter(printable(str(error))) from None
         replicas = [Target(path, Kind.PARTITION) for path in (*at_paths, *below) if named(path).name == name]
         if not replicas:
             raise typer.BadParameter(printable(f"there is no {name} at the paths"))
@@ -279,10 +273,8 @@ def check_followable(targets: Sequence[Target]) -> None:
     for target in targets:
         if not is_on_disk(target.path):
             raise typer.BadParameter(printable(f"{target.path}: --follow takes log directories of this host"))
-        try:
+        with usage_errors(InputError, target.path):
             kind = target.kind
-        except InputError as error:
-            raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
         if kind not in (Kind.LOG_DIR, Kind.PARTITION):
             raise typer.BadParameter(
                 printable(f"{target.path}: --follow takes log directories and partition directories, not single files")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import typer
 
 from format.columns import DECODED_NAMES
 from format.decoding.plain import KINDS
@@ -16,9 +15,8 @@ from format.limits import Limits
 from format.node.target import Target
 from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.parsers import one_of, usage_errors
 from kafkalog_cli.options.reading import check_if_given
-from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -37,10 +35,8 @@ def _check_schema_of(words: list[str] | None) -> list[str] | None:
 def _schema_of(word: str) -> tuple[str, SchemaOf]:
     from format.decoding.schemas import schema_of_topic
 
-    try:
+    with usage_errors(ValueError):
         return schema_of_topic(word)
-    except ValueError as error:
-        raise typer.BadParameter(printable(str(error))) from None
 
 
 class Values(msgspec.Struct, frozen=True):
@@ -127,16 +123,12 @@ class Values(msgspec.Struct, frozen=True):
         if "protobuf" in (self.value_as, self.key_as):
             with needing("Protobuf needs the package protobuf", "decode"):
                 import google.protobuf  # noqa: F401
-        try:
+        with usage_errors(InputError, option="--schemas"):
             given = None if self.schemas is None else Target(self.session.path(self.schemas))
             schemas = schemas_for(targets, given, limits)
-        except InputError as error:
-            raise typer.BadParameter(printable(str(error)), param_hint="--schemas") from None
         schema_of = dict(map(_schema_of, self.schema_of or ()))
-        try:
+        with usage_errors(InputError, option="--schema-of"):
             check_files(schemas, schema_of)
-        except InputError as error:
-            raise typer.BadParameter(printable(str(error)), param_hint="--schema-of") from None
         return Decoding(
             key_as=self.key_as or "auto", value_as=self.value_as or "auto", schemas=schemas, schema_of=schema_of
         )

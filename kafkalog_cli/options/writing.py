@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,15 +12,27 @@ import msgspec
 import typer
 
 from format.codecs import COMPRESSION_LEVELS
+from format.columns import WRITTEN_SEGMENT
 from format.io.session import Session, is_remote, path_of
 from format.io.source import os_reason
 from format.layout import CODEC_NAMES, MANIFEST
 from kafkalog_cli.options.groups import option
+from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, existing_paths
+from kafkalog_cli.options.work import Guards, Work
+from kafkalog_cli.progress import Progress
+from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
+
+
+#: The columns of a table of written segments.
+_SEGMENT_COLUMNS = (
+    "path", "source_bytes", "size_bytes", "batch_count", "copied_count", "recompressed_count", "rebuilt_count",
+    "lost_bytes",
+)  # fmt: skip
 
 
 def local_directory(output: str | None) -> str | None:
@@ -98,6 +111,41 @@ class Indexing(msgspec.Struct, frozen=True):
         from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 
         return self.index_interval or DEFAULT_INTERVAL_BYTES
+
+
+class Rewriting(msgspec.Struct, frozen=True):
+    """The options of the commands that write partitions anew."""
+
+    resumption: Resumption = msgspec.field(default_factory=Resumption)
+    indexing: Indexing = msgspec.field(default_factory=Indexing)
+    judging: Judging = msgspec.field(default_factory=Judging)
+    output: RowOutput = msgspec.field(default_factory=RowOutput)
+    guards: Guards = msgspec.field(default_factory=Guards)
+    work: Work = msgspec.field(default_factory=Work)
+
+    def run(self, command: str, columns: Sequence[str] = _SEGMENT_COLUMNS) -> Run:
+        """The run of a command whose rows are written segments; its summary is a result."""
+        shown = {WRITTEN_SEGMENT.type: columns}
+        return Run(command, self.output, self.judging, main_schema=WRITTEN_SEGMENT, columns=shown, shows_summary=True)
+
+    @contextmanager
+    def publication(
+        self, run: Run, output: str, sources: Sequence[Path], job: Mapping[str, Any]
+    ) -> Iterator[Publication]:
+        """The context in which a new directory is written, whose path is printed at the end."""
+        with self.resumption.publication(output, sources, job) as publication:
+            show_resumed(run, publication, self.resumption.resume)
+            yield publication
+        say_published(run, publication.target)
+
+    def terms(self, progress: Progress) -> dict[str, Any]:
+        """What ``WriteTerms`` and its kin have of these options."""
+        return {
+            "limits": self.guards.limits,
+            "interval_bytes": self.indexing.interval_bytes,
+            "jobs": self.work.process_count,
+            "advance": progress.advance,
+        }
 
 
 def check_level(codec: str | None, level: int | None) -> None:

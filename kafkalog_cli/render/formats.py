@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
 
 from format.columns import RECORD, RowSchema
 from format.findings import Severity
-from kafkalog_cli.exit_codes import Summary
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.lines import CsvRenderer, JsonLinesRenderer, LogfmtRenderer
 from kafkalog_cli.render.table import TableColumns, TableRenderer
@@ -17,27 +15,9 @@ FORMATS = ("table", "text", "jsonl", "csv", "logfmt")
 READABLE = ("table", "text")
 
 
-class Renderer(Protocol):
-    """The writer of one document."""
-
-    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Render rows, tuples in the order of the schema's columns, from an iterable that is read once.
-
-        If it raises, the rows before that are rendered.
-        """
-        ...
-
-    def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines that are in the renderer's format already, in UTF-8, each with its LF."""
-        ...
-
-    def flush(self) -> None:
-        """Write the rows that are held back."""
-        ...
-
-    def finish(self, summary: Summary, shown: bool) -> None:
-        """End the document. ``shown``: tables, text and logfmt include the summary."""
-        ...
+#: The writer of one document. ``write`` renders rows, tuples in the order of the schema's columns, from an iterable
+#: that is read once; if it raises, the rows before that are rendered.
+Renderer = JsonLinesRenderer | CsvRenderer | LogfmtRenderer | TableRenderer
 
 
 def open_renderer(

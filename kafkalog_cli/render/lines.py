@@ -121,7 +121,7 @@ class _LinesRenderer:
             self._put(lines)
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines that are in this format and UTF-8 already."""
+        """Write whole lines that are in this format and UTF-8 already, each with its LF."""
         self._output.write(lines)
 
     def flush(self) -> None:

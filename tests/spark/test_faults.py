@@ -28,7 +28,7 @@ from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import VerifyTerms, verify
-from spark_jobs import spark_cluster
+from spark_jobs import planning, spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
 from spark_jobs.planning import LogPart, plan_units
 from spark_jobs.tasks import results_of_part
@@ -80,7 +80,7 @@ def test_what_changed_since_the_plan_is_reported_by_every_verb(
         (log_dir / "small-1" / f"{0:020d}.log").write_bytes(b"".join(batches(2)))
         return made
 
-    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    monkeypatch.setattr(planning, "plan_units", plan_and_change)
     found = _found(verb, log_dir, range_bytes=8000)
     changed = {Path(each.location.path) for each in found if getattr(each, "code", "") == "file-changed"}
     assert log_dir / "large-0" / f"{0:020d}.log" in changed

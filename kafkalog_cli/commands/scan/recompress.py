@@ -13,8 +13,8 @@ from kafkalog_cli.commands.recompress import recompress as recompress_here
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.work import Guards, Sharing, Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sample, Sources
+from kafkalog_cli.options.work import Guards
+from kafkalog_cli.options.writing import Rewriting, Sample, Sources
 
 SCAN_EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka", "what each codec would save per topic, from a sample"),
@@ -38,4 +38,4 @@ def recompress(sources: Sources, estimate: Estimate, judging: Judging, output: R
     if not estimate.estimate:
         raise typer.BadParameter("as a Spark job recompress only estimates: give --estimate")
     wanted = Recompressed(sources, codec=estimate.codec, level=estimate.level, estimate=True, sample=estimate.sample)
-    recompress_here(wanted, Work(Sharing(session=sources.session)), Resumption(), Indexing(), judging, output, guards)
+    recompress_here(wanted, Rewriting(judging=judging, output=output, guards=guards))
