@@ -60,11 +60,6 @@ class Condition(Enum):
     def __init__(self, label: str, exit_code: ExitCode, words: str) -> None:
         self.label, self.exit_code, self.words = label, exit_code, words
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the work was finished, whatever was found."""
-        return self.exit_code is ExitCode.DAMAGE
-
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 SILENT = frozenset(
@@ -149,7 +144,7 @@ class Summary(msgspec.Struct):
     @property
     def complete(self) -> bool:
         """Whether the work was finished, whatever was found."""
-        return all(condition.is_complete for condition in self.conditions)
+        return all(condition.exit_code is ExitCode.DAMAGE for condition in self.conditions)
 
     @property
     def all_not_checked(self) -> list[str]:
@@ -158,11 +153,6 @@ class Summary(msgspec.Struct):
             *self.not_checked,
             *(f"{code}: {counted(count, 'finding')}" for code, count in sorted(self.unchecked_codes.items())),
         ]
-
-    @property
-    def condition_names(self) -> list[str]:
-        """The conditions, in the order in which they are declared."""
-        return [condition.label for condition in Condition if condition in self.conditions]
 
     def as_row(self) -> dict[str, Any]:
         """The summary as JSON lines show it."""
@@ -173,7 +163,7 @@ class Summary(msgspec.Struct):
             "findings": dict(self.findings),
             "complete": self.complete,
             "exit_code": int(self.exit_code),
-            "conditions": self.condition_names,
+            "conditions": [condition.label for condition in Condition if condition in self.conditions],
             "not_checked": self.all_not_checked,
         }
 

@@ -88,7 +88,7 @@ _LEAST_CLOSE = 0.75
 
 _BEFORE_COMMAND = {"-v": "Use --version.", "-V": "Use --version."}
 
-#: Hints for options that other tools have, by their names.
+#: How to get what options of other tools ask for, by their names.
 _HINTS = {
     "--topic --topics": "For one topic, give its partition directories: DIR/TOPIC-*",
     "--partition --partitions": "For one partition, give its directory: DIR/TOPIC-N",
@@ -110,7 +110,7 @@ _HINTS = {
     "--files --print-data-log --deep-iteration": "The flags of kafka-dump-log are those of 'kafkalog dump-log'.",
     "--bootstrap-server --command-config": "kafkalog reads the files of a broker and connects to none.",
 }
-_OF_OPTION = {name: hint for names, hint in _HINTS.items() for name in names.split()}
+OPTION_HINTS = {name: hint for names, hint in _HINTS.items() for name in names.split()}
 
 #: Hints for commands that other tools have.
 _OF_COMMAND = {
@@ -215,17 +215,12 @@ def _without_scan(name: str) -> str | None:
     return _OF_COMMAND.get(name)
 
 
-def option_hint(name: str) -> str | None:
-    """How to get what an option of another tool asks for."""
-    return _OF_OPTION.get(name)
-
-
 def _for_option(error: Any, name: str) -> tuple[str, str | None]:
     from difflib import SequenceMatcher
 
     is_before_command = error.ctx is not None and error.ctx.parent is None and hasattr(error.ctx.command, "entries")
     close = [each for each in error.possibilities or () if SequenceMatcher(None, name, each).ratio() >= _LEAST_CLOSE]
-    hint = (_BEFORE_COMMAND if is_before_command else _OF_OPTION).get(name)
+    hint = (_BEFORE_COMMAND if is_before_command else OPTION_HINTS).get(name)
     if hint is None and close:
         return f"no such option: {name}. Did you mean {' or '.join(close)}?", None
     if hint is None and is_before_command and name.startswith("--"):

@@ -7,11 +7,13 @@ import select
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from format.node.target import Target
 from format.scan.follow import CaughtUp, FollowTerms, Stopping
+from kafkalog_cli.options.reading import check_followable
 from kafkalog_cli.output import ReaderGone
 from kafkalog_cli.runner import Run
 
@@ -58,8 +60,14 @@ def _output_with_a_reader() -> int:
     return fd if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else -1
 
 
-def followed(run: Run, follow: Callable[[FollowTerms], Iterable[ItemT | CaughtUp]]) -> Iterator[ItemT]:
-    """The items that ``follow`` yields until a signal ends it. The output is flushed whenever there are no more."""
+def followed(
+    run: Run, targets: Sequence[Target], follow: Callable[[FollowTerms], Iterable[ItemT | CaughtUp]]
+) -> Iterator[ItemT]:
+    """The items that ``follow`` yields until a signal ends it. The output is flushed whenever there are no more.
+
+    Raises a usage error for a target that cannot be followed.
+    """
+    check_followable(targets)
     has_begun = False
     with stopped_by_signals() as stopping:
         for item in follow(FollowTerms(stopping=stopping)):

@@ -45,7 +45,7 @@ class RecordMarks:
     def __init__(self, targets: Sequence[Target], limits: Limits, *, shows_visibility: bool = True) -> None:
         self._names_nodes = len(targets) > 1 or any(len(target.log_dirs) > 1 for target in targets)
         self._visibility = RecordVisibility(limits) if shows_visibility else None
-        self._node = lru_cache(None)(_node_of)
+        self._node = lru_cache(None)(lambda log_dir: node_id_in(log_dir / META_PROPERTIES))
 
     def of(self, row: Sequence[Any], directories: Sequence[Path], differing: Sequence[Path] = ()) -> list[str]:
         """The marks of a row of a record that these partition directories have; ``differing`` ones have another."""
@@ -85,7 +85,3 @@ class RecordMarks:
         if ids:
             names.insert(0, f"node{'s' if len(ids) > 1 else ''} {listed([str(each) for each in ids])}")
         return listed(names)
-
-
-def _node_of(log_dir: Path) -> int | None:
-    return node_id_in(log_dir / META_PROPERTIES)

@@ -17,7 +17,6 @@ from format.columns import (
     BATCH,
     DECODED_COLUMNS,
     FINDING,
-    LOG_DIR,
     PARTITION,
     RECORD,
     SEGMENT,
@@ -27,7 +26,6 @@ from format.columns import (
 )
 from format.rows.arrow_columns import arrow_schema
 from format.rows.index_entries import INDEX_ENTRY
-from format.rows.table_set import WRITTEN_RUN
 
 #: The broker of a row, as reports of several brokers can be in one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
@@ -110,15 +108,6 @@ VIEWS: dict[str, RowSchema | None] = {
     "offsets": _of_broker(OFFSETS),
     "transactions": _of_broker(TRANSACTION),
     "findings": _of_broker(FINDING),
-}
-#: The tables of a report set that the documentation describes, by name. Every other row type has its table, too.
-REPORT_TABLES: dict[str, RowSchema] = {
-    "log_dirs": LOG_DIR,
-    "partitions": PARTITION,
-    "segments": SEGMENT,
-    "batches": BATCHES,
-    "findings": FINDING,
-    "runs": WRITTEN_RUN,
 }
 
 

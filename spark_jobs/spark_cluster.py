@@ -247,7 +247,8 @@ class SparkCluster:
             if all(row[0] != tasks.LEFT_OUT for row in rows):
                 yield from _values(_sorted(rows))
                 return
-        bound = tasks.Bound(_share_of_a_task(made), is_rest_kept=True)
+        share_of_a_task = _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
+        bound = tasks.Bound(share_of_a_task, is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
     def close(self) -> None:
@@ -283,11 +284,6 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 def _merger_count(made: planning.Plan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
-
-
-def _share_of_a_task(made: planning.Plan) -> int:
-    """The bytes of results that the driver fetches of each task with the job."""
-    return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound) -> DataFrame:
@@ -374,15 +370,15 @@ def _fetched(
         if any(row[0] == tasks.LEFT_OUT for row in rows):
             every = results.where(f"unit != {tasks.LEFT_OUT}")
             count = -(-_bytes_of(results) // _MOST_BYTES_AT_ONCE)
-            rows = _sorted(every.collect()) if count <= 1 else _in_order(every, count).toLocalIterator()
+            if count <= 1:
+                rows = _sorted(every.collect())
+            else:  # in partitions that follow each other, each of which the driver fetches with a job
+                rows = (
+                    every.repartitionByRange(count, *tasks.ORDER).sortWithinPartitions(*tasks.ORDER).toLocalIterator()
+                )
         yield from _values(rows)
     finally:
         results.unpersist()
-
-
-def _in_order(results: DataFrame, count: int) -> DataFrame:
-    """The results in order, in so many partitions, each of which the driver fetches with a job."""
-    return results.repartitionByRange(count, *tasks.ORDER).sortWithinPartitions(*tasks.ORDER)
 
 
 def _sorted(rows: Iterable[Any]) -> list[Any]:

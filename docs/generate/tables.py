@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec.structs import fields
 
-from format.columns import SCHEMAS, Column
+from format.columns import FINDING, LOG_DIR, PARTITION, SCHEMAS, SEGMENT, Column
 from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
+from format.rows.table_set import WRITTEN_RUN
 from format.verbs.doctor.diagnosis import TEMPLATES
 from kafkalog_cli.exit_codes import Condition, ExitCode
 from spark_jobs import schemas
@@ -70,10 +71,21 @@ def spark_records_table() -> str:
     return f"{table(('column', 'type', 'meaning'), rows)}\n\nWith `includeDetails=true` also {details}."
 
 
+#: The tables of a report set that the page describes, by name. Every other row type has its table, too.
+_REPORT_TABLES = {
+    "log_dirs": LOG_DIR,
+    "partitions": PARTITION,
+    "segments": SEGMENT,
+    "batches": schemas.BATCHES,
+    "findings": FINDING,
+    "runs": WRITTEN_RUN,
+}
+
+
 def spark_tables() -> str:
     """A row for each other view or report table: its columns, or the row type that has them."""
     named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None}
-    named |= {name: schema for name, schema in schemas.REPORT_TABLES.items() if name not in named}
+    named |= {name: schema for name, schema in _REPORT_TABLES.items() if name not in named}
     rows = []
     for name, schema in named.items():
         columns = schema.columns

@@ -26,7 +26,7 @@ from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.verbs.boot.steps import BootResult, BootTerms, KnownMetadata
+    from format.verbs.boot.steps import BootTerms, KnownMetadata
 
 PROCESS_ROLES = ("broker", "controller", "broker,controller")
 KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
@@ -126,17 +126,10 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
             run.conclude(otherwise(result))
         run.findings(result.findings)
         run.not_checked(*result.not_checked)
-        for condition in _conditions(result):
-            run.condition(condition)
-
-
-def _conditions(result: BootResult) -> list[Condition]:
-    conditions = []
-    if result.is_refused or result.loses or result.has_unserved:
-        conditions.append(Condition.DAMAGE)
-    if result.is_unknown or result.unread or result.may_lose:
-        conditions.append(Condition.INCOMPLETE)
-    return conditions
+        if result.is_refused or result.loses or result.has_unserved:
+            run.condition(Condition.DAMAGE)
+        if result.is_unknown or result.unread or result.may_lose:
+            run.condition(Condition.INCOMPLETE)
 
 
 def _check_log_dirs(paths: list[Path]) -> None:

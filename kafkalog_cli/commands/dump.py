@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from format.columns import BATCH, RECORD, record_schema
 from format.findings import Finding
-from format.node.target import Target
 from format.scan.progress import no_progress
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import POSITIVE
-from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering, check_followable
+from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
 from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
@@ -25,7 +24,6 @@ from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.rows.line_blocks import Block
-    from format.verbs.dump import DumpTerms
     from format.verbs.producers import RecordPlace
     from kafkalog_cli.record_marks import RecordMarks
 
@@ -87,7 +85,8 @@ def dump(
     With --value-as and --key-as, and on a terminal that has schemas, other records are decoded, too.
     """
     from format.scan.selected_logs import selected_bytes
-    from format.verbs.dump import DumpTerms, dump_lines, empty_range_words
+    from format.verbs.dump import DumpTerms, dump_lines, empty_range_words, follow_dump
+    from kafkalog_cli.following import followed
     from kafkalog_cli.record_marks import RecordMarks
 
     if depth.last is not None and rows.limit is not None:
@@ -123,26 +122,23 @@ def dump(
         Run("dump", output, judging, paths=reading.where.paths, main_schema=schema, columns=_COLUMNS) as run,
         depth.tiering.joined(run, targets, guards.limits),
     ):
-        advance = no_progress
         if depth.records and not (depth.raw and not depth.values.is_asked):
             terms = replace(terms, decoding=depth.values.decoding(run, targets, guards.limits))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not depth.following.follow)
+        style = run.raw_style
+        items: Iterator[Block]
         if depth.following.follow:
-            check_followable(targets)
-            _follow(run, targets, terms, rows.limit, marks)
-            return
-        if output.output_file is not None:  # rows on the screen show progress by themselves
-            advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
-        for item in dump_lines(
-            targets,
-            terms,
-            run.raw_style,
-            limit=rows.limit,
-            jobs=work.process_count,
-            advance=advance,
-        ):
+            items = followed(
+                run, targets, lambda following: follow_dump(targets, terms, style, following, limit=rows.limit)
+            )
+        else:
+            advance = no_progress
+            if output.output_file is not None:  # rows on the screen show progress by themselves
+                advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
+            items = dump_lines(targets, terms, style, limit=rows.limit, jobs=work.process_count, advance=advance)
+        for item in items:
             _show(run, item, marks)
-        if not any(run.summary.counts.values()):
+        if not depth.following.follow and not any(run.summary.counts.values()):
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
 
 
@@ -153,18 +149,6 @@ def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
     if rows.range != Range() or depth.last is not None or depth.following.follow:
         raise typer.BadParameter("TOPIC-P:OFFSET is a range of its own: give it without another, --last and --follow")
     return Range(place.offset, place.offset if rows.limit is None else None)
-
-
-def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None, marks: RecordMarks) -> None:
-    from format.verbs.dump import follow_dump
-    from kafkalog_cli.following import followed
-
-    style = run.raw_style
-    blocks: Iterator[Block] = followed(
-        run, lambda following: follow_dump(targets, terms, style, following, limit=limit)
-    )
-    for item in blocks:
-        _show(run, item, marks)
 
 
 def _show(run: Run, item: Block, marks: RecordMarks) -> None:

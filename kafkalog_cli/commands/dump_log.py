@@ -20,7 +20,7 @@ from format.verbs.dump_log.options import Contents, DumpLogOptions, ErrorLine, K
 from format.wording import did_you_mean
 from kafkalog_cli.command_table import HelpfulCommand
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, option_hint, report, say
+from kafkalog_cli.failures import OPTION_HINTS, UsageError, condition_of, report, say
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging
 from kafkalog_cli.options.parsers import FlagError, Takes, integer_of, one_of, parse_flags
@@ -70,7 +70,7 @@ def _unknown_words(name: str, known: Mapping[str, Takes]) -> str:
     """The message about a flag that does not exist, with similar ones, or how to get what it asks for."""
     flag = f"--{name}" if len(name) > 1 else f"-{name}"
     suggested = did_you_mean(flag, [f"--{each}" for each in known if len(each) > 1])
-    hint = option_hint(flag)
+    hint = OPTION_HINTS.get(flag)
     if not suggested and hint is None and name.startswith(_OF_DUMP):
         hint = f"For ranges: 'kafkalog dump --records {flag} …'."
     return f"no such option: {flag}{f'. {hint}' if hint else f'.{suggested}' if suggested else ''}"

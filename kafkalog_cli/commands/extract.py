@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -28,7 +28,6 @@ from kafkalog_cli.render.formats import open_renderer
 from kafkalog_cli.runner import Run, line_style, say_published, show_resumed
 
 if TYPE_CHECKING:
-    from format.rewriting.publication import NewFile
     from format.verbs.extract import FileFormat
 
 EXAMPLES = (
@@ -154,18 +153,11 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
 
     if to != "parquet":
         style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None
-        return TextFormat(to, _open_writer(to, schema), style, min(bytes_per_file or PART_BYTES, PART_BYTES))
+        part_bytes = min(bytes_per_file or PART_BYTES, PART_BYTES)
+        return TextFormat(to, partial(open_renderer, to, main_schema=schema, aside=say), style, part_bytes)
     with needing("Parquet needs pyarrow", "arrow", option="--to", instead=", or give --to jsonl or --to csv"):
         import pyarrow.parquet  # noqa: F401
     usual = ParquetFormat(schema=schema)
     if bytes_per_file is None:
         return usual
     return replace(usual, row_group_bytes=min(bytes_per_file, usual.row_group_bytes))
-
-
-def _open_writer(to: str, schema: RowSchema) -> Callable[[NewFile], Any]:
-
-    def open_writer(file: NewFile) -> Any:
-        return open_renderer(to, file, main_schema=schema, aside=say)  # type: ignore[arg-type]
-
-    return open_writer

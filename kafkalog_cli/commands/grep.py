@@ -22,7 +22,7 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex, usage_errors
-from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path
+from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_path
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
@@ -32,7 +32,7 @@ from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.rows.line_blocks import LineBlock
-    from format.verbs.grep.grep import Criteria, Found, FoundRows, LogSearched, Search
+    from format.verbs.grep.grep import Criteria, Found, FoundRows, LogSearched
     from format.verbs.grep.record_search import Places
     from format.verbs.grep.replicas import FoundRecord
     from kafkalog_cli.record_marks import RecordMarks
@@ -159,6 +159,7 @@ def grep(
     from format.verbs.dump import empty_range_words
     from format.verbs.grep import grep as verb
     from format.verbs.grep.replicas import found_in_replicas
+    from kafkalog_cli.following import followed
     from kafkalog_cli.record_marks import RecordMarks
 
     around = wanted.around
@@ -211,8 +212,8 @@ def grep(
         )
         records = schema_of(search.columns)
         if wanted.following.follow:
-            check_followable(targets)
-            _show_records(run, _followed(run, targets, search), records, limit, marks)
+            found: Iterator[Found] = followed(run, targets, lambda terms: verb.follow_grep(targets, search, terms))
+            _show_records(run, found, records, limit, marks)
             return
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
         search = replace(search, jobs=work.process_count, advance=progress.advance)
@@ -290,13 +291,6 @@ def _check_searchable(target: Target) -> None:
 
 
 # -- the answer ----------------------------------------------------------------------------------------------
-
-
-def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
-    from format.verbs.grep.grep import follow_grep
-    from kafkalog_cli.following import followed
-
-    return followed(run, lambda following: follow_grep(targets, search, following))
 
 
 def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None, marks: RecordMarks) -> None:

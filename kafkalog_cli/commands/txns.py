@@ -11,11 +11,11 @@ import msgspec
 from format.columns import TRANSACTION, TRANSACTION_TOTAL
 from format.findings import Finding
 from format.limits import Limits
-from format.node.target import Target, targets_at
+from format.node.target import targets_at
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
-from kafkalog_cli.options.reading import Following, Paths, Writers, check_followable, say_absent_topics
+from kafkalog_cli.options.reading import Following, Paths, Writers, say_absent_topics
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
@@ -101,6 +101,7 @@ def txns(
     those that ended are counted by partition, unless --producer-id or --transactional-id chooses some.
     """
     from format.verbs.txns import txns as verb
+    from kafkalog_cli.following import followed
 
     wanted.following.check(
         {
@@ -114,8 +115,11 @@ def txns(
     with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, columns=_COLUMNS) as run:
         targets = targets_at(map(work.session.path, paths))
         if wanted.following.follow:
-            check_followable(targets)
-            _follow(run, targets, terms)
+            items: Iterator[Row | Finding] = followed(
+                run, targets, lambda following: verb.follow_transactions(targets, terms, following)
+            )
+            for row in run.results(items):
+                run.write(TRANSACTION, (row,))
             return
         advance = run.progress_of_logs(targets)
         run.hold()
@@ -141,15 +145,6 @@ def txns(
             else:
                 run.finding(found)
         run.not_checked(*result.not_checked(opened))
-
-
-def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
-    from format.verbs.txns.txns import follow_transactions
-    from kafkalog_cli.following import followed
-
-    found: Iterator[Row | Finding] = followed(run, lambda following: follow_transactions(targets, terms, following))
-    for row in run.results(found):
-        run.write(TRANSACTION, (row,))
 
 
 def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:

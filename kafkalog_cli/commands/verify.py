@@ -18,7 +18,7 @@ from format.wording import counted, listed
 from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Following, Reading, Tiering, bundles_of, check_followable
+from kafkalog_cli.options.reading import Following, Reading, Tiering, bundles_of
 from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
@@ -153,7 +153,6 @@ def verify(
             _show_bundled(run, reading, targets, terms)
             return
         if depth.following.follow:
-            check_followable(targets)
             _follow(run, targets, terms, coverage)
         else:
             passes = 2 if checks.are_checked else 1
@@ -278,4 +277,4 @@ def _follow(run: Run, targets: list[Target], terms: VerifyTerms, coverage: Cover
 
     run.not_checked(NOT_FOLLOWED)
     walk = terms.walk
-    run.findings(followed(run, lambda following: follow_verify(targets, walk, following, coverage)))
+    run.findings(followed(run, targets, lambda following: follow_verify(targets, walk, following, coverage)))

@@ -8,7 +8,7 @@ import pytest
 
 from format.findings import Judgement, Severity, finding
 from format.location import Location
-from kafkalog_cli.exit_codes import Condition, ExitCode, combined, conditions_of, exit_status_rows
+from kafkalog_cli.exit_codes import Condition, ExitCode, Summary, combined, conditions_of, exit_status_rows
 
 WHERE = Location("/data/orders-0/00000000000000000000.log")
 
@@ -48,7 +48,7 @@ def test_what_was_not_checked_is_never_damage(fail_on):
 
 
 def test_only_what_was_found_leaves_a_run_complete():
-    assert {each for each in Condition if each.is_complete} == {
+    assert {each for each in Condition if Summary("verify", conditions={each}).complete} == {
         Condition.DAMAGE,
         Condition.DIFFERENCE_FOUND,
         Condition.NOTHING_FOUND,
