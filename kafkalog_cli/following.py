@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from format.node.target import Target
 from format.scan.follow import CaughtUp, FollowTerms, Stopping
+from format.wording import counted_plainly
 from kafkalog_cli.options.reading import check_followable
 from kafkalog_cli.output import ReaderGone
 from kafkalog_cli.runner import Run
@@ -74,18 +75,13 @@ def followed(
             if isinstance(item, CaughtUp):
                 run.flush()
                 if not has_begun:
-                    run.say_now(_begun(item))
+                    partitions = counted_plainly(item.partition_count, "partition")
+                    run.say_now(f"kafkalog: following {partitions}, until Ctrl-C.")
                     has_begun = True
             else:
                 yield item
         if _is_gone(stopping.reader_fd):
             raise ReaderGone
-
-
-def _begun(state: CaughtUp) -> str:
-    """The line that is printed when all logs have been read to their ends once."""
-    partitions = "1 partition" if state.partition_count == 1 else f"{state.partition_count} partitions"
-    return f"kafkalog: following {partitions}, until Ctrl-C."
 
 
 def _is_gone(reader_fd: int) -> bool:

@@ -106,13 +106,16 @@ def _chunks(
                 return
 
 
+def _selection(options: ReadOptions, log: LogUnit) -> Selection:
+    selection = options.selection(log.location)
+    return log.narrowed(selection) if isinstance(log, ServedLog) else selection
+
+
 def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> Iterator[pa.RecordBatch]:
     """Rows of columns.BATCH with their path. A batch with a wrong CRC has crc_valid false; DROPMALFORMED omits it."""
     part = log_part_of(item)
     location = part.of.log.location
-    selection = options.selection(location)
-    if isinstance(part.of.log, ServedLog):
-        selection = part.of.log.narrowed(selection)
+    selection = _selection(options, part.of.log)
     for chunk, is_inside, _ in _chunks(part, selection, report_damage, reads_bodies=options.reads_bodies):
         keep = is_inside & selection.batches(chunk.table)
         if isinstance(part.of.log, ServedLog):
@@ -143,9 +146,7 @@ def records(
     part = log_part_of(item)
     log = part.of.log
     location = log.location
-    selection = options.selection(location)
-    if isinstance(log, ServedLog):
-        selection = log.narrowed(selection)
+    selection = _selection(options, log)
     if committed is not None:
         selection = selection.within(None, committed.last_stable_offset)
     for chunk, is_inside, found in _chunks(part, selection, report_damage):

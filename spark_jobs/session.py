@@ -238,13 +238,6 @@ def is_session_running() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def _keep_root_logger_quiet() -> None:
-    """Add a handler to the root logger: without one, py4j prints a traceback when Ctrl-C interrupts a call."""
-    root = logging.getLogger()
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
-
-
 def is_remote_session(session: SparkSession) -> bool:
     """Whether a session is one of a Connect server, which has no SparkContext."""
     return ".connect." in type(session).__module__
@@ -273,7 +266,8 @@ def open_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    _keep_root_logger_quiet()
+    if not logging.getLogger().handlers:  # without one, py4j prints a traceback when Ctrl-C interrupts a call
+        logging.getLogger().addHandler(logging.NullHandler())
     if is_connect(master):
         if archive is not None:
             raise InputError(

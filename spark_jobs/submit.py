@@ -52,12 +52,10 @@ def open_report(
     Raises OutputInsideSource, OutputExists and OutputError.
     """
     from spark_jobs.report import open_report as open_tables
-
-    if batches_by is None:
-        return open_tables(output, command, paths, broker_id)
     from spark_jobs.spark_cluster import write_batches
 
-    return open_tables(output, command, paths, broker_id, partial(write_batches, batches_by, paths, output, broker_id))
+    write = None if batches_by is None else partial(write_batches, batches_by, paths, output, broker_id)
+    return open_tables(output, command, paths, broker_id, write)
 
 
 def pack_environment(target: str) -> int:

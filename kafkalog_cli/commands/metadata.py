@@ -148,7 +148,8 @@ def metadata(
         if moment.history:
             if run.is_readable and not moment.every_row:
                 run.conclude(*changes.lines(every_partition="partition" in (moment.kind or ())))
-            run.conclude(changes.sentence() if changes.count else _unchanged_words(moment.from_time))
+            since = "" if moment.from_time is None else f" from {iso_time(moment.from_time)} on"
+            run.conclude(changes.sentence() if changes.count else f"Nothing changed{since}.")
         else:
             _write_image(run, result, is_whole=moment.every_row or moment.topic is not None)
         run.not_checked(*result.not_checked())
@@ -204,7 +205,3 @@ def _write_image(run: Run, result: MetadataResult, *, is_whole: bool) -> None:
     ]
     if words:
         run.conclude(f"Not listed: {listed(words)} (--every-row lists them).")
-
-
-def _unchanged_words(from_time: int | None) -> str:
-    return "Nothing changed." if from_time is None else f"Nothing changed from {iso_time(from_time)} on."

@@ -87,10 +87,6 @@ class Recompressed(msgspec.Struct, frozen=True):
         False
     )
 
-    @property
-    def magic_number(self) -> int | None:
-        return None if self.magic is None else int(self.magic)
-
 
 def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
     """Write the same records with another codec, and new indexes, into a new directory.
@@ -110,7 +106,8 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
         with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
             _estimate(run, read_measured_sources(paths), recompressed, limits)
         return
-    target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
+    magic = None if recompressed.magic is None else int(recompressed.magic)
+    target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, magic)
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}

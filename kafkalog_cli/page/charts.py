@@ -163,20 +163,14 @@ def _package_state() -> str:
     return f"{sum(each.st_size for each in states)}-{max(each.st_mtime_ns for each in states)}"
 
 
-def _versions() -> tuple[str, ...]:
-    return (
-        f"vega {vl_convert.get_vega_version()}",
-        f"vega-lite {vl_convert.get_vegalite_versions()[-1]}",
-        f"vega-embed {vl_convert.get_vega_embed_version()}",
-    )
-
-
 def made_script() -> str:
     """The script, made by vl_convert. Raises ValueError if it cannot be part of a page."""
     script = vl_convert.javascript_bundle(_SNIPPET).strip()
     if "</script" in script or "<!--" in script:
         raise ValueError("the chart library would end its element of the page")
-    notice = f"/*! {', '.join(_versions())}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
+    vega, vega_lite = vl_convert.get_vega_version(), vl_convert.get_vegalite_versions()[-1]
+    versions = f"vega {vega}, vega-lite {vega_lite}, vega-embed {vl_convert.get_vega_embed_version()}"
+    notice = f"/*! {versions}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
     return f"{notice}\n{script}{_END}"
 
 

@@ -345,9 +345,9 @@ def page_parts(report: Report) -> Iterator[str]:
         lstrip_blocks=True,
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
-    library, script = chart_library(), _resource("page.js")
+    scripts = (chart_library(), _resource("page.js"))
     parts = environment.get_template("page.html.j2").generate(
-        scripts=[(Markup(each), _digest(each)) for each in (library, script)],
+        scripts=[(Markup(each), b64encode(sha256(each.encode()).digest()).decode()) for each in scripts],
         style=Markup(_resource("page.css")),
         version=VERSION,
         title=_title(report),
@@ -371,10 +371,6 @@ def _resource(name: str) -> str:
     if content is None:
         raise FileNotFoundError(name)
     return content.decode()
-
-
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def _title(report: Report) -> str:

@@ -182,15 +182,11 @@ def json_value(value: Any) -> str:
     return json_string(str(value))
 
 
-def _json_bool(value: Any) -> str:
-    return "true" if value else "false"
-
-
 #: The functions by column type; none of them is called for null.
 JSON_WRITERS: dict[str, Callable[[Any], str]] = {
     "int": str,
     "timestamp": str,
-    "bool": _json_bool,
+    "bool": lambda value: "true" if value else "false",
     "string": json_string,
     "bytes": json_bytes,
     "headers": json_headers,
