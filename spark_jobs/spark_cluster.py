@@ -247,8 +247,7 @@ class SparkCluster:
             if all(row[0] != tasks.LEFT_OUT for row in rows):
                 yield from _values(_sorted(rows))
                 return
-        share_of_a_task = _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
-        bound = tasks.Bound(share_of_a_task, is_rest_kept=True)
+        bound = tasks.Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
     def close(self) -> None:
@@ -284,6 +283,11 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 def _merger_count(made: planning.Plan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
+
+
+def _share_of_a_task(made: planning.Plan) -> int:
+    """The bytes of results that the driver fetches of each task with the job."""
+    return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound) -> DataFrame:

@@ -22,7 +22,7 @@ from textual.widgets.tree import TreeNode
 from format.decoding.decoder import Decoding
 from format.errors import KafkaLogError
 from format.io.source import os_reason
-from format.verbs.explore import ENTRY_LAYOUTS, LOG_KINDS, ByteView, PartitionState, Place, PlaceKind, Spot, children
+from format.verbs.explore import ENTRY_LAYOUTS, ByteView, PartitionState, Place, PlaceKind, Spot, children
 from format.wording import counted
 from kafkalog_cli.render.table import cut_in_middle, human_size
 from kafkalog_cli.render.text import CELL_WRITERS, printable
@@ -388,8 +388,8 @@ class PlaceTree(Tree[Place]):
             self.open(node)
         found = _starting_at(node, position)
         if found is None and node.data is not None:
-            is_log = node.data.file_kind in LOG_KINDS
-            self.open(node, position if is_log else position // max(_entry_bytes(node.data), 1))
+            entry = None if node.data.file_kind is None else ENTRY_LAYOUTS.get(node.data.file_kind)
+            self.open(node, position if entry is None else position // entry.size_bytes)
             found = _starting_at(node, position)
         return found or node
 
@@ -412,11 +412,6 @@ def _starting_at(node: Node, position: int) -> Node | None:
         if place is not None and place.kind is not PlaceKind.MORE and place.position == position:
             return child
     return None
-
-
-def _entry_bytes(place: Place) -> int:
-    structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
-    return 0 if structure is None else structure.size_bytes
 
 
 def _room_for(beside: list[tuple[str, Style]]) -> int:
