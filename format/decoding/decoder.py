@@ -92,48 +92,8 @@ class Decoding:
         self.schema_of = dict(schema_of or {})
 
     def topic(self, name: str) -> TopicDecoder:
-        """The decoder of the records of a topic."""
-        return TopicDecoder(self, name)
-
-
-class TopicDecoder:
-    """Decodes the keys and values of one topic; a null stays None. It raises nothing, whatever the bytes are."""
-
-    def __init__(self, decoding: Decoding, topic: str) -> None:
-        self._key = _Part(decoding, topic, "key")
-        self._value = _Part(decoding, topic, "value")
-        self._parts = {"key": self._key, "value": self._value}
-
-    def key(self, data: bytes | None, headers: Headers = ()) -> Decoded | None:
-        """What a key says."""
-        return None if data is None else self._key.decoded(data, headers)
-
-    def value(self, data: bytes | None, headers: Headers = ()) -> Decoded | None:
-        """What a value says."""
-        return None if data is None else self._value.decoded(data, headers)
-
-    def is_raw(self, field: str) -> bool:
-        """Whether the keys or values (``field``) stay raw."""
-        return self._parts[field].kind == "raw"
-
-    def framed(
-        self, field: str, buffer: memoryview, starts: Int64Column, lengths: Int64Column
-    ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | None], dict[int, str]]]:
-        """The keys or values that begin with the id of a schema of Avro, by id, where no header has another.
-
-        For each id: the rows, the schema, the id, the text of each row, and by number why one has none. It is what
-        ``key`` and ``value`` say of each, but much faster.
-        """
-        return self._parts[field].framed(buffer, starts, lengths)
-
-    def strings(
-        self, field: str, buffer: memoryview, starts: Int64Column, lengths: Int64Column
-    ) -> tuple[NDArray[np.intp], list[str]]:
-        """The keys or values that are strings of ASCII without anything to escape, where none has headers.
-
-        The rows, and the text of each: what ``key`` and ``value`` say of each, but much faster.
-        """
-        return self._parts[field].strings(buffer, starts, lengths)
+        """The decoders of the records of a topic."""
+        return {field: FieldDecoder(self, name, field) for field in ("key", "value")}
 
 
 class _Frame(msgspec.Struct, frozen=True):
@@ -165,8 +125,11 @@ class _Known(msgspec.Struct, frozen=True):
     is_of_topic: bool
 
 
-class _Part:
-    """The keys, or the values, of a topic."""
+class FieldDecoder:
+    """Decodes the keys, or the values, of a topic. It raises nothing, whatever the bytes are.
+
+    ``decoded`` takes a key or value and the headers of its record.
+    """
 
     def __init__(self, decoding: Decoding, topic: str, part: str) -> None:
         kind = decoding.key_as if part == "key" else decoding.value_as
@@ -189,7 +152,11 @@ class _Part:
     def framed(
         self, buffer: memoryview, starts: Int64Column, lengths: Int64Column
     ) -> Iterator[tuple[NDArray[np.intp], Parsed, int, list[str | None], dict[int, str]]]:
-        """See TopicDecoder."""
+        """The keys or values that begin with the id of a schema of Avro, by id, where no header has another.
+
+        For each id: the rows, the schema, the id, the text of each row, and by number why one has none. It is what
+        ``decoded`` says of each, but much faster.
+        """
         if self.kind not in ("auto", "avro") or self._ecosystem is not None:
             return
         content = np.frombuffer(buffer, np.uint8)
@@ -211,7 +178,10 @@ class _Part:
     def strings(
         self, buffer: memoryview, starts: Int64Column, lengths: Int64Column
     ) -> tuple[NDArray[np.intp], list[str]]:
-        """See TopicDecoder."""
+        """The keys or values that are strings of ASCII without anything to escape, where none has headers.
+
+        The rows, and the text of each: what ``decoded`` says of each, but much faster.
+        """
         if self.kind != "auto" or self._ecosystem is not None or self._file is not None:
             return np.empty(0, np.intp), []
         rows = np.flatnonzero((lengths >= 0) & (lengths <= _MOST_STRING_BYTES))
@@ -359,6 +329,10 @@ class _Part:
         except InvalidSchema:
             return False
         return name[len(self._topic) + 1 :] in names
+
+
+#: The decoders of a topic: of its keys ("key") and of its values ("value").
+TopicDecoder = dict[str, FieldDecoder]
 
 
 def _header_frame(name: str, data: bytes, content: bytes) -> _Frame | None:

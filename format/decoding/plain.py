@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -14,7 +15,6 @@ SCHEMA_KINDS = ("avro", "protobuf", "json-schema")
 #: What keys and values can be decoded as.
 KINDS = ("auto", "raw", "string", "json", *SCHEMA_KINDS, "int", "long", "double", "uuid")
 
-_INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 _UUID_BYTES = 16
 #: Control characters that are usual in texts.
 _USUAL_CONTROLS = str.maketrans("", "", "\t\n\r")
@@ -43,21 +43,6 @@ def json_text(data: bytes) -> str:
         raise Undecodable(f"not JSON: {error}") from None
     except RecursionError:
         raise Undecodable("the JSON is nested too deeply") from None
-
-
-def int_text(data: bytes) -> str:
-    """Four bytes as a big-endian integer. Raises Undecodable."""
-    return str(_number(_INT, data, "an int"))
-
-
-def long_text(data: bytes) -> str:
-    """Eight bytes as a big-endian integer. Raises Undecodable."""
-    return str(_number(_LONG, data, "a long"))
-
-
-def double_text(data: bytes) -> str:
-    """Eight bytes as a big-endian double. Raises Undecodable."""
-    return float_text(_number(_DOUBLE, data, "a double"))
 
 
 def float_text(number: float) -> str:
@@ -93,19 +78,21 @@ def is_printable(text: str) -> bool:
     return text.isprintable() or text.translate(_USUAL_CONTROLS).isprintable()
 
 
-def _number(form: struct.Struct, data: bytes, name: str) -> float:
-    if len(data) != form.size:
-        raise Undecodable(f"{name} has {form.size} bytes, not {len(data)}")
-    (number,) = form.unpack(data)
-    return number  # type: ignore[no-any-return]
+def _number_text(code: str, name: str, data: bytes) -> str:
+    """A big-endian number of a type of struct, which ``name`` names in messages. Raises Undecodable."""
+    size = struct.calcsize(code)
+    if len(data) != size:
+        raise Undecodable(f"{name} has {size} bytes, not {len(data)}")
+    (number,) = struct.unpack(code, data)
+    return float_text(number) if isinstance(number, float) else str(number)
 
 
 #: The decoders of the plain kinds, by name.
 PLAIN: dict[str, Callable[[bytes], str]] = {
     "string": string_text,
     "json": json_text,
-    "int": int_text,
-    "long": long_text,
-    "double": double_text,
+    "int": partial(_number_text, ">i", "an int"),
+    "long": partial(_number_text, ">q", "a long"),
+    "double": partial(_number_text, ">d", "a double"),
     "uuid": uuid_text,
 }

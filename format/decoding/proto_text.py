@@ -366,19 +366,14 @@ class _Parser:
     def _field_options(self, field: descriptor_pb2.FieldDescriptorProto) -> None:
         if not self._is_next("["):
             return
-        end = self._end_of_brackets()
-        self._next()
+        start = self._at
+        self._skip_brackets()
+        end, self._at = self._at, start + 1
         while self._at < end - 1:
             self._one_option(field.options, _FIELD_OPTIONS)
             if not self._taken(","):
                 break
         self._at = end
-
-    def _end_of_brackets(self) -> int:
-        start = self._at
-        self._skip_brackets()
-        end, self._at = self._at, start
-        return end
 
     def _option(self, options: object, known: tuple[str, ...]) -> None:
         self._one_option(options, known)
@@ -396,10 +391,7 @@ class _Parser:
             if not self._taken("."):
                 break
         self._expect("=")
-        if self._is_next("{"):
-            self._skip_brackets()
-            return
-        if self._is_next("["):
+        if self._is_next("{") or self._is_next("["):
             self._skip_brackets()
             return
         self._taken("-") or self._taken("+")

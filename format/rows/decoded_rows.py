@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format.columns import DECODED_COLUMNS
-from format.decoding.decoder import RAW, Decoding, TopicDecoder
+from format.decoding.decoder import Decoding, FieldDecoder, TopicDecoder
 from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.log.batch_table import Int64Column
@@ -86,8 +86,8 @@ def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[Rec
     if has_headers:
         content = bytes(table.buffer[first:end])
         has_headers = any(name in content for name in _HEADERS)
-    for field in _COLUMNS:
-        _decode_field(table, field, decoder, decoded, undecodable, has_headers=has_headers)
+    for field, own in decoder.items():
+        _decode_field(table, field, own, decoded, undecodable, has_headers=has_headers)
     undecodable.sort(key=lambda each: each.row)
     return replace(table, decoded=decoded), undecodable
 
@@ -100,7 +100,7 @@ def _places(table: RecordTable, field: str) -> tuple[Int64Column, Int64Column]:
 def _decode_field(
     table: RecordTable,
     field: str,
-    decoder: TopicDecoder,
+    decoder: FieldDecoder,
     decoded: NDArray[np.object_],
     undecodable: list[Undecodable],
     *,
@@ -111,10 +111,10 @@ def _decode_field(
     starts, lengths = _places(table, field)
     lengths = np.where(table.batches.is_control[table.batch], -1, lengths)
     is_left = lengths >= 0
-    if decoder.is_raw(field):
+    if decoder.kind == "raw":
         decoded[is_left, columns.stop - 1] = "raw"
         return
-    framed = () if has_headers else decoder.framed(field, table.buffer, starts, lengths)
+    framed = () if has_headers else decoder.framed(table.buffer, starts, lengths)
     for rows, schema, schema_id, texts, reasons in framed:
         decoded[rows, columns.start] = texts
         decoded[rows, columns.start + 1] = schema_id
@@ -124,19 +124,18 @@ def _decode_field(
             undecodable.append(Undecodable(int(rows[number]), field, schema_id, reason))
         is_left[rows] = False
     if not has_headers:
-        rows, strings = decoder.strings(field, table.buffer, starts, np.where(is_left, lengths, -1))
+        rows, strings = decoder.strings(table.buffer, starts, np.where(is_left, lengths, -1))
         decoded[rows, columns.start] = strings
         decoded[rows, columns.start + 2] = "string"
         is_left[rows] = False
     left = np.flatnonzero(is_left)
-    decode = decoder.key if field == "key" else decoder.value
-    decode_once = lru_cache(_MOST_ROWS)(decode)  # keys repeat
+    decode_once = lru_cache(_MOST_ROWS)(lambda data: decoder.decoded(data, ()))  # keys repeat
     found = []
     for row, start, end in zip(left.tolist(), starts[left].tolist(), (starts + lengths)[left].tolist(), strict=True):
         data = bytes(table.buffer[start:end])
         headers = table.headers(row) if has_headers else None
         named = [(name.decode("utf-8", "replace"), each) for name, each in headers or ()]
-        one = (decode(data, named) if named else decode_once(data)) or RAW
+        one = decoder.decoded(data, named) if named else decode_once(data)
         found.append(one)
         if one.reason is not None:
             undecodable.append(Undecodable(row, field, one.schema_id, one.reason))

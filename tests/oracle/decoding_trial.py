@@ -497,7 +497,7 @@ def _raw_trial(decoding: Decoding, schemas: Any, topic_count: int, chance: rando
     for topic in range(topic_count):
         decoder = decoding.topic(f"raw-{topic}")
         for data in raw_values(topic, ids, chance):
-            found = decoder.value(data)
+            found = decoder["value"].decoded(data, ())
             assert found is not None
             formats[found.format] += 1
             if found.format not in ("raw", "string", "json"):

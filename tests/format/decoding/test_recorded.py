@@ -50,7 +50,7 @@ def test_values_say_what_the_deserializer_returned(schemas: Schemas, topic: str)
     assert len(samples) >= 3
     for each in samples:
         headers = [(name, b64decode(value)) for name, value in each["headers"]]
-        found = decoder.value(b64decode(each["value"]), headers)
+        found = decoder["value"].decoded(b64decode(each["value"]), headers)
         assert found is not None
         assert found.text is not None, found.reason
         assert is_same(json.loads(found.text), each["expected"]), (found.text, each["expected"])

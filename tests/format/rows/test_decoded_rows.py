@@ -145,7 +145,7 @@ def test_all_of_one_schema_at_once_are_what_each_is_by_itself(tmp_path: Path, ki
     decoder = decoding.topic("orders")
     reasons = set()
     for row, value in zip(rows, [*values, None], strict=True):
-        alone = decoder.value(value)
+        alone = None if value is None else decoder["value"].decoded(value, ())
         got = row["value_decoded"], row["value_schema_id"], row["value_format"]
         assert got == ((None, None, None) if alone is None else (alone.text, alone.schema_id, alone.format)), value
         if alone is not None and alone.reason is not None:
@@ -167,7 +167,7 @@ def test_strings_at_once_are_what_each_is_by_itself(tmp_path: Path, kind: str) -
     decoder = decoding.topic("orders")
     rows, _ = decoded(partition, decoding)
     for row, value in zip(rows, values, strict=True):
-        alone = decoder.value(value)
+        alone = None if value is None else decoder["value"].decoded(value, ())
         got = row["value_decoded"], row["value_schema_id"], row["value_format"]
         assert got == ((None, None, None) if alone is None else (alone.text, alone.schema_id, alone.format)), value
 

@@ -294,7 +294,7 @@ def test_recorded_values(schemas: Schemas) -> None:
         headers = [(name, b64decode(value)) for name, value in each["headers"]]
         content, topic = b64decode(each["value"]), each["topic"]
         decoder = decoding.topic(topic)
-        before = decoder.value(content, headers)
+        before = decoder["value"].decoded(content, headers)
         assert before is not None
         if before.format == "json-schema":
             continue
@@ -305,7 +305,7 @@ def test_recorded_values(schemas: Schemas) -> None:
         found = fields.replaced("value", content, headers)
         assert not found.is_whole, (topic, found.reason)
         assert found.headers == tuple(name for name, _ in headers)
-        after = decoder.value(found.content, headers)
+        after = decoder["value"].decoded(found.content, headers)
         assert after is not None
         assert after.text is not None, after.reason
         theirs = json.loads(after.text)

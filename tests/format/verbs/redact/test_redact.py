@@ -382,7 +382,7 @@ def test_kept_fields_of_avro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jo
         assert [each.code for each in findings if each.code != "value-undecodable"] == ["batch-crc-mismatch"] * lost
         values = [row[AT["value"]] for row in rows_of(output / "orders-0")]
         decoder = decoding.topic("orders")
-        decoded = [json.loads(decoder.value(each).text or "") for each in values[::3]]
+        decoded = [json.loads(decoder["value"].decoded(each, ()).text or "") for each in values[::3]]
         assert [each["id"] for each in decoded] == [number for number in range(200) if not lost or number != 150]
         assert {len(each["customer"]) for each in decoded} == {13}
         assert b"customer" not in b"".join(values)
@@ -409,7 +409,7 @@ def test_a_schema_id_in_a_header_is_kept_where_a_reader_needs_it(tmp_path: Path)
         first, second, third = rows_of(output / "orders-0")
         kept = [each for each in first[AT["headers"]] if each[1] == schema_id]
         assert kept == [(b"__value_schema_id", schema_id)]
-        found = decoding.topic("orders").value(first[AT["value"]], [("__value_schema_id", schema_id)])
+        found = decoding.topic("orders")["value"].decoded(first[AT["value"]], [("__value_schema_id", schema_id)])
         assert found is not None
         assert json.loads(found.text or "")["id"] == 4711
         log = (output / "orders-0" / f"{0:020d}.log").read_bytes()
