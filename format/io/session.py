@@ -146,39 +146,32 @@ class SessionPath(PosixPath):
             self._session = Session()
             return self._session
 
-    def _same(self, path: Any) -> Any:
+    def _same(self, path: Self) -> Self:
         """A new path, in this path's session."""
         path._session = self.session
         return path
 
     def __truediv__(self, key: Any) -> Self:
-        made: Self = self._same(super().__truediv__(key))
-        return made
+        return self._same(super().__truediv__(key))
 
     def joinpath(self, *names: PathLike) -> Self:
-        made: Self = self._same(super().joinpath(*names))
-        return made
+        return self._same(super().joinpath(*names))
 
     def with_name(self, name: str) -> Self:
-        made: Self = self._same(super().with_name(name))
-        return made
+        return self._same(super().with_name(name))
 
     def with_suffix(self, suffix: str) -> Self:
-        made: Self = self._same(super().with_suffix(suffix))
-        return made
+        return self._same(super().with_suffix(suffix))
 
     @property
     def parent(self) -> Self:
-        made: Self = self._same(super().parent)
-        return made
+        return self._same(super().parent)
 
     def absolute(self) -> Self:
-        made: Self = self._same(super().absolute())
-        return made
+        return self._same(super().absolute())
 
     def resolve(self, strict: bool = False) -> Self:
-        made: Self = self._same(super().resolve(strict))
-        return made
+        return self._same(super().resolve(strict))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _path_in, (type(self), str(self), self.session)
