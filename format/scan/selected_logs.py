@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
 from format.io.session import map_near
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Checkpoints, Kind, LogDir, with_checkpoints
+from format.node.log_dir import Checkpoints, Kind, with_checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_directory, location_of_file, read_partition
 from format.node.partition_surroundings import unread_findings
@@ -97,21 +97,15 @@ def partitions_below(
     for log_dir in with_checkpoints(target.log_dirs, limits):
         yield from log_dir.unread_findings()
         # Threads list partitions for this process, which keeps them, and tasks of a cluster for one that keeps none.
-        list_one = partial(_listed, log_dir) if is_kept else _listed_anew
+        list_one = partial(_listed, log_dir.partition if is_kept else read_partition)
         for found in map_near(list_one, log_dir.partitions, log_dir.path):
             yield found if isinstance(found, Finding) else (found, log_dir.checkpoints(limits))
 
 
-def _listed(log_dir: LogDir, path: Path) -> Partition | Finding:
+def _listed(listing: Callable[[Path], Partition], path: Path) -> Partition | Finding:
+    """The partition in a directory, or the finding about one that cannot be listed."""
     try:
-        return log_dir.partition(path)
-    except KafkaLogError as error:
-        return finding_of(error, location_of_directory(path))
-
-
-def _listed_anew(path: Path) -> Partition | Finding:
-    try:
-        return read_partition(path)
+        return listing(path)
     except KafkaLogError as error:
         return finding_of(error, location_of_directory(path))
 
