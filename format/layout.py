@@ -110,18 +110,22 @@ RECORD_BATCH = Layout(
     "the records, compressed as one block when the codec bits are not 0",
 )
 
+_MESSAGE_START = (
+    Field(
+        "base_offset",
+        "i64",
+        "offset",
+        "offset of the message; for a compressed wrapper, the offset of its last inner message",
+    ),
+    Field("length", "i32", "size", "bytes that follow this field"),
+    Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
+)
+
 MESSAGE_V0 = Layout(
     "message, magic 0",
     "clients record/internal/LegacyRecord",
     (
-        Field(
-            "base_offset",
-            "i64",
-            "offset",
-            "offset of the message; for a compressed wrapper, the offset of its last inner message",
-        ),
-        Field("length", "i32", "size", "bytes that follow this field"),
-        Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
+        *_MESSAGE_START,
         Field("magic", "i8", "magic", "0"),
         Field("attributes", "i8", "attributes", "bits 0-2 codec"),
     ),
@@ -132,14 +136,7 @@ MESSAGE_V1 = Layout(
     "message, magic 1",
     "clients record/internal/LegacyRecord (KIP-31, KIP-32)",
     (
-        Field(
-            "base_offset",
-            "i64",
-            "offset",
-            "offset of the message; for a compressed wrapper, the offset of its last inner message",
-        ),
-        Field("length", "i32", "size", "bytes that follow this field"),
-        Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
+        *_MESSAGE_START,
         Field("magic", "i8", "magic", "1"),
         Field("attributes", "i8", "attributes", "bits 0-2 codec, 3 timestamp type"),
         Field("timestamp", "i64", "timestamp", "ms, -1 for none"),

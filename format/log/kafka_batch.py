@@ -37,7 +37,7 @@ class BatchFacts(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    crc_valid: bool
+    crc_valid: bool = False
 
     @property
     def is_transactional(self) -> bool:
@@ -66,7 +66,7 @@ class BatchFacts(NamedTuple):
         return layout.TIMESTAMP_TYPE_NAMES[bool(self.attributes & layout.TIMESTAMP_TYPE_BIT)].encode()
 
 
-def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
+def decode_facts(header: bytes, position: int) -> BatchFacts:
     """Decode a header as Kafka does, without checking its values; ``header`` is complete for its magic."""
     magic = magic_of(header)
     if magic >= 2:
@@ -76,14 +76,14 @@ def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
         )
         return BatchFacts(
             position, _OVERHEAD + length, magic, base_offset, delta, count, attributes, crc, epoch, base, largest,
-            producer, pid_epoch, sequence, crc_valid,
+            producer, pid_epoch, sequence,
         )  # fmt: skip
     base_offset, length, crc, _, attributes, *timestamp = (_MESSAGE if magic else layout.MESSAGE_V0).struct.unpack_from(
         header
     )
     when = timestamp[0] if timestamp else layout.NO_TIMESTAMP
     return BatchFacts(
-        position, _OVERHEAD + length, magic, base_offset, 0, -1, attributes, crc, -1, when, when, -1, -1, -1, crc_valid
+        position, _OVERHEAD + length, magic, base_offset, 0, -1, attributes, crc, -1, when, when, -1, -1, -1
     )
 
 

@@ -120,15 +120,6 @@ def _keys(table: BatchTable) -> Keys:
     return np.ascontiguousarray(both, ">i8").view("S16").ravel()
 
 
-def check_whole(bundled: HeadersOnly | None, chunk: BatchChunk, path: str) -> None:
-    """Raise NotInBundle for a batch of which the bundle has only the header."""
-    places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
-    for position, size_bytes in places:
-        if bundled is not None and bundled.stored_bytes(position) < size_bytes:
-            message = "the bundle has only the headers of this log, not its records"
-            raise NotInBundle(message, Location(path, position=position, length=size_bytes))
-
-
 def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     """The damage that was found at a position, None for none."""
     found = bundled.damage.get(position)
@@ -584,7 +575,12 @@ class _RecordedWalker(_Walker):
 
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         for chunk in super().bodies(start, chunk_bytes, False):
-            check_whole(self.bundled, chunk, self.source.path)
+            for position, size_bytes in zip(
+                chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True
+            ):
+                if self.bundled is not None and self.bundled.stored_bytes(position) < size_bytes:
+                    message = "the bundle has only the headers of this log, not its records"
+                    raise NotInBundle(message, Location(self.source.path, position=position, length=size_bytes))
             yield replace(chunk, table=chunk.table.with_crcs(np.ones(len(chunk.table), np.int8)))
 
     def _is_intact(self, position: int) -> bool:

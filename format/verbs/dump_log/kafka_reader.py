@@ -152,7 +152,7 @@ def _facts(source: Source, position: int) -> BatchFacts:
     magic = magic_of(header)
     if len(header) < header_bytes(magic):
         raise KafkaStops(f"the header at position {position} is cut off by the end of the file")
-    return decode_facts(header, position, False)
+    return decode_facts(header, position)
 
 
 class KafkaRecord(NamedTuple):

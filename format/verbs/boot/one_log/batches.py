@@ -75,7 +75,7 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
         magic = magic_of(head)
         if magic >= 2 and len(head) < layout.RECORD_BATCH.size_bytes:
             raise CorruptRecords(f"Failed to load record batch at position {position} from the file", position)
-        yield decode_facts(head.ljust(layout.RECORD_BATCH.size_bytes, b"\xff"), position, False)
+        yield decode_facts(head.ljust(layout.RECORD_BATCH.size_bytes, b"\xff"), position)
         position += size_bytes
 
 
