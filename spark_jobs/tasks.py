@@ -492,6 +492,3 @@ class ReplayedParts:
                 return
             if result.segment == number:
                 yield result.value
-
-    def close(self) -> None:
-        """Nothing is left open."""

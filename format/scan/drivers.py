@@ -6,7 +6,7 @@ The choice is made by cost: whether several processes read some logs faster than
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -96,8 +96,8 @@ def take_results(
 _HEADER_CHECK_BYTES = MIB
 
 
-class SerialDriver(AbstractContextManager["SerialDriver[PartT]"], Generic[PartT]):
-    """Reads one log after the other, in any order; it need not be closed."""
+class SerialDriver(Generic[PartT]):
+    """Reads one log after the other, in any order."""
 
     def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
         self._walk = walk
@@ -118,12 +118,6 @@ class SerialDriver(AbstractContextManager["SerialDriver[PartT]"], Generic[PartT]
                 check_unchanged(log.path, source.state, log.location)
             finally:
                 progress.reached(source.size_bytes if log.end is None else min(log.end, source.size_bytes))
-
-    def close(self) -> None:
-        """Do nothing: there are no open resources."""
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def read_range(
@@ -229,17 +223,18 @@ class LogByLog(msgspec.Struct, Generic[PartT, ResultT], frozen=True):
             parts.close()
 
 
+@contextmanager
 def open_driver(
     walk: Walk[PartT], logs: Sequence[LogUnit], jobs: int, advance: Advance = no_progress
-) -> SerialDriver[PartT] | ForkedDriver[PartT]:
-    """The driver that reads these logs faster; it is a context manager."""
+) -> Iterator[Driver[PartT]]:
+    """The driver that reads these logs faster."""
     cost = walk.needs.cost
-    if jobs == 1 or cost is None or not logs or not may_be_shared(walk):
-        return SerialDriver(walk, advance)
-    if not is_worth_sharing([log.path for log in logs], cost):
-        return SerialDriver(walk, advance)
-
-    return ForkedDriver(walk, logs, jobs, advance)
+    is_shared = jobs > 1 and cost is not None and bool(logs) and may_be_shared(walk)
+    if cost is None or not is_shared or not is_worth_sharing([log.path for log in logs], cost):
+        yield SerialDriver(walk, advance)
+        return
+    with closing(ForkedDriver(walk, logs, jobs, advance)) as driver:
+        yield driver
 
 
 def may_be_shared(walk: Walk[PartT]) -> bool:
@@ -248,8 +243,8 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
 
 
-class ForkedDriver(AbstractContextManager["ForkedDriver[PartT]"], Generic[PartT]):
-    """Reads planned logs with ``jobs`` processes; close it, or use it as a context manager.
+class ForkedDriver(Generic[PartT]):
+    """Reads planned logs with ``jobs`` processes, which ``close`` ends.
 
     Planned logs must be requested in their order. Other logs are read in this process.
     """
@@ -323,9 +318,6 @@ class ForkedDriver(AbstractContextManager["ForkedDriver[PartT]"], Generic[PartT]
     def close(self) -> None:
         """End the processes."""
         self._ranges.close()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) -> None:

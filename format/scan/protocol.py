@@ -205,8 +205,6 @@ class Driver(Protocol[PartT]):
         """The parts of a log."""
         ...
 
-    def close(self) -> None: ...
-
 
 #: The size of the room for the bytes of one part.
 SLOT_BYTES = 4 * MIB

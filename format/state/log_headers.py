@@ -203,8 +203,7 @@ class HeaderScan(msgspec.Struct, frozen=True):
 
 def log_parts(walk: Walk[PartT], log: LogUnit, advance: Advance = no_progress) -> Iterator[PartT | Finding]:
     """The parts of a log, read in this process, and a finding if it cannot be read to its end."""
-    with SerialDriver(walk, advance) as driver:
-        yield from with_last_finding(log, driver.parts(log))
+    return with_last_finding(log, SerialDriver(walk, advance).parts(log))
 
 
 class _Chunks(msgspec.Struct, frozen=True):

@@ -406,9 +406,6 @@ class _Watched(msgspec.Struct, frozen=True):
 
         return LogParts(read)
 
-    def close(self) -> None:
-        """The caller closes the driver."""
-
 
 class _Incremental(msgspec.Struct, frozen=True):
     """A driver that reads only the headers of logs that were verified before."""
@@ -420,9 +417,6 @@ class _Incremental(msgspec.Struct, frozen=True):
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
         """The parts of a log."""
         return (self.of_headers if self.is_verified(log.path) else self.driver).parts(log)
-
-    def close(self) -> None:
-        """The caller closes the driver."""
 
 
 def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:

@@ -81,7 +81,7 @@ def test_auto_takes_json_and_printable_text(data: bytes, expected: Decoded) -> N
     assert value_as("auto", data) == expected
 
 
-def test_raw_and_null() -> None:
+def test_raw() -> None:
     decoder = Decoding(key_as="raw").topic("orders")
     assert decoder["key"].decoded(b"abc", ()) == Decoded(None, "raw")
 
