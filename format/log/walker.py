@@ -185,15 +185,14 @@ def batch_chunks(
     its header and CRC, and by the offsets of all other batches; offsets outside ``offsets`` do not count. If
     ``offsets`` is None, the file's name limits the possible offsets. Raises the errors of the source.
     """
-    start, walker = _walker(source, batch_range, limits, offsets)
-    return walker.bodies(start, chunk_bytes, check_crc)
+    return _walker(source, batch_range, limits, offsets).bodies(batch_range.start, chunk_bytes, check_crc)
 
 
 class BatchWalk:
     """The chunks of a log from a position on, as ``batch_chunks`` yields them, without those that a caller skips."""
 
     def __init__(self, source: Source, batch_range: BatchRange, limits: Limits) -> None:
-        self._position, self._walker = _walker(source, batch_range, limits, None)
+        self._position, self._walker = batch_range.start, _walker(source, batch_range, limits)
         self._chunks: Iterator[BatchChunk] | None = None
 
     def __iter__(self) -> BatchWalk:
@@ -218,43 +217,31 @@ def header_chunks(
     chunk_bytes: int = HEADER_CHUNK_BYTES,
 ) -> Iterator[HeaderChunk]:
     """The batches of a range of a log by their headers alone, as ``batch_chunks``; no CRC is checked."""
-    start, walker = _walker(source, batch_range, limits, None)
-    return walker.headers(start, chunk_bytes)
+    return _walker(source, batch_range, limits).headers(batch_range.start, chunk_bytes)
 
 
-def _walker(
-    source: Source, batch_range: BatchRange, limits: Limits, offsets: OffsetRange | None
-) -> tuple[int, _Walker]:
-    """The start of a range, and the walk from there on."""
-    start, after_offset = batch_range.start, batch_range.after_offset
-    offsets = possible_offsets(source.path) if offsets is None else offsets
-    read_from = start if batch_range.read_from is None else batch_range.read_from
-    repeated = RepeatedBatches(source, read_from, after_offset)
-    end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
-    bundled = source.headers_only if isinstance(source, FileSource) else None
-    walker = (_Walker if bundled is None else _RecordedWalker)(source, end, limits, offsets, repeated)
-    walker.bundled = bundled
-    walker.last_offset = after_offset
-    if read_from == 0 and after_offset is None:
-        walker.before_first = offset_before(source.path)
-    return start, walker
+def _walker(source: Source, batch_range: BatchRange, limits: Limits, offsets: OffsetRange | None = None) -> _Walker:
+    """The walk over a range: with damage as it is found, or for a log in a bundle as it was found before."""
+    is_bundled = isinstance(source, FileSource) and source.headers_only is not None
+    return (_RecordedWalker if is_bundled else _Walker)(source, batch_range, limits, offsets)
 
 
 class _Walker:
-    """The state of one walk: where the next header is expected, and the last offset seen before it."""
+    """The state of one walk: the last offset that was seen, and what is known of damage and repeated batches."""
 
-    def __init__(
-        self, source: Source, end: int, limits: Limits, offsets: OffsetRange, repeated: RepeatedBatches
-    ) -> None:
+    def __init__(self, source: Source, batch_range: BatchRange, limits: Limits, offsets: OffsetRange | None) -> None:
+        after_offset = batch_range.after_offset
+        read_from = batch_range.start if batch_range.read_from is None else batch_range.read_from
         self.source = source
-        self.end = end
+        self.end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
         self.limits = limits
-        self.last_offset: int | None = None
-        self.before_first: int | None = None  # the offset before the base offset in the file's name
-        self.bundled: HeadersOnly | None = None
-        self._repeated = repeated
+        self.last_offset = after_offset
+        #: The offset before the base offset in the file's name, for a log that is read from its start on.
+        self.before_first = offset_before(source.path) if read_from == 0 and after_offset is None else None
+        self.bundled = source.headers_only if isinstance(source, FileSource) else None
+        self._repeated = RepeatedBatches(source, read_from, after_offset)
         self._lost_to = -1  # the last offset that was reported as lost
-        self._offsets = offsets
+        self._offsets = possible_offsets(source.path) if offsets is None else offsets
         self._status = np.zeros(3, np.int64)
         self._scratch = np.empty((0, len(_COLUMN)), np.int64)
 
