@@ -78,21 +78,19 @@ def is_printable(text: str) -> bool:
     return text.isprintable() or text.translate(_USUAL_CONTROLS).isprintable()
 
 
-def _number_text(code: str, name: str, data: bytes) -> str:
-    """A big-endian number of a type of struct, which ``name`` names in messages. Raises Undecodable."""
-    size = struct.calcsize(code)
-    if len(data) != size:
-        raise Undecodable(f"{name} has {size} bytes, not {len(data)}")
-    (number,) = struct.unpack(code, data)
-    return float_text(number) if isinstance(number, float) else str(number)
+def _number_text(form: struct.Struct, name: str, text_of: Callable[[float], str], data: bytes) -> str:
+    """A big-endian number, which ``name`` names in messages. Raises Undecodable."""
+    if len(data) != form.size:
+        raise Undecodable(f"{name} has {form.size} bytes, not {len(data)}")
+    return text_of(*form.unpack(data))
 
 
 #: The decoders of the plain kinds, by name.
 PLAIN: dict[str, Callable[[bytes], str]] = {
     "string": string_text,
     "json": json_text,
-    "int": partial(_number_text, ">i", "an int"),
-    "long": partial(_number_text, ">q", "a long"),
-    "double": partial(_number_text, ">d", "a double"),
+    "int": partial(_number_text, struct.Struct(">i"), "an int", str),
+    "long": partial(_number_text, struct.Struct(">q"), "a long", str),
+    "double": partial(_number_text, struct.Struct(">d"), "a double", float_text),
     "uuid": uuid_text,
 }
