@@ -13,6 +13,7 @@ from format.errors import InputError, UnreadableFile
 from format.files.meta_properties import ids_in, node_id_in
 from format.io.session import Session
 from format.layout import META_PROPERTIES
+from format.limits import DEFAULT_LIMITS
 from format.node.log_dir import Kind
 from format.node.target import Target, kind_of
 from format.wording import counted
@@ -58,7 +59,11 @@ class Starting(msgspec.Struct, frozen=True):
     paths: Annotated[list[str], existing_paths("The log directories of one node, in the order of log.dirs.")]
     kafka_version: Annotated[
         str | None,
-        option("The release of the broker.", show_default=f"{KAFKA_VERSIONS[-1]} or later", **one_of(*KAFKA_VERSIONS)),
+        option(
+            "The release of the broker.",
+            show_default=f"{KAFKA_VERSIONS[-1]} or later; 3.9 for a node that ran with ZooKeeper",
+            **one_of(*KAFKA_VERSIONS),
+        ),
     ] = None
     node_id: Annotated[
         int | None,
@@ -87,11 +92,18 @@ class Starting(msgspec.Struct, frozen=True):
 
     def terms(self, session: Session) -> BootTerms:
         """The terms for the verb."""
+        from format.verbs.boot.boot import LAST_WITH_ZOOKEEPER, NEWEST
+        from format.verbs.boot.identity import ran_with_zookeeper
         from format.verbs.boot.steps import BootTerms
 
-        major, minor = (self.kafka_version or KAFKA_VERSIONS[-1]).split(".")
+        if self.kafka_version is not None:
+            major, minor = map(int, self.kafka_version.split("."))
+        elif ran_with_zookeeper(map(session.path, self.paths), DEFAULT_LIMITS):
+            major, minor = LAST_WITH_ZOOKEEPER
+        else:
+            major, minor = NEWEST
         return BootTerms(
-            version=(int(major), int(minor)),
+            version=(major, minor),
             is_release_known=self.kafka_version is not None,
             every_file=self.every_file,
             is_broker=None if self.process_roles is None else "broker" in self.process_roles,

@@ -198,6 +198,8 @@ class _Start:
         elif identity.is_zookeeper:
             notes.append(f"{missing}: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
             notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
+            if not terms.is_release_known:
+                notes.append("releases from 4.0 on, which have no ZooKeeper mode: --kafka-version shows what they do")
         elif metadata.image is None or metadata.image.problem is not None:
             notes.append(f"{missing}: the metadata log cannot be read as a whole")
         else:
@@ -253,7 +255,7 @@ def _note_space(log_dirs: list[Path], result: BootResult) -> None:
 
 
 #: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
-NEWEST, _LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
+NEWEST, LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
 def refusal_findings(
@@ -269,7 +271,7 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    version = NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
+    version = NEWEST if is_there(log_dir / METADATA_PARTITION) else LAST_WITH_ZOOKEEPER
     kept = {} if kept is None else kept
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
     result = boot([log_dir], terms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,3 +227,23 @@ def _of_another_cluster(log_dir: Path) -> Path:
     path = log_dir / "meta.properties"
     path.write_text(path.read_text().replace("fieldfieldfieldfieldfg", "otherotherotherotherog"))
     return log_dir
+
+
+def test_a_node_that_ran_with_zookeeper_is_started_by_the_last_release_with_it(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path
+) -> None:
+    """A later one would take all its logs for strays, which is no news to who still has ZooKeeper."""
+    log_dir = data_dir / "kafka-0.8-to-2.8" / "data"
+    done = kafkalog(log_dir)
+    assert done.stdout.startswith("A 3.9 broker would start.")
+    assert done.code == 0
+    assert "releases from 4.0 on, which have no ZooKeeper mode" in done.stderr
+    later = kafkalog("--kafka-version", "4.4", log_dir)
+    assert later.stdout.startswith("A 4.4 broker would start: it begins an empty metadata log")
+    assert later.code == 1
+    copy = tmp_path / "log"
+    shutil.copytree(log_dir, copy)
+    (copy / "meta.properties").unlink()  # nothing says how it ran
+    assert "A 4.4 broker would refuse to start" in kafkalog(copy).stdout
+    os.mkfifo(copy / "meta.properties")
+    assert "4.4 broker" in kafkalog(copy).stdout
