@@ -26,8 +26,10 @@ from format.files.side_file import (
     opened,
     shown,
 )
+from format.io.session import is_there
 from format.io.source import Source
 from format.kafka_uuid import canonical_uuid, is_reserved
+from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 
@@ -65,6 +67,15 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
     except KafkaLogError:
         found = None
     return (None, None, None) if found is None else (found.node_id, found.cluster_id, found.directory_id)
+
+
+def is_of_zookeeper(log_dir: Path, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether a log directory is of a node in ZooKeeper mode: its file has version 0, and there is no metadata log."""
+    try:
+        is_old = read(log_dir / META_PROPERTIES, limits).version == 0
+    except KafkaLogError:
+        return False
+    return is_old and not is_there(log_dir / f"{CLUSTER_METADATA_TOPIC}-0")
 
 
 class KnownIds(msgspec.Struct, frozen=True):

@@ -52,8 +52,12 @@ def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[Metadata
     targets = list(targets)
     found = [source for target in targets for source in _sources(target, limits)]
     if not found:
-        path = str(targets[0].path)
-        raise InputError(f"there is no {CLUSTER_METADATA_TOPIC}-0 with a log or a snapshot here", Location(path))
+        message = f"there is no {CLUSTER_METADATA_TOPIC}-0 with a log or a snapshot here"
+        if any(
+            meta_properties.is_of_zookeeper(log_dir.path, limits) for target in targets for log_dir in target.log_dirs
+        ):
+            message += ": the node ran with ZooKeeper, which has the metadata"
+        raise InputError(message, Location(str(targets[0].path)))
     return found
 
 

@@ -10,10 +10,9 @@ import typer
 
 from format.columns import BOOT_STEP
 from format.errors import InputError, UnreadableFile
-from format.files.meta_properties import ids_in, node_id_in
+from format.files.meta_properties import ids_in, is_of_zookeeper, node_id_in
 from format.io.session import Session
 from format.layout import META_PROPERTIES
-from format.limits import DEFAULT_LIMITS
 from format.node.log_dir import Kind
 from format.node.target import Target, kind_of
 from format.wording import counted
@@ -93,12 +92,11 @@ class Starting(msgspec.Struct, frozen=True):
     def terms(self, session: Session) -> BootTerms:
         """The terms for the verb."""
         from format.verbs.boot.boot import LAST_WITH_ZOOKEEPER, NEWEST
-        from format.verbs.boot.identity import ran_with_zookeeper
         from format.verbs.boot.steps import BootTerms
 
         if self.kafka_version is not None:
             major, minor = map(int, self.kafka_version.split("."))
-        elif ran_with_zookeeper(map(session.path, self.paths), DEFAULT_LIMITS):
+        elif all(is_of_zookeeper(session.path(path)) for path in self.paths):
             major, minor = LAST_WITH_ZOOKEEPER
         else:
             major, minor = NEWEST

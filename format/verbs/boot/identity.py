@@ -5,8 +5,6 @@ Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -100,18 +98,6 @@ def read_identity(
         _check_complete(missing, found)
         identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
     return identity
-
-
-def ran_with_zookeeper(log_dirs: Iterable[Path], limits: Limits) -> bool:
-    """Whether a node ran in ZooKeeper mode: a meta.properties is of version 0, and no directory has a metadata log."""
-    versions = set()
-    for log_dir in log_dirs:
-        if is_there(log_dir / METADATA_PARTITION):
-            return False
-        with suppress(_Unreadable, NotKnown, StopsStart):
-            stop_at_pipe(log_dir / META_PROPERTIES, "PropertiesUtils.readPropertiesFile")
-            versions.add(_read(log_dir / META_PROPERTIES, limits).version)
-    return versions == {0}
 
 
 def _check_metadata_dir(log_dirs: list[Path], metadata_dir: Path, failed: dict[Path, str]) -> None:

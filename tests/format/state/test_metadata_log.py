@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from format.errors import InputError
 from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
+from format.limits import DEFAULT_LIMITS
 from format.node.partition import read_partition
-from format.state.metadata_log import MetadataState, read_metadata
+from format.node.target import Target
+from format.state.metadata_log import MetadataState, metadata_sources, read_metadata
 from tests.building import batch
 from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
 from tests.metadata_logs import write_metadata_log, write_node
@@ -45,3 +48,10 @@ def test_a_control_record_with_unknown_tagged_fields_takes_effect(tmp_path: Path
 @pytest.mark.parametrize("type_number", [0, 1])
 def test_a_marker_of_a_transaction_changes_nothing(tmp_path: Path, type_number: int) -> None:
     assert not _read(tmp_path, type_number, bytes(6)).findings
+
+
+def test_a_node_that_ran_with_zookeeper_has_no_metadata(data_dir: Path) -> None:
+    with pytest.raises(InputError, match="the node ran with ZooKeeper, which has the metadata"):
+        metadata_sources([Target(data_dir / "kafka-0.8-to-2.8" / "data")], DEFAULT_LIMITS)
+    with pytest.raises(InputError, match="with a log or a snapshot here$"):
+        metadata_sources([Target(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")], DEFAULT_LIMITS)
