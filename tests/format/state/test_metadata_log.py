@@ -53,5 +53,5 @@ def test_a_marker_of_a_transaction_changes_nothing(tmp_path: Path, type_number: 
 def test_a_node_that_ran_with_zookeeper_has_no_metadata(data_dir: Path) -> None:
     with pytest.raises(InputError, match="the node ran with ZooKeeper, which has the metadata"):
         metadata_sources([Target(data_dir / "kafka-0.8-to-2.8" / "data")], DEFAULT_LIMITS)
-    with pytest.raises(InputError, match="with a log or a snapshot here$"):
+    with pytest.raises(InputError, match=r"with a log or a snapshot here$"):
         metadata_sources([Target(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")], DEFAULT_LIMITS)
