@@ -239,3 +239,24 @@ print(json.dumps([before, rows, kinds, answer.is_complete, frame.limit(2).to_pyd
     assert (kinds, is_complete) == (["batch-crc-mismatch"], False)
     assert frame == {"offset": [0, 1]}
     assert "there is no column nope" in said
+
+
+_NEVER = "log_start_offset = 300 AND log_end_offset = 4 AND log_end_offset IN (100)"
+
+
+@pytest.mark.parametrize(
+    ("question", "topics"),
+    [
+        ("SELECT topic FROM partitions WHERE log_end_offset = 4 AND log_end_offset = 5", []),
+        (f"SELECT topic FROM partitions WHERE {_NEVER}", []),
+        (f"SELECT topic FROM partitions WHERE {_NEVER} UNION SELECT topic FROM records WHERE topic < '__d'",
+         ["__cluster_metadata", "__consumer_offsets"]),
+    ],
+)  # fmt: skip
+def test_conditions_that_contradict_each_other(
+    kafkalog: Callable[..., Run], data_dir: Path, question: str, topics: list[str]
+) -> None:
+    """The engine passes on FALSE as it is, and cannot pass it on beside another condition."""
+    done = kafkalog(question, data_dir / "kafka-4.3-single" / "node-1", "--format", "jsonl")
+    assert done.code == 0
+    assert sorted(row["topic"] for row in done.rows("row")) == topics
