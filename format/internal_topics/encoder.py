@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import base64
 import struct
-from typing import Any, Final
+from typing import Any
 
 from format.internal_topics.decoder import FRAME_VERSION
 from format.internal_topics.reader import TAGGED_FIELDS
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message, schema_of
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Field, Message, schema_of
 from format.layout import CLUSTER_METADATA_TOPIC
-
-_PACKED: Final = {
-    "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q",
-    "float64": ">d",
-}  # fmt: skip
 
 
 def encode_metadata_record(record_type: str, version: int, data: dict[str, Any]) -> bytes:
@@ -52,7 +47,7 @@ def _value(field: Field, type: str, version: int, flexible: bool, value: Any) ->
     if type == "uuid":
         return base64.urlsafe_b64decode(value + "==")
     if type in FIXED_WIDTH_TYPES:
-        return struct.pack(_PACKED[type], float(value) if type == "float64" else value)
+        return struct.pack(f">{STRUCT_CODES[type]}", float(value) if type == "float64" else value)
     if type == "struct":
         if version in field.nullable:
             raise ValueError(f"{field.name}: no record that is written here has a struct that may be null")

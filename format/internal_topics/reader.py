@@ -13,7 +13,7 @@ import msgspec
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Field, Message
 from format.location import Location
 from format.wording import counted_plainly
 
@@ -175,7 +175,6 @@ Reader = Callable[[Cursor], Any]
 
 #: The key of unknown tagged fields in decoded data; the value is {tag: base64}.
 TAGGED_FIELDS = "_taggedFields"
-_STRUCT_CODES = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
 _UUID_BYTES = 16
 
 
@@ -292,8 +291,8 @@ def _value_reader(name: str, type: str, flexible: bool, nullable: bool) -> Reade
         return lambda cursor: _uuid(cursor.buffer, cursor.take(_UUID_BYTES))
     if type == "float64":
         return _read_float64
-    if type in _STRUCT_CODES:
-        unpack = struct.Struct(">" + _STRUCT_CODES[type])
+    if type in STRUCT_CODES:
+        unpack = struct.Struct(">" + STRUCT_CODES[type])
         width = unpack.size
         return lambda cursor: unpack.unpack_from(cursor.buffer, cursor.take(width))[0]
     width = 2 if type == "string" else 4
@@ -332,7 +331,7 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
     element = Field(field.name, element_type, field.fields, field.versions, field.nullable, None, None)
     least_bytes = max(1, _least_bytes(element, version, flexible, nullable=False))
     weight = 1 + len(field.fields)
-    code = _STRUCT_CODES.get(element_type) if element_type != "float64" else None
+    code = STRUCT_CODES.get(element_type) if element_type != "float64" else None
     if element_type == "struct":
         read = _struct_reader(field.fields, version, flexible)
     else:

@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pkgutil import get_data
+from struct import calcsize
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -33,10 +34,12 @@ from format.kafka_uuid import ZERO_UUID
 
 Release = tuple[int, int]
 
-#: Types of fixed width, with their bytes; other types are string, bytes, struct, and arrays "[]TYPE".
-FIXED_WIDTH_TYPES: Final = {
-    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
+#: Types that ``struct`` reads and writes, with their codes there.
+STRUCT_CODES: Final = {
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d",
 }  # fmt: skip
+#: Types of fixed width, with their bytes; other types are string, bytes, struct, and arrays "[]TYPE".
+FIXED_WIDTH_TYPES: Final = {name: calcsize(f">{code}") for name, code in STRUCT_CODES.items()} | {"uuid": 16}
 _TYPES = {*FIXED_WIDTH_TYPES, "string", "bytes", "struct"}
 _ZEROS = {"string": "", "bytes": "", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}
 _HIGHEST = 32767

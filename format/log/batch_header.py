@@ -82,16 +82,20 @@ def no_batch_words(stop: str, header: memoryview) -> str:
 def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) -> bool:
     """Whether the stored CRC of a batch or message matches its bytes, which are read in windows."""
     stored_at, covered_from, is_v2 = crc_fields(magic)
-    crc_of = crc32c_of if is_v2 else crc32_of
     stored = int.from_bytes(source.read_at(position + stored_at, CRC_BYTES), "big")
-    at, end, crc = position + covered_from, position + size_bytes, 0
-    while at < end:
-        part = source.read_at(at, min(_WINDOW_BYTES, end - at))
+    return crc_in_file(source, position + covered_from, position + size_bytes, is_v2=is_v2) == stored
+
+
+def crc_in_file(source: Source, start: int, stop: int, *, is_v2: bool) -> int | None:
+    """The CRC of the bytes from ``start`` to ``stop``, which are read in windows; None if the file is shorter."""
+    crc_of, crc = crc32c_of if is_v2 else crc32_of, 0
+    while start < stop:
+        part = source.read_at(start, min(_WINDOW_BYTES, stop - start))
         if not part:
-            return False
+            return None
         crc = crc_of(part, crc)
-        at += len(part)
-    return crc == stored
+        start += len(part)
+    return crc
 
 
 def crc_fields(magic: int) -> tuple[int, int, bool]:

@@ -29,7 +29,7 @@ from format.kernel.headers import find_candidate
 from format.kernel.records import index_records
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import Limits
-from format.log.batch_header import CRC_BYTES, HEADER_BYTES, MAGIC_AT, Header, crc_fields, read_header
+from format.log.batch_header import CRC_BYTES, HEADER_BYTES, MAGIC_AT, Header, crc_fields, crc_in_file, read_header
 from format.log.regions import zigzag_varint
 
 #: Parts of at most this many bytes are read directly.
@@ -55,7 +55,7 @@ class CrcIndex:
             content = self._source.read_at(start, stop - start)
             return self._crc_of(content, 0) if len(content) == stop - start else None
         if stop > self._end:
-            return self._crc_by_reading(start, stop)
+            return crc_in_file(self._source, start, stop, is_v2=self._is_v2)
         run = self._run(start, stop)
         before, up_to = run.up_to(start), run.up_to(stop)
         at = self._runs.index(run) + 1
@@ -73,16 +73,6 @@ class CrcIndex:
             self._runs.insert(at, _Run(self._source, start, self._crc_of))
             return self._runs[at]
         return self._runs[at - 1]
-
-    def _crc_by_reading(self, start: int, stop: int) -> int | None:
-        crc = 0
-        while start < stop:
-            content = self._source.read_at(start, min(_READ_BYTES, stop - start))
-            if not content:
-                return None
-            crc = self._crc_of(content, crc)
-            start += len(content)
-        return crc
 
 
 class _Run:

@@ -18,6 +18,7 @@ from format.codecs.checksums import crc32_of, crc32c_function, crc32c_of
 from format.errors import UnsupportedError
 from format.kernel.encode import NEW_RECORD_BYTES, put_v2_records
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_header import crc_fields
 from format.log.record_table import RecordTable
 
 
@@ -88,12 +89,8 @@ def seal_batch(header: BatchHeader, payload: bytes, *, codec: int) -> bytes:
 def reseal(batch: bytes | bytearray) -> bytes:
     """The same batch or message with its CRC computed again; its length field must be right."""
     magic = batch[layout.RECORD_BATCH.offset_of("magic")]
-    if magic == 2:
-        at, start = layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes")
-        crc = crc32c_of(memoryview(batch)[start:])
-    else:
-        at, start = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
-        crc = crc32_of(memoryview(batch)[start:])
+    at, start, is_v2 = crc_fields(magic)
+    crc = (crc32c_of if is_v2 else crc32_of)(memoryview(batch)[start:])
     return bytes(batch[:at]) + crc.to_bytes(4, "big") + bytes(batch[at + 4 :])
 
 

@@ -22,7 +22,7 @@ from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
 from format.io.source import FileSource, Source
 from format.kernel.records import RECORD_ERRORS, index_messages, index_records
-from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
+from format.kernel.tables import RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, HeaderChunk, OpenedWrappers
@@ -67,7 +67,7 @@ def batch_groups(table: BatchTable, which: NDArray[np.bool_]) -> list[BatchGroup
     ]
 
 
-_R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
+_R = RECORD_COLUMN
 _STARTS = ("start", "key_start", "value_start", "headers_start")
 _ROW_BYTES = 8 * len(_R)
 #: The most wrappers that are decompressed together, and the approximate bytes of their content.
@@ -78,7 +78,7 @@ _HELD_BYTES = 32 * MIB
 _LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
 
 
-def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Location) -> RecordTable:
+def message_table(chunk: BatchChunk, group: list[int], where: Location) -> RecordTable:
     """Uncompressed v0/v1 messages of a chunk, ``group`` by row, as one record table over the chunk's buffer."""
     batches, buffer = chunk.table, chunk.bodies
     columns = np.empty((len(group), len(_R)), np.int64)
@@ -406,7 +406,6 @@ def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
     return wrong
 
 
-_COLUMN = RECORD_COLUMN
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _SPAN = {name: number for number, name in enumerate(SPAN_COLUMNS)}
 _ERROR, _ERROR_AT, _RECORDS, _END = range(len(RESULT_COLUMNS))
@@ -439,7 +438,7 @@ def group_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Lo
     if group.kind is BatchKind.V2:
         yield from _v2_tables(chunk, chunk.bodies, group, limits, where)
     elif group.kind is BatchKind.MESSAGE:
-        yield message_table(chunk, group.rows.tolist(), limits, where)
+        yield message_table(chunk, group.rows.tolist(), where)
     else:
         yield from wrapper_tables(chunk, group.rows, limits, where)
 
@@ -522,7 +521,7 @@ class _Spans:
         first: int | None = 0
         is_continued = False
         while first is not None:
-            columns = np.empty((min(capacity, MOST_ROWS), len(_COLUMN)), np.int64)
+            columns = np.empty((min(capacity, MOST_ROWS), len(_R)), np.int64)
             read = index_records(
                 self._buffer, memoryview(spans), first, len(spans), memoryview(columns), 0, memoryview(results)
             )
@@ -540,18 +539,18 @@ class _Spans:
                 spans[cut, _SPAN["start"]] = results[cut, _END]
                 spans[cut, _SPAN["record_count"]] -= results[cut, _RECORDS]
             records = columns[:read]
-            if (records[:, _COLUMN["header_count"]] > MOST_HEADERS).any() or self._limited:
+            if (records[:, _R["header_count"]] > MOST_HEADERS).any() or self._limited:
                 records = self._within_limits(records, problems)
             yield RecordTable(self._batches, self._buffer, records, problems, is_continued, is_cut)
             problems, first, is_continued = later, cut, is_cut
 
     def _within_limits(self, records: Int64Column, problems: list[RecordProblem]) -> Int64Column:
         """The records without those from a record with too many headers to the end of its batch."""
-        batches = records[:, _COLUMN["batch"]]
-        for row in np.flatnonzero(records[:, _COLUMN["header_count"]] > MOST_HEADERS).tolist():
+        batches = records[:, _R["batch"]]
+        for row in np.flatnonzero(records[:, _R["header_count"]] > MOST_HEADERS).tolist():
             batch = int(batches[row])
             if batch not in self._limited:
-                count = int(records[row, _COLUMN["header_count"]])
+                count = int(records[row, _R["header_count"]])
                 message = f"a record has {count} headers, over the limit of {MOST_HEADERS}"
                 place = batch_location(self._where, self._table, int(np.flatnonzero(self._rows == batch)[0]))
                 problems.append(RecordProblem(batch, LimitExceeded(message, place)))

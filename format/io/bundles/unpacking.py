@@ -62,45 +62,38 @@ class Member(msgspec.Struct, frozen=True):
 
     name: str
     size_bytes: int
-    stream: ExactStream
+    stream: Stream
 
     def pieces(self, piece_bytes: int = 1 << 20) -> Iterator[bytes]:
         """The content in pieces. Raises InputError if the archive ends too early."""
         left = self.size_bytes
         while left:
-            piece = self.stream.exactly(min(left, piece_bytes))
+            piece = _exactly(self.stream, min(left, piece_bytes))
             left -= len(piece)
             yield piece
-        self.stream.exactly(-self.size_bytes % _BLOCK)
+        _exactly(self.stream, -self.size_bytes % _BLOCK)
 
 
-class ExactStream:
-    """Reads exact numbers of bytes from a stream."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def exactly(self, size: int) -> bytes:
-        """Read ``size`` bytes. Raises InputError at an early end, and for bytes that cannot be decompressed."""
-        parts: list[bytes] = []
-        while size > 0:
-            try:
-                part = self._stream.read(min(size, 1 << 20))
-            except Exception as error:  # errors of zstandard
-                raise InputError(f"the archive is damaged: {error}") from error
-            if not part:
-                raise InputError("the archive ends too early: it is cut off")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+def _exactly(stream: Stream, size: int) -> bytes:
+    """Read ``size`` bytes. Raises InputError at an early end, and for bytes that cannot be decompressed."""
+    parts: list[bytes] = []
+    while size > 0:
+        try:
+            part = stream.read(min(size, 1 << 20))
+        except Exception as error:  # errors of zstandard
+            raise InputError(f"the archive is damaged: {error}") from error
+        if not part:
+            raise InputError("the archive ends too early: it is cut off")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def members_of(stream: Stream) -> Iterator[Member]:
     """The members in order. Raises InputError for anything but regular files with plain headers."""
-    exact = ExactStream(stream)
     long_name: str | None = None
     while True:
-        block = exact.exactly(_BLOCK)
+        block = _exactly(stream, _BLOCK)
         if not block.strip(b"\0"):
             return
         try:
@@ -112,12 +105,12 @@ def members_of(stream: Stream) -> Iterator[Member]:
         if info.type == tarfile.XHDTYPE and long_name is None:
             if info.size > _MOST_EXTENDED_BYTES:
                 raise InputError("the archive has a name that is too long")
-            long_name = _name_in(exact.exactly(info.size))
-            exact.exactly(-info.size % _BLOCK)
+            long_name = _name_in(_exactly(stream, info.size))
+            _exactly(stream, -info.size % _BLOCK)
             continue
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise InputError(f"the archive has a member that is not a regular file: {info.name!r}")
-        yield Member(info.name if long_name is None else long_name, info.size, exact)
+        yield Member(info.name if long_name is None else long_name, info.size, stream)
         long_name = None
 
 

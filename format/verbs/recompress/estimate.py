@@ -298,7 +298,7 @@ def _plain(
             return plain, layout.RECORD_BATCH.size_bytes
         if not is_wrapped:
             return content, layout.MESSAGE_V0.size_bytes + 2 * 4 + (8 if magic else 0)
-        payload_bytes = message_table(chunk, [row], limits, Location("")).value(0) or b""
+        payload_bytes = message_table(chunk, [row], Location("")).value(0) or b""
         return decompress(codec, payload_bytes, magic=magic, limits=limits), len(content) - len(payload_bytes)
     except KafkaLogError:
         return None

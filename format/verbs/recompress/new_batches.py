@@ -91,7 +91,7 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
     """
     table = chunk.table
     magic, attributes = int(table.magic[row]), int(table.attributes[row])
-    outer = message_table(chunk, [row], limits, Location(""))
+    outer = message_table(chunk, [row], Location(""))
     for records in (outer, wrapper_table(chunk, row, limits, Location(""))):
         _raise_problems(records)
     inner = decompress(attributes & layout.CODEC_MASK, outer.value(0) or b"", magic=magic, limits=limits)
