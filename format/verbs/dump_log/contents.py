@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -30,6 +30,8 @@ _LATER_FIELDS = {
 }
 _LATER_REMOTE_FIELD = re.compile(", txnIdxEmpty=(?:true|false)}$")
 Texts = tuple[bytes | None, bytes | None]
+#: Formats a record's key and value as text, by its offset; raises KafkaStops where they make Kafka die.
+Parser = Callable[[bytes | None, bytes | None, int], Texts]
 _PACKAGE = "org.apache.kafka.tools.api."
 _OLD_PACKAGE = "kafka.serializer."
 
@@ -142,12 +144,6 @@ def _no_key(offset: int) -> KafkaStops:
 def _encoded(text: str | None) -> bytes | None:
     """The text in UTF-8. As in Java, a character that UTF-8 cannot encode becomes a question mark."""
     return None if text is None else text.encode("utf-8", "replace")
-
-
-class Parser(Protocol):
-    """Formats a record's key and value as text; raises KafkaStops where they make Kafka die."""
-
-    def __call__(self, key: bytes | None, value: bytes | None, offset: int) -> Texts: ...
 
 
 def _fixed(length: int) -> Callable[[bytes], bytes]:

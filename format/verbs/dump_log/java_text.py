@@ -14,6 +14,8 @@ from format.verbs.dump_log.options import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")
 _AS_JAVA = "kafkalog-java-replacement"
+#: A surrogate, which may be cut off.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def split_files(value: str) -> list[str]:
@@ -64,7 +66,8 @@ def path_line(path: str, rest: str, *, before: str = "") -> bytes:
 def java_utf8(raw: bytes) -> bytes:
     """The UTF-8 of Java's ``new String(raw, UTF_8)``: malformed sequences become replacement characters.
 
-    Java and Python agree on what is malformed, but not on how many bytes one replacement character replaces.
+    Java and Python agree on what is malformed, but Java replaces a surrogate by one replacement character, Python each
+    byte of it by its own.
     """
     try:
         raw.decode("utf-8")
@@ -76,41 +79,11 @@ def java_utf8(raw: bytes) -> bytes:
 def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return "\N{REPLACEMENT CHARACTER}", error.start + _replaced_length(error.object, error.start)
+    surrogate = _SURROGATE.match(error.object, error.start)
+    return "\N{REPLACEMENT CHARACTER}", error.end if surrogate is None else surrogate.end()
 
 
 codecs.register_error(_AS_JAVA, _replace)
-
-
-def _replaced_length(raw: bytes, at: int) -> int:
-    """How many bytes of the malformed sequence at ``at`` Java replaces with one replacement character."""
-    lead = raw[at]
-    rest = raw[at + 1 : at + 4]
-    if 0xE0 <= lead <= 0xEF:
-        if not rest or not _is_second_of_three(lead, rest[0]):
-            return 1
-        if len(rest) == 1:
-            return 2  # cut off
-        return 3 if _is_continuation(rest[1]) else 2  # three: a surrogate
-    if 0xF0 <= lead <= 0xF4:
-        if not rest or not _is_second_of_four(lead, rest[0]):
-            return 1
-        if len(rest) == 1 or not _is_continuation(rest[1]):
-            return 2
-        return 3
-    return 1
-
-
-def _is_continuation(byte: int) -> bool:
-    return byte & 0xC0 == 0x80
-
-
-def _is_second_of_three(lead: int, byte: int) -> bool:
-    return _is_continuation(byte) and not (lead == 0xE0 and byte < 0xA0)
-
-
-def _is_second_of_four(lead: int, byte: int) -> bool:
-    return _is_continuation(byte) and not (lead == 0xF0 and byte < 0x90) and not (lead == 0xF4 and byte > 0x8F)
 
 
 def int32(number: int) -> int:

@@ -18,6 +18,7 @@ from format.checks.side_files import OffsetIndexCheck, TimeIndexCheck
 from format.errors import InputError
 from format.files import offset_index, producer_snapshot, time_index, transaction_index
 from format.files.index_file import broker_slot
+from format.files.side_file import problem_findings
 from format.findings import Finding, Severity, finding
 from format.io.session import entries_of, is_there, path_of
 from format.io.source import FileSource, Source
@@ -85,22 +86,16 @@ def offset_index_lines(
     if not index.entry_count and not (index.padding_bytes and tables):
         yield path_line(path, " is empty.")
         return
-    for problem in index.problems:
-        yield finding(problem.code, location.at(position=problem.position, length=problem.length), problem.message)
+    yield from problem_findings(index.problems, location)
     if options.checks_sanity_only:
         verdict = "passed" if index.passes_sanity_check else "failed"
         yield path_line(path, f" {verdict} sanity check.")
         return
     if not options.verifies_only:
-        yield b"".join(
-            [
-                b"offset: %d position: %d\n" % each
-                for each in zip(index.offsets.tolist(), index.positions.tolist(), strict=True)
-            ]
-        )
+        rows = zip(index.offsets.tolist(), index.positions.tolist(), strict=True)
+        yield b"".join([b"offset: %d position: %d\n" % each for each in rows])
         if not index.entry_count:
-            # Kafka takes the first of the preallocated zeros for an entry.
-            yield b"offset: %d position: 0\n" % base_offset
+            yield b"offset: %d position: 0\n" % base_offset  # Kafka takes the first of the zeros for an entry
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
         return
@@ -169,8 +164,7 @@ def time_index_lines(
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
     index = time_index.read(options.place(path), base_offset, limits)
-    for problem in index.problems:
-        yield finding(problem.code, location.at(position=problem.position, length=problem.length), problem.message)
+    yield from problem_findings(index.problems, location)
     if options.checks_sanity_only:
         verdict = "passed" if index.passes_sanity_check else "failed"
         yield path_line(path, f" {verdict} sanity check.")
@@ -327,8 +321,7 @@ def transaction_index_lines(
     line = b"version: %d producerId: %d firstOffset: %d lastOffset: %d lastStableOffset: %d\n"
     yield b"".join([line % row for row in zip(versions, *(each.tolist() for each in columns), strict=True)])
     if not is_emulated:
-        for problem in index.problems:
-            yield finding(problem.code, location.at(problem.position, problem.length), problem.message)
+        yield from problem_findings(index.problems, location)
 
 
 def producer_snapshot_lines(
@@ -340,8 +333,7 @@ def producer_snapshot_lines(
     stored = snapshot.stored_entry_count
     is_readable = snapshot.version == producer_snapshot.CURRENT_VERSION and stored == snapshot.entry_count
     if options.emulate is None:
-        for problem in snapshot.problems:
-            yield finding(problem.code, location.at(problem.position, problem.length), problem.message)
+        yield from problem_findings(snapshot.problems, location)
     elif not is_readable:
         yield ErrorLine("Snapshot failed schema validation")
     elif not snapshot.crc_valid:
