@@ -14,7 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from format import layout
-from format.findings import FINDING_CODES, Finding, Severity, finding
+from format.errors import KafkaLogError
+from format.findings import FINDING_CODES, Finding, Severity, finding, finding_of
 from format.io.session import BundlePath
 from format.io.source import os_reason
 from format.location import Location
@@ -158,6 +159,18 @@ def settled(
             )
         )
     return kept, result
+
+
+def settled_findings(first: list[Finding], look: Callable[[], Iterable[Finding]], location: Location) -> list[Finding]:
+    """The findings of ``settled``, for readings without another result; an error that ``look`` raises is a finding."""
+
+    def again() -> tuple[list[Finding], None]:
+        try:
+            return list(look()), None
+        except KafkaLogError as error:
+            return [finding_of(error, location)], None
+
+    return settled((first, None), again, location)[0]
 
 
 def _accuses(found: Finding) -> bool:

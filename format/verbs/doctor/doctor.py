@@ -40,6 +40,7 @@ from format.verbs.retention import ConfiguredLog
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions
 from format.verbs.verify import verify
+from format.verbs.verify.walk import LogWalk
 
 #: What is no larger than this is read whole, as with --deep: it takes no longer than the start of the program.
 SMALL_BYTES, SMALL_SEGMENTS = 32 * 2**20, 200
@@ -84,10 +85,9 @@ class DoctorRun:
         log_dirs = [log_dir for target in self.targets for log_dir in target.log_dirs]
         self.evidence.reads_records = self._is_small()
         scan = verify.VerifyScan(
-            limits=self.terms.limits,
-            compacted_topics=self._context.compacted_topics(),
-            elsewhere=verify.replicas_elsewhere(log_dirs, self.terms.limits),
-            only_headers=not self.evidence.reads_records,
+            LogWalk(limits=self.terms.limits, only_headers=not self.evidence.reads_records),
+            self._context.compacted_topics(),
+            verify.replicas_elsewhere(log_dirs, self.terms.limits),
         )
         for target in self.targets:
             yield from map(self._taken, self._of_target(target, scan))
@@ -146,7 +146,7 @@ class DoctorRun:
         if self.evidence.reads_records or self._is_odd(each):
             unit = verify.PartitionDirectory(path, checkpoints, listing)
             if self._needs_records(each):
-                scan = replace(scan, only_headers=False)
+                scan = replace(scan, walk=replace(scan.walk, only_headers=False))
             verified = scan.results(unit, SerialDriver(scan.walk))
             yield from (each for each in verified if isinstance(each, Finding))
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from format.scan.followed_partition import FollowedPartition
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
+_COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes")
 
 
 class Coverage(msgspec.Struct):
@@ -78,8 +79,7 @@ class Coverage(msgspec.Struct):
     @property
     def counts(self) -> dict[str, int]:
         """The numbers by name."""
-        names = ("partitions", "segments", "side_files", "batches", "records", "bytes")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _COUNTS}
 
     def add_misplaced(self, name: str, found: Misplaced) -> None:
         """Add records of a partition that belong in other ones."""
@@ -88,15 +88,10 @@ class Coverage(msgspec.Struct):
 
     def add(self, other: Coverage) -> None:
         """Add the counts of another run."""
-        self.partitions += other.partitions
-        self.segments += other.segments
-        self.side_files += other.side_files
-        self.batches += other.batches
-        self.records += other.records
-        self.bytes += other.bytes
+        for name in (*_COUNTS, "remote_heads"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, found in other.misplaced.items():
             self.add_misplaced(name, found)
-        self.remote_heads += other.remote_heads
 
 
 class Report:
@@ -132,18 +127,7 @@ class Report:
         found = self.taken()
         for key, last in self._last_ones.items():
             message = f"{self._seen[key] - MOST_ALIKE} more like it in this file, the last: {last.message}"
-            found.append(
-                Finding(
-                    code=last.code,
-                    severity=last.severity,
-                    location=last.location,
-                    message=message,
-                    certainty=last.certainty,
-                    next_step=last.next_step,
-                    lost_offsets=last.lost_offsets,
-                    caused_by=last.caused_by,
-                )
-            )
+            found.append(replace(last, message=message, expected=None, actual=None))
         self._seen.clear()
         self._last_ones.clear()
         return found

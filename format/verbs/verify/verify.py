@@ -19,7 +19,7 @@ from format.checks.directories import check_log_dir_files, check_topic_ids
 from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
-from format.io.live_broker import is_broker_running, settled
+from format.io.live_broker import is_broker_running, settled_findings
 from format.io.session import is_there, joins_remote_segments, map_near
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import DEFAULT_LIMITS, Limits
@@ -275,20 +275,13 @@ class VerifyScan(msgspec.Struct, frozen=True):
     """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage.
 
     ``elsewhere`` has, by log directory, what the other log directories of its node hold. ``kept_start`` is for callers
-    that simulate a broker's start, too, and only in their process. ``only_headers``: see LogWalk.
+    that simulate a broker's start, too, and only in their process.
     """
 
-    level: Level = Level.FULL
-    limits: Limits = DEFAULT_LIMITS
-    partition_counts: PartitionCounts = None
+    walk: LogWalk = LogWalk()
     compacted_topics: frozenset[str] = frozenset()
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
     kept_start: dict[tuple[Any, ...], Any] | None = None
-    only_headers: bool = False
-
-    @property
-    def walk(self) -> LogWalk:
-        return LogWalk(self.level, self.limits, self.partition_counts, self.only_headers)
 
     def place(self, unit: Unit) -> Path | None:
         """The partition directory or the file of a unit; None for a log directory's own files."""
@@ -320,17 +313,12 @@ class VerifyScan(msgspec.Struct, frozen=True):
         elif not _is_live(unit):
             yield from self._look(unit, driver, coverage)
         else:
-            first = list(self._look(unit, driver, coverage))
-            location = _location(unit)
+            anew = replace(self, kept_start=None)
 
-            def again() -> tuple[list[Finding], None]:
-                anew = replace(self, kept_start=None)
-                try:
-                    return list(anew._look(_listed_anew(unit, self.limits), SerialDriver(self.walk), Coverage())), None
-                except KafkaLogError as error:
-                    return [finding_of(error, location)], None
+            def again() -> Iterator[Finding]:
+                return anew._look(_listed_anew(unit, self.walk.limits), SerialDriver(self.walk), Coverage())
 
-            yield from settled((first, None), again, location)[0]
+            yield from settled_findings(list(self._look(unit, driver, coverage)), again, _location(unit))
         yield coverage
 
     def _look(
@@ -360,16 +348,17 @@ class VerifyScan(msgspec.Struct, frozen=True):
             from format.rows.side_file_rows import side_file_blocks
 
             coverage.side_files += 1
-            blocks = side_file_blocks(unit.path, unit.kind, limits=self.limits)
+            blocks = side_file_blocks(unit.path, unit.kind, limits=walk.limits)
             yield from (item for item in blocks if isinstance(item, Finding))
 
     def _log_dir_files(self, log_dir: LogDir, small: Driver[WalkedChunk], report: Report) -> Iterator[Finding]:
-        if self.level is not Level.FULL:
+        if self.walk.level is not Level.FULL:
             yield from log_dir.unread_findings()
             return
         from format.verbs.boot.boot import refusal_findings  # importing it takes a fifth of a short run's start
 
-        limits, checkpoints = self.limits, log_dir.checkpoints(self.limits)
+        limits = self.walk.limits
+        checkpoints = log_dir.checkpoints(limits)
         elsewhere = self.elsewhere.get(log_dir.path, frozenset())
         for found in (
             checkpoints.findings,
@@ -487,12 +476,12 @@ def _topic_ids(targets: Sequence[Target], limits: Limits, told: set[str]) -> lis
         return []
     from format.verbs.verify.topic_ids import check_topic_ids_of_nodes  # imports the metadata log, too
 
-    def again() -> tuple[list[Finding], None]:
-        return check_topic_ids_of_nodes([Target(each.path) for each in targets], limits, told), None
+    def again() -> list[Finding]:
+        return check_topic_ids_of_nodes([Target(each.path) for each in targets], limits, told)
 
     found = check_topic_ids_of_nodes(targets, limits, told)
     if found and any(each.broker_lock.may_be_held for each in log_dirs):
-        found = settled((found, None), again, Location(str(targets[0].path)))[0]
+        found = settled_findings(found, again, Location(str(targets[0].path)))
     return found
 
 
@@ -518,9 +507,7 @@ def _findings(
     watch: Watch | None = None,
     kept_start: dict[tuple[Any, ...], Any] | None = None,
 ) -> Iterator[Finding]:
-    scan = VerifyScan(
-        terms.level, terms.limits, terms.partition_counts, terms.compacted_topics, _elsewhere(targets, terms)
-    )
+    scan = VerifyScan(terms.walk, terms.compacted_topics, _elsewhere(targets, terms))
     here, clusters = replace(scan, kept_start=kept_start), [cluster_of(target.path) for target in targets]
     logs: list[LogUnit] = []
     if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
@@ -590,15 +577,12 @@ def verify_nodes(targets: Iterable[Target], terms: VerifyTerms | None = None) ->
         report.add(check_node_log_dirs(present, terms.limits))
         return report.ended()
 
-    def again() -> tuple[list[Finding], None]:
-        try:
-            return look([read_log_dir(each.path) for each in log_dirs]), None
-        except KafkaLogError as error:
-            return [finding_of(error, location)], None
+    def again() -> list[Finding]:
+        return look([read_log_dir(each.path) for each in log_dirs])
 
-    location, found = Location(str(log_dirs[0].path)), look(log_dirs)
+    found = look(log_dirs)
     if any(each.broker_lock.may_be_held for each in log_dirs):
-        found = settled((found, None), again, location)[0]
+        found = settled_findings(found, again, Location(str(log_dirs[0].path)))
     yield from found
 
 

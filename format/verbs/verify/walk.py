@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 
 from format import layout
 from format.checks.batches import check_batch_headers, check_wrapper_offsets
@@ -77,18 +78,7 @@ class WalkedChunk(msgspec.Struct):
 
     def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
         self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
-        return WalkedChunk, (
-            self.table,
-            self.header_findings,
-            self.record_findings,
-            self.markers,
-            self.damage,
-            self.tail_finding,
-            self.record_count,
-            self.keyless_offset,
-            self.group_changes,
-            self.misplaced,
-        )
+        return WalkedChunk, astuple(self)  # the count and what follows it are set now
 
 
 #: The partition count of every topic, or of each topic by its name; None checks no keys.

@@ -63,7 +63,7 @@ def _findings(publication: Publication, sources: WriteSources, terms: VerifyTerm
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
         for name, path in written.items():
             checkpoints = _of_cleaner(Target(sources.partitions[name].path).checkpoints_around(terms.limits))
-            items = VerifyScan(limits=terms.limits).results(PartitionDirectory(path, checkpoints), driver)
+            items = VerifyScan(terms.walk).results(PartitionDirectory(path, checkpoints), driver)
             yield from (item for item in items if isinstance(item, Finding))
 
 
