@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,9 +26,9 @@ from format.files import (
 )
 from format.files.meta_properties import KnownIds, MetaProperties
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.files.side_file import Problem, problem_findings
+from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
-from format.io.source import FileSource, read_whole
+from format.io.source import FileSource, Source, read_whole
 from format.kafka_uuid import is_reserved
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -68,23 +68,23 @@ class CarryTerms(msgspec.Struct, frozen=True):
     known_ids: KnownIds = msgspec.field(default_factory=KnownIds)
 
 
-class _SideFile(Protocol):
-    @property
-    def problems(self) -> tuple[Problem, ...]: ...
+FileT = TypeVar("FileT")
 
 
-FileT = TypeVar("FileT", bound=_SideFile)
+def pieces_of(source: Source, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of a range of a file, a few MiB at a time."""
+    while start < end:
+        part = source.read_at(start, min(_COPY_BYTES, end - start))
+        yield part
+        start += len(part)
 
 
 def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
     """Copy a file byte for byte. Raises UnreadableFile, FileChanged, OutputError."""
     with FileSource(path) as source, publication.create(relative_path) as new:
         new.mtime_ns = source.mtime_ns
-        position = 0
-        while position < source.size_bytes:
-            part = source.read_at(position, _COPY_BYTES)
+        for part in pieces_of(source, 0, source.size_bytes):
             new.write(part)
-            position += len(part)
 
 
 def topic_ids_of(partitions: Iterable[Partition], limits: Limits) -> dict[str, str]:
@@ -282,7 +282,7 @@ class _Carrying(msgspec.Struct, frozen=True):
     ) -> Iterator[Finding]:
         """Carry a small file, unchanged or rewritten from what is known of it. One that cannot be read is left out."""
         try:
-            known = read(path, self.terms.limits)
+            known: Any = read(path, self.terms.limits)
             if problems:
                 yield from problem_findings(known.problems, location)
             is_rewritten = self.terms.knows_all

@@ -26,7 +26,7 @@ from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.longest_chain import Rival, chosen_chain
 from format.log.read_records import record_tables
-from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.log.walker import batch_chunks
 from format.node.partition import segment_file_name
 from format.rewriting.index_builder import IndexedOffsets
 
@@ -257,13 +257,6 @@ class SegmentScan(msgspec.Struct, frozen=True):
         return bool((self.table.is_sparse & (self.table.crc_valid == 1)).any())
 
 
-class KeptBatches(msgspec.Struct, frozen=True):
-    """Which batches of a log are kept, by their number, and the range of offsets that its batches can have."""
-
-    which: NDArray[np.bool_]
-    offsets: OffsetRange
-
-
 def unreadable_markers(table: BatchTable, markers: dict[int, ControlRecord]) -> Iterator[int]:
     """The rows of the control batches of producers that are no end markers; ``markers`` are their first records."""
     for row in np.flatnonzero(table.is_control & (table.producer_id >= 0) & (table.record_count != 0)).tolist():
@@ -336,7 +329,7 @@ def scan_segment(
     tables: list[BatchTable] = []
     agree, repeated = [np.empty(0, bool)], [np.empty(0, bool)]
     bad: list[BadBytes] = []
-    for chunk in salvage_chunks(source, limits, offsets=offsets):
+    for chunk in batch_chunks(source, limits=limits, offsets=offsets):
         tables.append(chunk.table)
         agree.append(offsets_agree(chunk))
         repeated.append(np.zeros(len(chunk.table), bool) if chunk.repeated is None else chunk.repeated)
@@ -374,7 +367,8 @@ def scan_segment(
 
 def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:
     """Whether a batch has a record without a key, which a compacted topic does not accept."""
-    chunks = salvage_chunks(source, limits, int(table.position[row]), int(table.end_position[row]))
+    place = BatchRange(int(table.position[row]), int(table.end_position[row]))
+    chunks = batch_chunks(source, place, limits=limits)
     return any((each.key_length < 0).any() for chunk in chunks for each in record_tables(chunk, limits=limits))
 
 
@@ -391,26 +385,6 @@ def _misplaced_words(table: BatchTable, row: int, placement: Placement) -> str:
     if placement.rival[row] != Rival.NONE:
         reason += "; or those of a batch beside it are the false ones, which is not known"
     return reason
-
-
-def salvage_chunks(
-    source: Source,
-    limits: Limits,
-    start: int = 0,
-    end: int | None = None,
-    *,
-    check_crc: bool = True,
-    chunk_bytes: int = BODY_CHUNK_BYTES,
-    offsets: OffsetRange | None = None,
-) -> Iterator[BatchChunk]:
-    """The batches from ``start``, a batch boundary, to ``end``, with bodies and CRCs; v0 and v1 wrappers are opened.
-
-    The same file always gives the same batches. ``check_crc`` False computes no CRCs, for a file in which all are
-    right. After ``scan_segment``, ``offsets`` are those of the scan.
-    """
-    return batch_chunks(
-        source, BatchRange(start, end), check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
-    )
 
 
 def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:

@@ -14,12 +14,13 @@ from format.errors import KafkaLogError, OutputError
 from format.io.source import FileSource, Source
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchChunk
+from format.log.batch_chunk import BatchChunk, BatchRange
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import HEADER_BYTES, batch_spans
 from format.log.read_records import record_tables
 from format.log.record_table import OF_BATCH, RecordTable, differ_in_numbers, next_other_bytes
-from format.rewriting.intact_batches import KeptBatches, salvage_chunks
+from format.log.walker import batch_chunks
+from format.rewriting.intact_batches import SegmentScan
 from format.scan.progress import Advance
 from format.wording import counted_plainly
 
@@ -258,7 +259,7 @@ class Became(NamedTuple):
 def compare_with_source(
     source: Source,
     became: Sequence[Became],
-    kept: KeptBatches | None,
+    kept: SegmentScan | None,
     limits: Limits,
     chunk_bytes: int,
     location: Location,
@@ -266,17 +267,17 @@ def compare_with_source(
 ) -> None:
     """Compare the records of adjoining source ranges, in order, with those of the output.
 
-    ``kept`` are the batches that were kept of the whole log; None where all were, as all their CRCs were right. Raises
+    ``kept`` is the scan of the whole log, which says what was kept; None where all was, as all CRCs were right. Raises
     ReadBackMismatch, UnreadableFile.
     """
     if not became:
         return
     if kept is not None:
-        chunks = salvage_chunks(source, limits, chunk_bytes=chunk_bytes, offsets=kept.offsets)
+        chunks = batch_chunks(source, limits=limits, chunk_bytes=chunk_bytes, offsets=kept.offsets)
     else:
-        start, end = became[0].start, became[-1].end
-        chunks = salvage_chunks(source, limits, start, end, check_crc=False, chunk_bytes=chunk_bytes)
-    is_kept = None if kept is None else kept.which
+        whole = BatchRange(became[0].start, became[-1].end)
+        chunks = batch_chunks(source, whole, check_crc=False, limits=limits, chunk_bytes=chunk_bytes)
+    is_kept = None if kept is None else kept.is_kept
     outputs = joined_ranges(became)
     for from_source, from_output in paired(
         _source_rows(chunks, is_kept, advance), _output_rows(outputs, limits), location
@@ -316,7 +317,7 @@ def output_chunks(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[Ba
     """The chunks of what was written. Raises ReadBackMismatch for a wrong CRC, or bytes that are no batch."""
     for path, start, end in outputs:
         with FileSource(path) as output:
-            for chunk in salvage_chunks(output, limits, start, end):
+            for chunk in batch_chunks(output, BatchRange(start, end), limits=limits):
                 if chunk.damage is not None or (chunk.table.crc_valid != 1).any():
                     raise ReadBackMismatch("what was written is damaged", Location(str(path)))
                 yield chunk

@@ -25,7 +25,7 @@ from format.node.partition import Partition, segment_file_name
 from format.node.partition_surroundings import surroundings_findings
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from format.rewriting.intact_batches import KeptBatches, Repair, SegmentScan
+from format.rewriting.intact_batches import Repair, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
 from format.rewriting.sources import WriteSources
 from format.rows.finding_rows import finding_as_json, finding_from_json
@@ -138,9 +138,6 @@ class WrittenSegment(msgspec.Struct):
         """The row of WRITTEN_SEGMENT."""
         return tuple(getattr(self, name) for name in WRITTEN_SEGMENT.names)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def written_segment(directory: str, topic: str | None, partition: int | None, base_offset: int) -> WrittenSegment:
     """A segment that is about to be written into ``directory`` of the output; its counts are 0."""
@@ -171,30 +168,20 @@ class SegmentResult(msgspec.Struct):
 
     def as_json(self) -> dict[str, Any]:
         """The result in JSON values, for the journal."""
-        return {
-            "last_offset": self.last_offset,
-            "open_transactions": self.open_transactions,
+        return asdict(self) | {
             "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
-            "segments": [each.as_json() for each in self.segments],
-            "lost_bytes": self.lost_bytes,
-            "record_count": self.record_count,
-            "whole_count": self.whole_count,
-            "found_fields": self.found_fields,
+            "segments": [asdict(each) for each in self.segments],
         }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> SegmentResult:
         """The result from which ``as_json`` made these values."""
-        return cls(
-            values["last_offset"],
-            {int(producer): first for producer, first in values["open_transactions"].items()},
-            [(finding_from_json(each["finding"]), each["is_loss"]) for each in values["findings"]],
-            [WrittenSegment(**each) for each in values["segments"]],
-            values["lost_bytes"],
-            values["record_count"],
-            values["whole_count"],
-            values["found_fields"],
-        )
+        known = {
+            "open_transactions": {int(producer): first for producer, first in values["open_transactions"].items()},
+            "findings": [(finding_from_json(each["finding"]), each["is_loss"]) for each in values["findings"]],
+            "segments": [WrittenSegment(**each) for each in values["segments"]],
+        }
+        return cls(**values | known)
 
 
 class RewritingResult(msgspec.Struct):
@@ -305,7 +292,7 @@ class Rewriter:
     findings to the result of a segment that is not plainly sound.
     """
 
-    #: Whether logs are written; otherwise only their indexes are.
+    #: Whether logs are written, and the files of partitions and of the log directory; otherwise only indexes are.
     writes_log = True
     #: Whether bytes that belong to no kept batch are copied too, without being indexed.
     copies_damage = False
@@ -323,8 +310,6 @@ class Rewriter:
     knows_all = False
     #: Whether producer snapshots are made: not where batches are left out on request, as no snapshot would fit.
     makes_snapshots = True
-    #: Whether the files of partitions and of the log directory beside the logs are written.
-    writes_side_files = True
     #: Whether making new batches takes so long that other processes should do that, not only compare.
     shares_making = False
     #: The size from which a new segment is begun, in bytes; None for the largest that an index can address.
@@ -357,7 +342,7 @@ class Rewriter:
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        kept: KeptBatches | None,
+        kept: SegmentScan | None,
         location: Location,
         advance: Advance,
     ) -> None:
@@ -422,5 +407,5 @@ class Rewriter:
         return CarryTerms(limits, self.knows_all, topic_ids)
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
-        """The entries of the manifest besides the job and the files."""
+        """The entries of the manifest besides the job, the segments and the files."""
         raise NotImplementedError

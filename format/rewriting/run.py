@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from format import layout
 from format.errors import Refused
@@ -128,7 +129,7 @@ def rewrite(
         for found in verify_output(publication, sources, rewriter.terms, (*sources.findings, *result.findings)):
             result.findings.append(found)
             yield found
-    publication.finish(rewriter.manifest(result))
+    publication.finish({"segments": [asdict(each) for each in result.segments], **rewriter.manifest(result)})
 
 
 def source_logs(partition: Partition) -> Iterator[SourceLog]:
@@ -160,7 +161,7 @@ class _Run(msgspec.Struct):
         yield from self.sources.findings
         for name, partition in self.sources.partitions.items():
             yield from self._partition(name, partition)
-        if self.sources.log_dir is not None and rewriter.writes_side_files:
+        if self.sources.log_dir is not None and rewriter.writes_log:
             self.publication.redo_step(_LOG_DIR_STEP)
             is_whole = self.sources.is_whole and rewriter.is_whole(self.result)
             yield from self._noted(
@@ -186,7 +187,7 @@ class _Run(msgspec.Struct):
                 result.losses.append(found)
                 yield from self._noted((found,))
         self._note_range(partition)
-        if rewriter.writes_side_files:
+        if rewriter.writes_log:
             keeps_snapshots = rewriter.keeps_snapshots(result, result.lost_bytes - lost_before)
             carried = carry_partition_files(publication, partition, name, self.carry_terms, snapshots=keeps_snapshots)
             yield from self._noted(carried.findings)

@@ -30,6 +30,7 @@ from format.log.batch_table import BatchTable, whole_batches
 from format.log.control_records import ControlRecord, first_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import segment_file_name
+from format.rewriting.carried_files import pieces_of
 from format.rewriting.flipped_bit import flipped_bits
 from format.rewriting.index_builder import (
     AbortedEntry,
@@ -39,12 +40,11 @@ from format.rewriting.index_builder import (
     transaction_index_bytes,
 )
 from format.rewriting.intact_batches import (
-    KeptBatches,
     ProducerBatches,
     Repair,
+    SegmentScan,
     offsets_agree,
     proven_repairs,
-    salvage_chunks,
     scan_segment,
     unreadable_markers,
 )
@@ -80,7 +80,6 @@ from format.sorted_values import distinct_values
 _MAX_SEGMENT_BYTES = 2**31 - 1
 #: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
 _PORTION_BYTES = 1024 * 1024
-_COPY_BYTES = 4 * 1024 * 1024
 _CHANGED = "the file changed while it was read"
 
 
@@ -535,7 +534,7 @@ class SegmentRewriting(msgspec.Struct):
         self,
         source: FileSource | PatchedSource,
         made: Iterator[Made],
-        kept: KeptBatches | None,
+        kept: SegmentScan | None,
         result: SegmentResult,
         progress: SpanProgress,
     ) -> None:
@@ -626,9 +625,8 @@ class SegmentRewriting(msgspec.Struct):
         look = self._first_look(file, source, result.last_offset)
         progress.advance(source.size_bytes)
         self.rewriter.report_look(look, result)
-        kept = KeptBatches(look.scan.is_kept, look.scan.offsets)
         with contextlib.closing(self._made_kept(look, result)) as made:
-            self._write(source, made, kept, result, progress)
+            self._write(source, made, look.scan, result, progress)
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
         log, rewriter, limits = self.log, self.rewriter, self.rewriter.terms.limits
@@ -661,7 +659,7 @@ class SegmentRewriting(msgspec.Struct):
         quarantine: NewFile | None = None
         first = 0
         with contextlib.ExitStack() as stack:
-            for chunk in salvage_chunks(look.source, rewriter.terms.limits, offsets=scan.offsets):
+            for chunk in batch_chunks(look.source, limits=rewriter.terms.limits, offsets=scan.offsets):
                 rows = slice(first, first + len(chunk.table))
                 first = rows.stop
                 is_kept = scan.is_kept[rows]
@@ -692,16 +690,8 @@ class SegmentRewriting(msgspec.Struct):
         rows, table, copied_to = np.flatnonzero(is_kept), chunk.table, done.start
         edges = np.flatnonzero(table.position[rows[1:]] != table.end_position[rows[:-1]]) + 1
         for run in np.split(rows, edges) if len(rows) else ():
-            yield from _pieces(source, copied_to, int(table.position[run[0]]))
+            yield from pieces_of(source, copied_to, int(table.position[run[0]]))
             yield copied(chunk, run)
             copied_to = int(table.end_position[run[-1]])
-        yield from _pieces(source, copied_to, done.end)
+        yield from pieces_of(source, copied_to, done.end)
         yield done
-
-
-def _pieces(source: FileSource | PatchedSource, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of a range of the source."""
-    while start < end:
-        part = source.read_at(start, min(_COPY_BYTES, end - start))
-        yield part
-        start += len(part)

@@ -11,7 +11,7 @@ from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.rewriting.index_builder import IndexedOffsets
-from format.rewriting.intact_batches import KeptBatches
+from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
 from format.rewriting.rewriter import (
@@ -61,14 +61,14 @@ class IndexRebuilder(Rewriter):
 
     def __init__(self, terms: IndexRebuilding) -> None:
         super().__init__(terms)
-        self.writes_log = self.writes_side_files = terms.with_log
+        self.writes_log = terms.with_log
         self.passes = PASSES - 1 if terms.with_log else 1
 
     def read_back(
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        kept: KeptBatches | None,
+        kept: SegmentScan | None,
         location: Location,
         advance: Advance,
     ) -> None:
@@ -116,6 +116,5 @@ class IndexRebuilder(Rewriter):
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         return {
-            "segments": [each.as_json() for each in result.segments],
             "findings": [finding_as_json(each) for each in result.findings],
         }

@@ -328,7 +328,6 @@ class Salvager(Rewriter):
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         return {
-            "segments": [each.as_json() for each in result.segments],
             "lost_bytes": result.lost_bytes,
             "losses": [finding_as_json(each) for each in result.losses],
             "repaired": [finding_as_json(each) for each in result.findings if each.code == "batch-repaired"],

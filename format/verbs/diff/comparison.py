@@ -6,7 +6,7 @@ is read once, and at most one chunk of each is in memory. Equal batches are comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
 import msgspec
@@ -131,6 +131,15 @@ class MissingRecords:
 
 #: Called with records that only one of two replicas has: its side, 0 or 1, and the records, which it must not keep.
 TakeLone = Callable[[int, RecordTable], None]
+
+
+def are_shared(windows: Sequence[Window | None]) -> bool:
+    """Whether all replicas share one chunk, whose bytes were compared when it was read."""
+    first = windows[0]
+    return first is not None and all(
+        each is not None and each.chunk is first.chunk and len(each) == len(first) and each.rows[0] == first.rows[0]
+        for each in windows
+    )
 
 
 class WindowDifference(msgspec.Struct):
@@ -452,7 +461,7 @@ class Comparison:
     def _step(self, bounds: Range) -> None:
         windows = [None if log.is_at_end else log.window(bounds[1]) for log in self.logs]
         self._only = {}
-        if not self._are_all_shared(windows):
+        if not are_shared(windows):
             for pair in self.pairs:
                 self._compare(pair, windows, bounds)
             self._add_up(self._only)
@@ -461,15 +470,6 @@ class Comparison:
             if missing.is_waiting and window is not None and window.has_records:
                 for table in records_of(window, bounds, self._limits):
                     missing.feed(table)
-
-    @staticmethod
-    def _are_all_shared(windows: list[Window | None]) -> bool:
-        """Whether all replicas share one chunk, whose bytes were compared when it was read."""
-        first = windows[0]
-        return first is not None and all(
-            each is not None and each.chunk is first.chunk and len(each) == len(first) and each.rows[0] == first.rows[0]
-            for each in windows
-        )
 
     def _compare(self, pair: tuple[int, int], windows: list[Window | None], bounds: Range) -> None:
         one, other = pair

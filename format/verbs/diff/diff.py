@@ -20,18 +20,14 @@ from format.node.target import Target
 from format.offset_ranges import Range, Span, merged
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, LogUnit
-from format.scan.selected_logs import every_log_of
-from format.scan.whole_units import WholeUnits, scan_units
+from format.scan.whole_units import scan_units
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
 from format.state.leader_epochs import ReplicaEpochs, replica_epochs
 from format.state.quorum import can_lead, held_by_majority
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
-from format.verbs.diff.replica_log import Matching, ReplicaLog, Replicas, matched
+from format.verbs.diff.replica_log import Matching, OfReplicas, ReplicaLog, Replicas, matched
 from format.wording import are, counted, counted_plainly, listed, offset_range
 
-#: Seconds for each byte, measured with replicas of equal bytes.
-_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The most partitions that get a sentence; the rows have all.
 MOST_SENTENCES = 10
 NOTHING_TO_COMPARE = (
@@ -199,25 +195,16 @@ def diff(
         if group.topic == layout.CLUSTER_METADATA_TOPIC:
             group.voters = context.voters
         else:
-            with_id = next((each for each in group.replicas if each.topic_id is not None), group.replicas[0])
-            group.assignment = context.assignment_of(with_id.partition, with_id.topic_id)
+            group.assign(context)
     yield matching
     yield from matching.findings
     yield from scan_units(DiffScan(limits), matching.groups, jobs=jobs, advance=advance)
 
 
-class DiffScan(msgspec.Struct, WholeUnits[Replicas, PartitionResult], frozen=True):
+class DiffScan(msgspec.Struct, OfReplicas[PartitionResult], frozen=True):
     """Compares partitions one by one."""
 
     limits: Limits
-
-    @property
-    def cost(self) -> Cost:
-        return _COST
-
-    def logs(self, unit: Replicas) -> Sequence[LogUnit]:
-        """The logs of all replicas."""
-        return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
 
     def read(self, unit: Replicas, advance: Advance) -> Iterator[PartitionResult]:
         """The result of a partition."""

@@ -36,12 +36,16 @@ from format.node.partition_surroundings import denied_log, unread_findings
 from format.node.target import Target
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
-from format.scan.protocol import LogUnit
+from format.scan.protocol import Cost, LogUnit
 from format.scan.read_log import LogChunk, batches_of, chunks_with_crcs, opened_chunks
+from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
-from format.state.cluster_context import Assignment, named_nodes
+from format.scan.whole_units import ResultT, WholeUnits
+from format.state.cluster_context import Assignment, ClusterContext, named_nodes
 
 _MAX_OFFSET = 2**63 - 1
+#: Seconds for each byte, measured with replicas of equal bytes.
+_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The most ranges and findings of damage that are kept for one replica.
 MOST_DAMAGED = 1000
 
@@ -91,6 +95,29 @@ class Replicas(msgspec.Struct):
     @property
     def size_bytes(self) -> int:
         return sum(each.size_bytes for each in self.replicas)
+
+    @property
+    def with_id(self) -> Replica:
+        """The first replica whose topic id is known, or the first of all."""
+        return next((each for each in self.replicas if each.topic_id is not None), self.replicas[0])
+
+    def assign(self, context: ClusterContext) -> None:
+        """Note what the metadata says of the partition."""
+        self.assignment = context.assignment_of(self.with_id.partition, self.with_id.topic_id)
+
+
+class OfReplicas(WholeUnits[Replicas, ResultT]):
+    """The base of scans that read the replicas of partitions, one partition after the other."""
+
+    __slots__ = ()
+
+    @property
+    def cost(self) -> Cost:
+        return _COST
+
+    def logs(self, unit: Replicas) -> Sequence[LogUnit]:
+        """The logs of all replicas."""
+        return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
 
 
 class Matching(msgspec.Struct):

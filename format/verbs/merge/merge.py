@@ -28,7 +28,7 @@ from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.composed_logs import ComposedPath, Piece
-from format.rewriting.intact_batches import KeptBatches
+from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes
 from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
@@ -37,18 +37,14 @@ from format.rewriting.sources import WriteSources, is_cluster_metadata, job_of
 from format.rows.finding_rows import finding_as_json
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, LogUnit
-from format.scan.selected_logs import every_log_of
-from format.scan.whole_units import WholeUnits, scan_units
+from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext, configs_of_topic
-from format.verbs.diff.replica_log import Replica, Replicas, matched
+from format.verbs.diff.replica_log import OfReplicas, Replica, Replicas, matched
 from format.verbs.merge.branch import Claims, History, claims_of, confirm, history_of
 from format.verbs.merge.union import Branch, SegmentPieces, Union
 from format.verbs.verify.written_output import verify_output
 from format.wording import counted, listed, offset_range
 
-#: Seconds for each byte, measured with replicas of equal bytes.
-_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The most ranges that a sentence names.
 _MOST_NAMED = 3
 
@@ -267,19 +263,11 @@ def overview(merging: Merge) -> str:
     return f"{' · '.join(parts)}."
 
 
-class MergeScan(msgspec.Struct, WholeUnits[Replicas, MergedPartition], frozen=True):
+class MergeScan(msgspec.Struct, OfReplicas[MergedPartition], frozen=True):
     """Plans partitions one by one. ``compacted`` are topics that the metadata has as compacted."""
 
     limits: Limits
     compacted: frozenset[str] = frozenset()
-
-    @property
-    def cost(self) -> Cost:
-        return _COST
-
-    def logs(self, unit: Replicas) -> Sequence[LogUnit]:
-        """The logs of all replicas."""
-        return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
 
     def read(self, unit: Replicas, advance: Advance) -> Iterator[MergedPartition]:
         """The plan of a partition."""
@@ -428,10 +416,9 @@ def read_merge(targets: Sequence[Target], context: ClusterContext, limits: Limit
         if before is not None and before.name == group.name:
             message = f"also a partition of another topic or cluster: {before.replicas[0].path}; merge them one by one"
             raise InputError(message, Location(str(group.replicas[0].path)))
-        with_id = next((each for each in group.replicas if each.topic_id is not None), group.replicas[0])
-        group.assignment = context.assignment_of(with_id.partition, with_id.topic_id)
+        group.assign(context)
         if context.image is not None and group.topic is not None and context.image.topic_id(group.topic) is not None:
-            configs = configs_of_topic(group.topic, with_id.node_id, context.image, context.properties, {})
+            configs = configs_of_topic(group.topic, group.with_id.node_id, context.image, context.properties, {})
             if configs.is_compacted:
                 compacted.add(group.topic)
     return Merge(groups, frozenset(compacted), list(matching.findings), has_metadata)
@@ -454,7 +441,7 @@ class Merger(Rewriter):
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        kept: KeptBatches | None,
+        kept: SegmentScan | None,
         location: Location,
         advance: Advance,
     ) -> None:
@@ -498,7 +485,6 @@ class Merger(Rewriter):
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         return {
-            "segments": [each.as_json() for each in result.segments],
             "merged": [each.as_json() for each in self._plans.values()],
             "losses": [finding_as_json(each) for each in result.losses],
         }

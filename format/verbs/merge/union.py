@@ -24,10 +24,10 @@ from format.limits import Limits
 from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
-from format.offset_ranges import Int64s, Range, clipped, intersection, merged, without
+from format.offset_ranges import Range, clipped, intersection, merged, without
 from format.rewriting.composed_logs import Piece
 from format.scan.progress import Advance
-from format.verbs.diff.comparison import compare_windows
+from format.verbs.diff.comparison import are_shared, compare_windows
 from format.verbs.diff.replica_log import Replica, ReplicaLog, Replicas, Window
 from format.verbs.merge.branch import History, has_no_epoch
 from format.verbs.merge.false_offsets import HeldBatch, HeldBatches, Neighbours, Standing, same_batches
@@ -84,16 +84,7 @@ def append_piece(pieces: list[Piece], piece: Piece) -> None:
     before = pieces[-1] if pieces else None
     if before is not None and before.path == piece.path and before.end == piece.start:
         count = before.record_count + piece.record_count
-        pieces[-1] = Piece(
-            piece.replica,
-            piece.path,
-            piece.state,
-            before.start,
-            piece.end,
-            before.first_offset,
-            piece.last_offset,
-            count,
-        )
+        pieces[-1] = replace(before, end=piece.end, last_offset=piece.last_offset, record_count=count)
     else:
         pieces.append(piece)
 
@@ -122,37 +113,23 @@ class _Chosen:
     """The batches that are taken in one step: the number of the replica and the row in its window, by offset."""
 
     def __init__(self) -> None:
-        self.first: Int64s = np.empty(0, np.int64)
-        self.last: Int64s = np.empty(0, np.int64)
-        self.count: Int64s = np.empty(0, np.int64)
-        self.crc: Int64s = np.empty(0, np.int64)
-        self.size: Int64s = np.empty(0, np.int64)
-        self.replica: Int64s = np.empty(0, np.int64)
-        self.row: Int64s = np.empty(0, np.int64)
+        self._set(np.empty((7, 0), np.int64))
 
-    _NAMES = ("first", "last", "count", "crc", "size", "replica", "row")
+    def _set(self, columns: NDArray[np.int64]) -> None:
+        self._columns = columns
+        self.first, self.last, self.count, self.crc, self.size, self.replica, self.row = columns
 
     def add(self, number: int, window: Window, rows: NDArray[np.intp]) -> None:
         """Add batches of a replica that overlap none of those here."""
         table = window.table.rows(rows)
-        own = (
-            table.base_offset,
-            table.last_offset,
-            table.record_count,
-            table.crc,
-            table.size_bytes,
-            np.full(len(rows), number),
-            rows,
-        )
-        first = np.concatenate((self.first, own[0]))
-        order = np.argsort(first, kind="stable")
-        for name, values in zip(self._NAMES, own, strict=True):
-            setattr(self, name, np.concatenate((getattr(self, name), values))[order])
+        replica = np.full(len(rows), number)
+        own = (table.base_offset, table.last_offset, table.record_count, table.crc, table.size_bytes, replica, rows)
+        columns = np.concatenate((self._columns, np.stack(own)), axis=1)
+        self._set(columns[:, np.argsort(columns[0], kind="stable")])
 
     def drop(self, which: NDArray[np.bool_]) -> None:
         """Drop batches."""
-        for name in self._NAMES:
-            setattr(self, name, getattr(self, name)[~which])
+        self._set(self._columns[:, ~which])
 
     def overlapped(self, table: BatchTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """For each batch of a table, the first of those here that overlap it, and the one after the last."""
@@ -240,7 +217,7 @@ class Union:
             if window is not None:
                 self._note_holes(number, window)
         base = windows[self.base]
-        if base is not None and _are_shared(windows):
+        if base is not None and are_shared(windows):
             self._take_all(base)
             return
         standings = [
@@ -596,15 +573,6 @@ class Union:
                 cleaned = (0, clean_until(its.replica)[1] - 1)
                 ranges = intersection([ranges, merged([*self.unsound(other), cleaned])])
         return ranges
-
-
-def _are_shared(windows: Sequence[Window | None]) -> bool:
-    """Whether all replicas share one chunk, whose bytes were compared when it was read."""
-    first = windows[0]
-    return first is not None and all(
-        each is not None and each.chunk is first.chunk and len(each) == len(first) and each.rows[0] == first.rows[0]
-        for each in windows
-    )
 
 
 def _ranges(table: BatchTable) -> list[Range]:

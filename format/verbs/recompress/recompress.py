@@ -147,7 +147,6 @@ class Recompressor(Rewriter):
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         return {
-            "segments": [each.as_json() for each in result.segments],
             "skipped": [finding_as_json(each) for each in result.losses],
         }
 

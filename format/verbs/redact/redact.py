@@ -25,7 +25,7 @@ from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.node.partition import Partition
-from format.rewriting.intact_batches import KeptBatches
+from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import Became
 from format.rewriting.rewriter import (
@@ -198,7 +198,7 @@ class RedactingRewriter(Rewriter):
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        kept: KeptBatches | None,
+        kept: SegmentScan | None,
         location: Location,
         advance: Advance,
     ) -> None:
@@ -263,6 +263,5 @@ class RedactingRewriter(Rewriter):
         """The job without the paths of the sources, which may name hosts and people."""
         return {
             "job": {"command": "redact", "options": self._options},
-            "segments": [each.as_json() for each in result.segments],
             "left_out_bytes": result.lost_bytes,
         }
