@@ -1,4 +1,4 @@
-"""Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, by ``format.columns``.
+"""Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, by ``format.columns``; and back.
 
 Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
 made for a record. Needs pyarrow.
@@ -49,6 +49,7 @@ _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 #: The Arrow type of times in Parquet files of records, and in the Python API.
 TIME = pa.timestamp("ms", "UTC")
+_MS = pa.timestamp("ms")
 #: The Arrow type for each column type of ``format.columns``; ``any`` and ``json`` are JSON text, a timestamp is epoch
 #: milliseconds.
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -298,3 +299,54 @@ def _content(array: pa.Array) -> memoryview:
         return memoryview(b"")
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
     return memoryview(content)[int(ends[0]) : int(ends[-1])]
+
+
+# -- Arrow as rows -------------------------------------------------------------------------------------------
+
+
+def row_schema_of(name: str, schema: pa.Schema) -> RowSchema:
+    """A row type with the columns of an Arrow schema."""
+    return RowSchema(name, tuple(Column(field.name, _column_type(field.type), "") for field in schema))
+
+
+def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of Arrow data; times are epoch milliseconds, headers pairs of bytes."""
+    return zip(*map(_values, batch.columns), strict=True)
+
+
+def _column_type(kind: pa.DataType) -> str:
+    types = pa.types
+    if types.is_integer(kind):
+        return "int"
+    if types.is_boolean(kind):
+        return "bool"
+    if types.is_timestamp(kind):
+        return "timestamp"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "string"
+    if _is_bytes(kind):
+        return "bytes"
+    return "headers" if _are_headers(kind) else "any"
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_plain = types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(is_plain or types.is_binary_view(kind) or types.is_fixed_size_binary(kind))
+
+
+def _are_headers(kind: pa.DataType) -> bool:
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return False
+    mine, theirs = kind.value_type, ARROW_TYPES["headers"].value_type
+    return [(each.name, each.type) for each in mine] == [(each.name, each.type) for each in theirs]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    kind = _column_type(array.type)
+    if kind == "timestamp":
+        return array.cast(_MS, safe=False).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    values: list[Any] = array.to_pylist()
+    if kind == "headers":
+        return [None if each is None else [(pair["key"], pair["value"]) for pair in each] for each in values]
+    return values

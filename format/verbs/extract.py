@@ -8,6 +8,7 @@ is read back.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -262,13 +263,13 @@ FileFormat = TextFormat | ParquetFormat
 RecordFile = _TextFile | _ParquetFile
 
 
-class _Sink:
-    """A NewFile with the methods that Arrow needs of a Python file."""
+class _Sink(io.RawIOBase):
+    """A NewFile as a Python file for Arrow."""
 
-    closed = False
     is_discarded = False  # if so, ignore what Arrow writes when it closes the file
 
     def __init__(self, new: NewFile) -> None:
+        super().__init__()
         self._new = new
 
     def write(self, content: Any) -> int:
@@ -279,19 +280,8 @@ class _Sink:
     def tell(self) -> int:
         return self._new.size_bytes
 
-    def flush(self) -> None: ...
-
-    def close(self) -> None:
-        self.closed = True
-
-    def readable(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return False
 
 
 class Extraction(msgspec.Struct):

@@ -164,7 +164,7 @@ def sql(
 
 
 def _show(run: Run, found: Found, answer: Answer) -> None:
-    from format.rows.arrow_rows import row_schema_of, rows_of_batch
+    from format.rows.arrow_columns import row_schema_of, rows_of_batch
 
     schema = row_schema_of("row", answer.schema)
     if run.format_name == "jsonl" and "type" in schema.names:

@@ -48,7 +48,7 @@ from format.rows.decoded_rows import undecodable_finding
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.redact.batches import ContentDigest, RecordRedaction, ReplacedWhole, read_back, redact_chunk
+from format.verbs.redact.batches import ContentDigest, RecordRedaction, read_back, redact_chunk
 from format.verbs.redact.fields import FieldRedaction, field_paths
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.replacements import Redactor
@@ -128,16 +128,6 @@ class _FoundField(msgspec.Struct, frozen=True):
     name: str
 
 
-def _remarks(whole: Sequence[ReplacedWhole], chunk: BatchChunk, location: Location) -> list[Remark]:
-    return _added(
-        Remark(
-            (each.field, each.schema_id, each.reason),
-            location.at(int(chunk.table.position[each.batch]), offset=each.offset),
-        )
-        for each in whole
-    )
-
-
 def _added(remarks: Iterable[Remark]) -> list[Remark]:
     """A remark for each thing, at the first place."""
     sums: dict[Any, Remark] = {}
@@ -182,7 +172,14 @@ class RedactingRewriter(Rewriter):
         for problem in made.problems:
             yield Failure(problem.batch, problem.error, is_left_out=True)
         left_out = {problem.batch for problem in made.problems}
-        yield from _remarks([each for each in made.whole if each.batch not in left_out], chunk, location)
+        yield from _added(
+            Remark(
+                (each.field, each.schema_id, each.reason),
+                location.at(int(chunk.table.position[each.batch]), offset=each.offset),
+            )
+            for each in made.whole
+            if each.batch not in left_out
+        )
         if redaction.fields is not None:
             yield from (Remark(_FoundField(name), location) for name in redaction.fields.taken_found())
         digest = ContentDigest()
