@@ -27,10 +27,9 @@ from format.io.remote_files import FEW_NAMES
 from format.io.session import RemotePath, is_there
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import DEFAULT_LIMITS
-from format.location import Location
 from format.node.log_dir import Kind
 from format.node.offsets import offsets_of
-from format.node.partition import location_of_directory, location_of_file, read_partition
+from format.node.partition import read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch, rows_batch
 from format.rows.index_entries import index_entries
@@ -180,13 +179,6 @@ def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
                         yield unit
 
 
-def _location_of(unit: PlaceUnit) -> Location:
-    """The topic and the partition of a unit, from the name of its directory."""
-    if isinstance(unit, verify.LogDirFiles):
-        return Location(str(unit.path))
-    return location_of_file(unit.path) if isinstance(unit, verify.LoneFile) else location_of_directory(unit.path)
-
-
 def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> planning.Plan:
     """The plan that reads every log at some paths."""
     logs = (log for path in paths for unit in units_at(path) for log in logs_of(unit))
@@ -212,7 +204,7 @@ class _Units:
             if isinstance(unit, verify.LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
                 raise BadOption(f"{unit.path} is not a log: {what}")
-            location = _location_of(unit)
+            location = verify.location_of_unit(unit)
             if location.topic is not None:
                 topics.add(location.topic)
                 assigned.discard((location.topic, location.partition or 0))

@@ -108,7 +108,6 @@ class _NewSegment:
             self._log.mtime_ns = mtime_ns
 
     def write(self, content: bytes | bytearray | memoryview) -> None:
-        """Write the next bytes of the log."""
         self.size_bytes += len(content)
         if self._log is not None:
             self._log.write(content)

@@ -16,7 +16,6 @@ from format.columns import DECODED_COLUMNS
 from format.decoding.decoder import Decoding, FieldDecoder, TopicDecoder
 from format.findings import Finding, Judgement, finding
 from format.location import Location
-from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
 from format.rows.internal_record_rows import decoder_of
 from format.rows.record_rows import bounded_parts
@@ -92,11 +91,6 @@ def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[Rec
     return replace(table, decoded=decoded), undecodable
 
 
-def _places(table: RecordTable, field: str) -> tuple[Int64Column, Int64Column]:
-    """The starts and lengths of keys or values."""
-    return (table.key_start, table.key_length) if field == "key" else (table.value_start, table.value_length)
-
-
 def _decode_field(
     table: RecordTable,
     field: str,
@@ -108,7 +102,8 @@ def _decode_field(
 ) -> None:
     """Decode the keys or the values: at once what begins with the id of a schema or is ASCII, the others one by one."""
     columns = _COLUMNS[field]
-    starts, lengths = _places(table, field)
+    is_key = field == "key"
+    starts, lengths = (table.key_start, table.key_length) if is_key else (table.value_start, table.value_length)
     lengths = np.where(table.batches.is_control[table.batch], -1, lengths)
     is_left = lengths >= 0
     if decoder.kind == "raw":

@@ -23,6 +23,7 @@ from format.columns import (
     record_schema,
 )
 from format.findings import Finding
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.memory import PIECE_BYTES
 from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
 from format.kernel.text import CHARACTER_WORDS, EXPANSIONS, FIELDS, LITERALS, put_batches, put_records
@@ -120,6 +121,11 @@ class RowText:
         self._status = np.zeros(1, np.int64)
         self._bounds = np.zeros(len(RECORD.columns) + len(EXTRA_RECORD_COLUMNS) + 3, np.int64)
         self._program = lru_cache(16)(self._make_program)
+
+    @classmethod
+    def of(cls, style: LineStyle | None) -> RowText | None:
+        """The lines of a style; None without one, or if the kernel is not compiled: then rows are written."""
+        return None if style is None or not KERNEL_IS_COMPILED else cls(style)
 
     def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
         """The state for a pickle: the style, from which the rest is made."""

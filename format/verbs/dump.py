@@ -16,7 +16,6 @@ from format.checks.records import reading_findings
 from format.columns import DECODED_NAMES, RowSchema, record_schema
 from format.decoding.decoder import Decoding
 from format.findings import Finding
-from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind
@@ -224,10 +223,6 @@ def _tail(scan: DumpScan, log: LogUnit, count: int) -> tuple[list[Finding], list
 # -- the output ----------------------------------------------------------------------------------------------
 
 
-def _text_of(style: LineStyle | None) -> RowText | None:
-    return None if style is None or not KERNEL_IS_COMPILED else RowText(style)
-
-
 def dump_lines(
     paths: Iterable[Path | Target],
     terms: DumpTerms,
@@ -242,7 +237,7 @@ def dump_lines(
     All are rows where ``style`` is None or the kernel is not compiled. There are at most ``limit`` rows and lines.
     Raises InputError for a path that is none of Kafka's, and WorkerDied.
     """
-    text = _text_of(style)
+    text = RowText.of(style)
     if limit is not None:
         rows = (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True))
         yield from in_lines(_limited(rows, limit), text, own_room())
@@ -288,7 +283,7 @@ def follow_dump(
     With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is none of
     Kafka's.
     """
-    text, room = _text_of(style), own_room()
+    text, room = RowText.of(style), own_room()
     scan = DumpScan(terms)
     follow = replace(follow, selection=terms.selection, limits=terms.limits, step_bytes=scan.needs.range_bytes)
     driver = FollowDriver(targets, follow)

@@ -131,7 +131,6 @@ class _TextFile:
         self._room = own_room()
 
     def write(self, block: RowBlock) -> None:
-        """Write a block of records."""
         for part in in_lines((block,), self._text, self._room):
             if isinstance(part, LineBlock):
                 self._writer.write_raw(part.lines)
@@ -141,11 +140,9 @@ class _TextFile:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file so far."""
         return self._new.size_bytes
 
     def close(self) -> None:
-        """Finish the file. Raises OutputError."""
         self._new.close()
         self.file.size_bytes = self._new.size_bytes
 
@@ -201,7 +198,6 @@ class _ParquetFile:
         self._pending_bytes = 0
 
     def write(self, block: RowBlock) -> None:
-        """Write a block of records."""
         from format.rows.arrow_columns import batch_with_times, block_batches
 
         self.file.count(block)
@@ -437,7 +433,6 @@ class _TaskFiles:
         self.entries: list[FileEntry] = []
 
     def create(self, relative_path: str) -> NewFile:
-        """A new file. Raises OutputError."""
         return NewFile(relative_path, self.place_of(relative_path), self._enter)
 
     def _enter(self, entry: FileEntry) -> None:
@@ -447,7 +442,6 @@ class _TaskFiles:
         self.entries.append(entry)
 
     def place_of(self, relative_path: str) -> Path:
-        """The path of a file."""
         return self._directory / relative_path
 
 

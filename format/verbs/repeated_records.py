@@ -245,7 +245,6 @@ class PartitionRepeats(msgspec.Struct):
             self.spans[key] = self.spans.get(key, (first, first))[0], int(columns[end - 1, _OFFSET])
 
     def _forget(self, count: int) -> None:
-        """Forget the oldest records."""
         if count <= 0:
             return
         oldest = self.record_count - len(self._digests)

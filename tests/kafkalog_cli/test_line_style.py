@@ -23,11 +23,11 @@ from format.log.encode_batches import BatchHeader, encode_batch, encode_message
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
+from format.rows import line_blocks
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import LineBlock, RowText, have_last_offsets
 from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.scan.selection import Selection
-from format.verbs import dump as dumping
 from format.verbs.dump import DumpTerms, dump_lines
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
@@ -181,7 +181,7 @@ def test_anything_that_can_be_read(parts: list[bytes], room_bytes: int) -> None:
 def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
     shipped_corpus: Corpus, format_name: str, records: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
+    monkeypatch.setattr(line_blocks, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 10_000)
     log_dir = shipped_corpus.log_dirs[0]
@@ -195,7 +195,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 
 
 def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
+    monkeypatch.setattr(line_blocks, "KERNEL_IS_COMPILED", True)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.dump.DUMP_CHUNK_BYTES", 700)
     log = bytearray(b"".join(wrapper(1, n * 3) if n % 9 == 4 else batch(n * 3, codec=n % 5) for n in range(90)))

@@ -141,13 +141,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
     def replica_rows(self) -> Iterator[Row]:
         """Rows of columns.REPLICA."""
         for each in self.replicas:
-            values = {
+            values = msgspec.structs.asdict(each) | {
                 "topic": self.topic,
                 "partition": self.number,
-                "path": each.path,
-                "node_id": each.node_id,
-                "kind": each.kind,
-                "offset": each.offset,
                 "elect": each.is_best and each.can_be_elected,
                 "log_start_offset": each.epochs.log_start_offset,
                 "log_end_offset": each.epochs.log_end_offset,
@@ -163,11 +159,7 @@ class PartitionResult(msgspec.Struct, frozen=True):
                 "lost_count": each.lost.count,
                 "lost_committed": each.lost_committed.ends,
                 "lost_committed_count": each.lost_committed.count,
-                "truncate_to": each.truncate_to,
                 "damaged": [list(one) for one in each.damaged],
-                "compacted_count": each.compacted_count,
-                "size_bytes": each.size_bytes,
-                "topic_id": each.topic_id,
             }
             yield tuple(values[name] for name in REPLICA.names)
 

@@ -205,15 +205,10 @@ class _Bytes:
         self.at += 1
         return self.raw[self.at - 1]
 
-    def varint(self) -> int:
-        return self._zigzag(5, 32)
-
-    def varlong(self) -> int:
-        return self._zigzag(10, 64)
-
-    def _zigzag(self, most_bytes: int, bits: int) -> int:
+    def varint(self, bits: int = 32) -> int:
+        """A signed number of at most so many bits."""
         value = 0
-        for number in range(most_bytes):
+        for number in range(-(-bits // 7)):
             byte = self.byte()
             value |= (byte & 0x7F) << 7 * number
             if byte < 0x80:
@@ -272,7 +267,7 @@ def _read_v2_record(facts: BatchFacts, source: _Bytes) -> KafkaRecord:
 
 def _read_v2_body(facts: BatchFacts, body: _Bytes) -> KafkaRecord:
     body.byte()
-    timestamp = int64(facts.base_timestamp + body.varlong())
+    timestamp = int64(facts.base_timestamp + body.varint(64))
     if facts.attributes & layout.TIMESTAMP_TYPE_BIT:
         timestamp = facts.max_timestamp
     offset_delta = body.varint()

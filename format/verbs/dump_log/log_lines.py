@@ -504,7 +504,6 @@ def _facts(table: BatchTable, row: int) -> BatchFacts:
 
 
 def _kafka_records(facts: BatchFacts, table: RecordTable, first: int, last: int) -> Iterator[KafkaRecord]:
-    """The records of one batch from a record table."""
     of_batch = table.rows(slice(first, last))
     checks: list[tuple[int, bool]] = [(facts.crc, facts.crc_valid)] * len(of_batch)
     if facts.magic < 2 and facts.codec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -41,13 +42,11 @@ class RecordVisibility:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._served: dict[Path, _Served | None] = {}
+        self._look_at = cache(self._looked_at)
 
     def of(self, row: Row, directory: Path) -> Visibility | None:
         """The visibility of a row of ``columns.RECORD``, None where it is not known, as at an address."""
-        if directory not in self._served:
-            self._served[directory] = self._look_at(directory)
-        served = self._served[directory]
+        served = self._look_at(directory)
         if served is None:
             return None
         offset = row[_OFFSET]
@@ -65,12 +64,10 @@ class RecordVisibility:
 
     def plain_range(self, directory: Path) -> tuple[int, int]:
         """The offsets, from the first to before the second, whose records outside transactions are visible."""
-        if directory not in self._served:
-            self._served[directory] = self._look_at(directory)
-        served = self._served[directory]
+        served = self._look_at(directory)
         return (0, 0) if served is None else (served.start, min(served.replicated_end, served.stable_end))
 
-    def _look_at(self, directory: Path) -> _Served | None:
+    def _looked_at(self, directory: Path) -> _Served | None:
         if not is_on_disk(directory):
             return None
         try:

@@ -22,7 +22,6 @@ from format.columns import DECODED_NAMES, IS_MATCH, RowSchema, record_schema
 from format.decoding.decoder import Decoding
 from format.errors import NotALogDir
 from format.findings import Finding
-from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
@@ -274,8 +273,7 @@ class GrepLines(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, search: Search) -> GrepLines:
         """The scan of a search."""
-        text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
-        return cls(search.scan, text, search.columns)
+        return cls(search.scan, RowText.of(search.style), search.columns)
 
     @property
     def needs(self) -> Needs:
@@ -450,6 +448,5 @@ class _Held:
                 yield table.rows(slice(skipped, len(table)))
 
     def clear(self) -> None:
-        """Hold no records."""
         self._tables.clear()
         self._count = 0

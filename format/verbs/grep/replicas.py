@@ -94,7 +94,6 @@ class _ReplicaScan(msgspec.Struct, frozen=True):
         return self.lines.needs
 
     def parts(self, opened: OpenedRange) -> Iterator[Found]:
-        """The records found in a range, and findings."""
         return self.lines.parts(opened)
 
     def fold(self, log: LogUnit, parts: LogParts[Found]) -> Iterator[_InLog | Finding]:
@@ -146,7 +145,6 @@ class _Held:
         self.size_bytes = 0
 
     def add(self, row: Row, directory: Path) -> None:
-        """Hold a record."""
         self._rows.setdefault(row[_OFFSET], []).append((row, directory))
         self.size_bytes += _size(row)
 

@@ -128,7 +128,6 @@ class _Chosen:
         self._set(columns[:, np.argsort(columns[0], kind="stable")])
 
     def drop(self, which: NDArray[np.bool_]) -> None:
-        """Drop batches."""
         self._set(self._columns[:, ~which])
 
     def overlapped(self, table: BatchTable) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -484,7 +483,6 @@ class Union:
         self._put(windows, chosen)
 
     def _put(self, windows: Sequence[Window | None], chosen: _Chosen) -> None:
-        """Append the chosen batches to the segments."""
         if self.last_offset is not None and len(chosen.first) and chosen.first[0] <= self.last_offset:
             chosen.drop(chosen.first <= self.last_offset)
         if not len(chosen.first):
@@ -576,7 +574,6 @@ class Union:
 
 
 def _ranges(table: BatchTable) -> list[Range]:
-    """The offsets of each batch."""
     return list(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True))
 
 

@@ -189,7 +189,6 @@ def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
 
 
 def _logs_by_topic(sources: WriteSources) -> dict[str, list[Piece]]:
-    """The logs of each topic, in order."""
     topics: dict[str, list[Piece]] = {}
     for name, partition in sources.partitions.items():
         if is_cluster_metadata(partition):

@@ -252,7 +252,6 @@ class _Work:
                 self.problems.setdefault(batch, RecordProblem(batch, located(error, place)))
 
     def made(self, row: int, redaction: RecordRedaction, *, is_kept: bool) -> tuple[bytes, bytes | memoryview]:
-        """A batch of the output, and its payload."""
         table = self._chunk.table
         start = int(table.position[row]) - self._chunk.buffer_position
         end = start + int(table.size_bytes[row])

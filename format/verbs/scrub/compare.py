@@ -88,7 +88,6 @@ class _Run(msgspec.Struct, frozen=True):
         return max((each.shift for each in self.digests), default=0)
 
     def file_at(self, offset: int, directory: str) -> str:
-        """The log with an offset."""
         base_offset = max(each.base_offset for each in self.segments if each.base_offset <= offset)
         return f"{directory}/{base_offset:020d}.log"
 

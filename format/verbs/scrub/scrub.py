@@ -320,7 +320,6 @@ class _Seen(msgspec.Struct):
     known_epoch: int = -1
 
     def take(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
-        """Add the sound batches of a chunk."""
         last_offsets = table.last_offset
         if not len(table) or int(last_offsets.min()) < 0:
             return  # no broker writes such offsets, and the check of the headers reports them

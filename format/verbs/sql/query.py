@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -90,59 +91,46 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
         filter: pc.Expression | None = None,
         batch_size: int | None = None,
     ) -> _Scanner:
-        names = self._schema.names if columns is None else list(columns)
         if isinstance(filter, pa.Scalar):  # of conditions that contradict each other
             filter = pc.scalar(filter)
-        return _Scanner(self._table, self._sources, self._notes, self._schema, names, filter)
+        return _Scanner(self, self._schema.names if columns is None else list(columns), filter)
 
-
-class _Scanner:
-    """One reading of a table, which begins when the first batch is asked for."""
-
-    def __init__(
-        self,
-        table: Table,
-        sources: Sources,
-        notes: Notes,
-        schema: pa.Schema,
-        names: list[str],
-        condition: pc.Expression | None,
-    ) -> None:
-        self._table, self._sources, self._notes = table, sources, notes
-        self._schema, self._names, self._condition = schema, names, condition
-        self.projected_schema = pa.schema([schema.field(name) for name in names])
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows that the condition selects."""
+    def read(self, names: list[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        """These columns of the rows that a condition selects."""
         notes = self._notes
         try:
-            yield from self._batches(notes)
+            narrowing = Narrowing(self._schema, condition)
+            needed = narrowing.columns | set(names)
+            scan = TableScan(
+                self._sources,
+                frozenset(needed),
+                narrowing,
+                notes.not_checked,
+                lambda found: notes.found(found, is_row=True),
+            )
+            made = [name for name in self._schema.names if name in needed]
+            schema = pa.schema([self._schema.field(name) for name in made])
+            for item in self._table.read(scan):
+                if isinstance(item, Finding):
+                    notes.found(item)
+                    continue
+                for batch in _arrow_batches(item, self._table, made):
+                    rows = narrowing.select(batch_with_times(batch, schema))
+                    if rows.num_rows:
+                        yield rows.select(names)
         except GeneratorExit:
             raise
         except BaseException as error:
             notes.error = error
             raise
 
-    def _batches(self, notes: Notes) -> Iterator[pa.RecordBatch]:
-        narrowing = Narrowing(self._schema, self._condition)
-        needed = narrowing.columns | set(self._names)
-        scan = TableScan(
-            self._sources,
-            frozenset(needed),
-            narrowing,
-            notes.not_checked,
-            lambda found: notes.found(found, is_row=True),
-        )
-        made = [name for name in self._schema.names if name in needed]
-        schema = pa.schema([self._schema.field(name) for name in made])
-        for item in self._table.read(scan):
-            if isinstance(item, Finding):
-                notes.found(item)
-                continue
-            for batch in _arrow_batches(item, self._table, made):
-                rows = narrowing.select(batch_with_times(batch, schema))
-                if rows.num_rows:
-                    yield rows.select(self.projected_schema.names)
+
+class _Scanner:
+    """One reading of a table, which begins when the first batch is asked for."""
+
+    def __init__(self, dataset: _Dataset, names: list[str], condition: pc.Expression | None) -> None:
+        self.projected_schema = pa.schema([dataset.schema.field(name) for name in names])
+        self.to_batches = partial(dataset.read, names, condition)
 
 
 def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -190,7 +190,6 @@ class LogFold:
                 self._coverage.bytes += parts.state.size_bytes
 
     def _chunk(self, walked: WalkedChunk) -> None:
-        """Check the next chunk."""
         log, chain, coverage, damage = self.log, self._chain, self._coverage, walked.damage
         coverage.batches += len(walked.table)
         for each in walked.header_findings:

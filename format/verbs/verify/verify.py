@@ -318,7 +318,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
             def again() -> Iterator[Finding]:
                 return anew._look(_listed_anew(unit, self.walk.limits), SerialDriver(self.walk), Coverage())
 
-            yield from settled_findings(list(self._look(unit, driver, coverage)), again, _location(unit))
+            yield from settled_findings(list(self._look(unit, driver, coverage)), again, location_of_unit(unit))
         yield coverage
 
     def _look(
@@ -333,7 +333,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
             try:
                 partition = read_partition(unit.path) if unit.listing is None else unit.listing()
             except KafkaLogError as error:
-                yield finding_of(error, _location(unit))
+                yield finding_of(error, location_of_unit(unit))
                 return
             coverage.partitions += 1
             check = PartitionCheck(partition, unit.checkpoints, walk, report, compacted_topics=self.compacted_topics)
@@ -374,38 +374,32 @@ class VerifyScan(msgspec.Struct, frozen=True):
             yield from report.ended()
 
 
-class _Watched(msgspec.Struct, frozen=True):
-    """A driver whose parts are shown to a caller before they are checked."""
+class _ToldDriver(msgspec.Struct, frozen=True):
+    """A driver that reads only the headers of logs that were verified before, and shows all parts to ``watch``."""
 
     driver: Driver[WalkedChunk]
-    watch: Watch
+    terms: VerifyTerms
+    watch: Watch | None
 
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
-        """The parts of a log."""
-        own = self.driver.parts(log)
+        """The parts of a log; a watch sees each before it is checked."""
+        driver, terms, watch = self.driver, self.terms, self.watch
+        if terms.is_verified is not None and terms.is_verified(log.path):
+            driver = SerialDriver(replace(terms.walk, only_headers=True), terms.advance)
+        own = driver.parts(log)
+        if watch is None:
+            return own
 
         def read(parts: LogParts[WalkedChunk]) -> Iterator[WalkedChunk]:
             try:
                 for walked in own:
                     parts.state = own.state
-                    self.watch(log, walked)
+                    watch(log, walked)
                     yield walked
             finally:
                 parts.state = own.state
 
         return LogParts(read)
-
-
-class _Incremental(msgspec.Struct, frozen=True):
-    """A driver that reads only the headers of logs that were verified before."""
-
-    driver: Driver[WalkedChunk]
-    of_headers: Driver[WalkedChunk]
-    is_verified: Callable[[Path], bool]
-
-    def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
-        """The parts of a log."""
-        return (self.of_headers if self.is_verified(log.path) else self.driver).parts(log)
 
 
 def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
@@ -428,7 +422,8 @@ def _listed_anew(
     return unit
 
 
-def _location(unit: LogDirFiles | PartitionDirectory | LoneFile) -> Location:
+def location_of_unit(unit: LogDirFiles | PartitionDirectory | LoneFile) -> Location:
+    """The place of a unit, with the topic and the partition from the name of its directory."""
     if isinstance(unit, LogDirFiles):
         return Location(str(unit.path))
     return location_of_directory(unit.path) if isinstance(unit, PartitionDirectory) else location_of_file(unit.path)
@@ -517,10 +512,7 @@ def _findings(
     if terms.is_verified is not None:
         logs = [each for each in logs if not terms.is_verified(each.path)]
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
-        driver: Driver[WalkedChunk] = opened if watch is None else _Watched(opened, watch)
-        if terms.is_verified is not None:
-            of_headers = SerialDriver(replace(terms.walk, only_headers=True), terms.advance)
-            driver = _Incremental(driver, of_headers, terms.is_verified)
+        driver = _ToldDriver(opened, terms, watch)
         for target, cluster in zip(targets, clusters, strict=True):
             units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(target, coverage)
             if cluster is None:
