@@ -35,6 +35,7 @@ from format.limits import MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, OffsetRange
 from format.log.batch_header import CRC_BYTES, HEADER_BYTES, MAGIC_AT, crc_fields, headers_in
+from format.log.batch_table import BatchTable
 from format.log.damaged_batches import zeros_tables
 from format.log.read_records import open_wrappers, record_tables
 from format.rewriting.intact_batches import Repair
@@ -107,33 +108,14 @@ def flipped_bits(
         content = source.read_at(bad.position, size_bytes)
         if any(bad.position - 4096 < block < bad.position + size_bytes for block in source.unreadable):
             continue  # the disk did not read it: the damage is known, and is not one bit
-        found = flip_in(content, scan.offsets, location, limits)
+        found = flip_in(content, scan.offsets, location, limits, bad.position)
         if found is not None:
-            yield FlippedBit(
-                bad.position,
-                size_bytes,
-                "bit",
-                content[found.at],
-                content[found.at] ^ 1 << found.bit,
-                "",
-                found.offsets[0],
-                found.offsets[1],
-                at=bad.position + found.at,
-                bit=found.bit,
-                odds=found.odds,
-            )
+            yield found
 
 
-class Flip(msgspec.Struct, frozen=True):
-    """The bit of a batch, by the byte's place in it, that makes it right, its offsets then, and the odds."""
-
-    at: int
-    bit: int
-    offsets: tuple[int, int]
-    odds: float
-
-
-def flip_in(content: bytes, offsets: OffsetRange, location: Location, limits: Limits) -> Flip | None:
+def flip_in(
+    content: bytes, offsets: OffsetRange, location: Location, limits: Limits, position: int = 0
+) -> FlippedBit | None:
     """The one flip after which the CRC of a batch is right and its records are those that its header says."""
     flips = [
         (at, bit, bits)
@@ -147,11 +129,21 @@ def flip_in(content: bytes, offsets: OffsetRange, location: Location, limits: Li
     right = bytearray(content)
     right[at] ^= 1 << bit
     batch = decoded_batch(right, location, limits)
-    if batch is None or not offsets.holds(batch.chunk.table.base_offset, batch.chunk.table.last_offset_delta)[0]:
+    if batch is None or not offsets.holds(batch.table.base_offset, batch.table.last_offset_delta)[0]:
         return None
-    table = batch.chunk.table
-    first = int(table.base_offset[0])
-    return Flip(at, bit, (first, table.last_offset_of(0)), _odds(right, bits, batch.size_bytes, location, limits))
+    return FlippedBit(
+        position,
+        len(content),
+        "bit",
+        content[at],
+        right[at],
+        "",
+        int(batch.table.base_offset[0]),
+        batch.table.last_offset_of(0),
+        at=position + at,
+        bit=bit,
+        odds=_odds(right, bits, batch.size_bytes, location, limits),
+    )
 
 
 def _flips_for_crc(content: bytes, magic: int) -> Iterator[tuple[int, int, int]]:
@@ -217,7 +209,7 @@ def _tables(power: int, is_v2: bool) -> NDArray[np.uint32]:
 
 
 class DecodedBatch(msgspec.Struct, frozen=True):
-    chunk: BatchChunk
+    table: BatchTable
     size_bytes: int  # of the records
 
 
@@ -232,7 +224,7 @@ def decoded_batch(content: bytearray, location: Location, limits: Limits) -> Dec
     sizes: list[int] = []
     if next(_findings(chunk, sizes, location, limits), None) is not None:
         return None
-    return DecodedBatch(chunk, sum(sizes))
+    return DecodedBatch(chunk.table, sum(sizes))
 
 
 def _findings(chunk: BatchChunk, sizes: list[int], location: Location, limits: Limits) -> Iterator[Finding]:

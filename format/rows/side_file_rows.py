@@ -56,14 +56,14 @@ def side_file_blocks(path: Path, kind: Kind, *, limits: Limits = DEFAULT_LIMITS)
             raise
         yield finding_of(error, location)
         return
-    schema, rows_of = _ROWS[kind]
+    _, schema, rows_of = _KINDS[kind]
     yield RowBlock(schema, rows_of(found, location), location)
     yield from problem_findings(getattr(found, "problems", ()), location)
 
 
 def read_side_file(source: PathOrSource, kind: Kind, base_offset: int, limits: Limits) -> Any:
     """The content of a side file of any kind but a lock, with its ``problems``. Raises KafkaLogError."""
-    module: Any = _MODULES[kind]
+    module = _KINDS[kind][0]
     if kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX):
         return module.read(source, base_offset, limits)
     return module.read(source, limits)
@@ -101,40 +101,37 @@ def _lock(lock: live_broker.BrokerLock, location: Location) -> list[tuple[Any, .
     return [row for row in _fields(lock, location) if row[1] != "reason" or lock.reason]
 
 
-_MODULES = {
-    Kind.OFFSET_INDEX: offset_index,
-    Kind.TIME_INDEX: time_index,
-    Kind.TRANSACTION_INDEX: transaction_index,
-    Kind.PRODUCER_SNAPSHOT: producer_snapshot,
-    Kind.LEADER_EPOCH_CHECKPOINT: leader_epoch_checkpoint,
-    Kind.OFFSET_CHECKPOINT: offset_checkpoint,
-    Kind.PARTITION_METADATA: partition_metadata,
-    Kind.META_PROPERTIES: meta_properties,
-    Kind.QUORUM_STATE: quorum_state,
-    Kind.CLEAN_SHUTDOWN: clean_shutdown,
-}
-_ROWS: dict[Kind, tuple[RowSchema, Callable[[Any, Location], Iterable[tuple[Any, ...]]]]] = {
+#: Of each kind the module that reads it, the schema of its rows, and the rows of what was read.
+_KINDS: dict[Kind, tuple[Any, RowSchema, Callable[[Any, Location], Iterable[tuple[Any, ...]]]]] = {
     Kind.OFFSET_INDEX: (
+        offset_index,
         OFFSET_INDEX_ENTRY,
         lambda found, where: _of_index(found, found.relative_offsets, found.offsets, found.positions),
     ),
     Kind.TIME_INDEX: (
+        time_index,
         TIME_INDEX_ENTRY,
         lambda found, where: _of_index(found, found.timestamps, found.relative_offsets, found.offsets),
     ),
-    Kind.TRANSACTION_INDEX: (ABORTED_TXN, lambda found, where: _of_index(found, *found.columns)),
-    Kind.PRODUCER_SNAPSHOT: (PRODUCER_SNAPSHOT_ENTRY, _producers),
+    Kind.TRANSACTION_INDEX: (transaction_index, ABORTED_TXN, lambda found, where: _of_index(found, *found.columns)),
+    Kind.PRODUCER_SNAPSHOT: (producer_snapshot, PRODUCER_SNAPSHOT_ENTRY, _producers),
     Kind.LEADER_EPOCH_CHECKPOINT: (
+        leader_epoch_checkpoint,
         LEADER_EPOCH,
         lambda found, where: [(where.path, each.leader_epoch, each.start_offset) for each in found.entries],
     ),
     Kind.OFFSET_CHECKPOINT: (
+        offset_checkpoint,
         CHECKPOINT_OFFSET,
         lambda found, where: [(where.path, each.topic, each.partition, each.offset) for each in found.entries],
     ),
-    Kind.PARTITION_METADATA: (PROPERTY, _fields),
-    Kind.META_PROPERTIES: (PROPERTY, lambda found, where: [(where.path, *each) for each in found.properties]),
-    Kind.QUORUM_STATE: (PROPERTY, _quorum_state),
-    Kind.CLEAN_SHUTDOWN: (PROPERTY, _fields),
-    Kind.LOCK: (PROPERTY, _lock),
+    Kind.PARTITION_METADATA: (partition_metadata, PROPERTY, _fields),
+    Kind.META_PROPERTIES: (
+        meta_properties,
+        PROPERTY,
+        lambda found, where: [(where.path, *each) for each in found.properties],
+    ),
+    Kind.QUORUM_STATE: (quorum_state, PROPERTY, _quorum_state),
+    Kind.CLEAN_SHUTDOWN: (clean_shutdown, PROPERTY, _fields),
+    Kind.LOCK: (live_broker, PROPERTY, _lock),
 }

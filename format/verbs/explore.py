@@ -510,14 +510,13 @@ def _record_view(place: Place, decoding: Decoding | None) -> ByteView:
     location = location_of_file(place.path)
     start, size_bytes = int(table.start[0]), int(table.size_bytes[0])
     content = bytes(table.buffer[start : start + size_bytes])
-    batch = int(table.batch[0])
-    batches = table.batches
+    batch, batches = int(table.batch[0]), table.batches
+    magic = int(batches.magic[batch])
     position: int | None = place.position
-    is_plain = int(batches.magic[batch]) == 2 and int(batches.codec[batch]) == 0
     if int(batches.codec[batch]):
         position = None
-    elif is_plain:
-        position = place.position + _start_in_batch(place)
+    elif magic == 2:
+        position = place.position + layout.RECORD_BATCH.size_bytes + start - int(records.start[0])
     decoded: tuple[tuple[str, Any], ...] = ()
     for item in decode_internal([record_block(table, location)]):
         if not isinstance(item, Finding):
@@ -527,23 +526,17 @@ def _record_view(place: Place, decoding: Decoding | None) -> ByteView:
         said = zip(DECODED_COLUMNS, read.decoded[0], strict=True)
         first = [(column.name, value) for column, value in said if value is not None]
         decoded = (*first, *decoded)
-    regions = _regions_of_record(content, magic=int(batches.magic[batch]), is_control=bool(batches.is_control[batch]))
+    regions = _regions_of_record(content, magic=magic, is_control=bool(batches.is_control[batch]))
     reasons = {each.field: f"not decoded: {each.reason}" for each in undecodable}
     for number, region in enumerate(regions):
         text = _text_of(read, 0, region.field) if region.field in ("key", "value") else None
         text = text or reasons.get(region.field)
         regions[number] = region if text is None else replace(region, value=text)
-    layouts = (layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
-    if int(batches.magic[batch]) < 2:
-        layouts = ((layout.MESSAGE_V0, layout.MESSAGE_V1)[int(batches.magic[batch])],)  # type: ignore[assignment]
+    layouts: tuple[Layout, ...] = (layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
+    if magic < 2:
+        layouts = ((layout.MESSAGE_V0, layout.MESSAGE_V1)[magic],)
     note = "" if position is not None else "the decompressed bytes"
     return ByteView(content, position, tuple(regions), decoded, layouts, note)
-
-
-def _start_in_batch(place: Place) -> int:
-    """The position of a record in its uncompressed batch."""
-    records = records_of(place)
-    return layout.RECORD_BATCH.size_bytes + int(records.start[place.number]) - int(records.start[0])
 
 
 def _regions_of_record(content: bytes, *, magic: int, is_control: bool) -> list[Region]:

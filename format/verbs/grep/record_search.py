@@ -62,6 +62,9 @@ class Hits(msgspec.Struct, frozen=True):
         return len(self.row)
 
 
+_NO_HITS = Hits(*(np.empty(0, np.int64) for _ in range(4)))
+
+
 class _Fields(msgspec.Struct, frozen=True):
     """Fields and their rows, the fields of one row in sequence; starts and ends are positions in the buffer."""
 
@@ -144,7 +147,7 @@ def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) ->
     if not (places.key or places.value or places.headers or places.header_names):
         raise ValueError("no place to search is given")
     if not len(table):
-        return _hits([])
+        return _NO_HITS
     content = _Content(table)
     if pattern.any_of:
         return _first_of_each([_search(table, content, each, places) for each in pattern.any_of])
@@ -154,14 +157,14 @@ def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) ->
 def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Places) -> Hits:
     """The records with a match of a pattern that does not consist of others."""
     rows = _candidates(table, content, pattern.required)
-    found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]] = []
+    found: list[Hits] = []
 
     def look_at(place: int, start: Int64Column, length: Int64Column) -> None:
         nonlocal rows
         kept = rows[length[rows] >= 0]
         fields = _Fields(kept, start[kept], start[kept] + length[kept])
         number, first, end = content.matches(pattern, fields)
-        found.append((kept[number], place, first, end))
+        found.append(_hits_at(kept[number], place, first, end))
         rows = _without(rows, kept[number])
 
     if places.key:
@@ -171,52 +174,48 @@ def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Pla
     if (places.headers or places.header_names) and len(rows):
         for fields in _header_fields(table, rows, places):
             number, _, _ = content.matches(pattern, fields)
-            matching = np.unique(fields.row[number])
-            nowhere = np.full(len(matching), -1, np.int64)
-            found.append((matching, HEADERS, nowhere, nowhere))
-    return _hits(found)
+            found.append(_hits_at(np.unique(fields.row[number]), HEADERS))
+    return _in_order(found)
 
 
 def with_decoded(hits: Hits, decoded: NDArray[np.object_], pattern: Pattern, places: Places) -> Hits:
     """The hits, and those of other records in the text of decoded keys and values (``RecordTable.decoded``)."""
-    found = [(hits.row, hits.place, hits.start, hits.end)]
+    found = [hits]
     left = _without(np.arange(len(decoded)), hits.row)
     for place, column, is_searched in ((KEY, _KEY_TEXT, places.key), (VALUE, _VALUE_TEXT, places.value)):
         texts = decoded[left, column].tolist() if is_searched else ()
         matching = [text is not None and pattern.is_in(text.encode()) for text in texts]
         rows = left[np.flatnonzero(matching)]
-        nowhere = np.full(len(rows), -1, np.int64)
-        found.append((rows, np.full(len(rows), place), nowhere, nowhere))
+        found.append(_hits_at(rows, place))
         left = _without(left, rows)
-    columns = [np.concatenate(each) for each in zip(*found, strict=True)]
-    order = np.argsort(columns[0])
-    return Hits(*(column[order] for column in columns))
+    return _in_order(found)
 
 
 def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
     """The records of a table that have a header of one of these names, whatever its value."""
     if not len(table):
-        return _hits([])
+        return _NO_HITS
     required = (tuple(Needle(name) for name in names),) if all(names) else ()
     rows = _candidates(table, _Content(table), required)
     found = []
     for headers in _headers(table, rows):
-        matching = np.unique(headers.row[_have_names(table, headers, names)])
-        nowhere = np.full(len(matching), -1, np.int64)
-        found.append((matching, HEADERS, nowhere, nowhere))
-    return _hits(found)
+        found.append(_hits_at(np.unique(headers.row[_have_names(table, headers, names)]), HEADERS))
+    return _in_order(found)
 
 
-def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -> Hits:
+def _hits_at(
+    rows: NDArray[np.intp], place: int, start: Int64Column | None = None, end: Int64Column | None = None
+) -> Hits:
+    """Matches in one place of each record; without a start and an end in the field."""
+    nowhere = np.full(len(rows), -1, np.int64)
+    return Hits(rows, np.full(len(rows), place), nowhere if start is None else start, nowhere if end is None else end)
+
+
+def _in_order(found: list[Hits]) -> Hits:
     """The matches of all places, in the order of the records."""
-    if not found:
-        return Hits(*(np.empty(0, np.int64) for _ in range(4)))
-    row = np.concatenate([rows for rows, _, _, _ in found])
-    place = np.repeat([place for _, place, _, _ in found], [len(rows) for rows, _, _, _ in found])
-    start = np.concatenate([starts for _, _, starts, _ in found])
-    end = np.concatenate([ends for _, _, _, ends in found])
-    order = np.argsort(row)
-    return Hits(row[order], place[order], start[order], end[order])
+    columns = [np.concatenate(each) for each in zip(*map(astuple, [_NO_HITS, *found]), strict=True)]
+    order = np.argsort(columns[0])
+    return Hits(*(column[order] for column in columns))
 
 
 def _first_of_each(several: list[Hits]) -> Hits:

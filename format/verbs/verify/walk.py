@@ -162,9 +162,8 @@ def _record_findings(
     chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
     partition_count = walk.partition_count_of(location)
-    internal_check = _internal_check(location)
+    internal_check, changes = _internal_checks(location)
     needs_tables = partition_count is not None or internal_check is not None
-    changes = None if internal_check is None else _no_changes(location)
     sound = None if needs_tables else record_check.sound_chunk(chunk)
     if sound is not None:
         walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
@@ -196,20 +195,16 @@ def _record_findings(
         walked.group_changes = changes
 
 
-def _internal_check(location: Location) -> InternalRecordCheck | None:
-    """The check of the records of Kafka's own topics, None for other topics."""
+def _internal_checks(location: Location) -> tuple[InternalRecordCheck | None, GroupChanges | None]:
+    """The check of the records of Kafka's own topics, and what collects the group records of __consumer_offsets."""
     if not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX):
-        return None
+        return None, None
+    from format.internal_topics.group_replay import GroupChanges
     from format.internal_topics.record_check import InternalRecordCheck  # it imports every schema
 
-    return InternalRecordCheck.of(location)
-
-
-def _no_changes(location: Location) -> GroupChanges | None:
-    """What collects the group records of __consumer_offsets, None for other topics."""
-    from format.internal_topics.group_replay import GroupChanges
-
-    return GroupChanges() if location.topic == layout.CONSUMER_OFFSETS_TOPIC else None
+    check = InternalRecordCheck.of(location)
+    has_groups = check is not None and location.topic == layout.CONSUMER_OFFSETS_TOPIC
+    return check, GroupChanges() if has_groups else None
 
 
 def _first_keyless_offset(table: RecordTable) -> int | None:

@@ -16,7 +16,7 @@ from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import OffsetRange
 from format.log.encode_batches import encode_message
-from format.rewriting.flipped_bit import MOST_ODDS, Flip, flip_in, flipped_bits
+from format.rewriting.flipped_bit import MOST_ODDS, FlippedBit, flip_in, flipped_bits
 from format.rewriting.intact_batches import scan_segment
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper, write_segment
@@ -41,7 +41,7 @@ def flipped(content: bytes, *bits: int) -> bytes:
     return bytes(changed)
 
 
-def found_in(content: bytes) -> Flip | None:
+def found_in(content: bytes) -> FlippedBit | None:
     return flip_in(content, OffsetRange(), Location("t-0/0.log"), DEFAULT_LIMITS)
 
 
@@ -58,7 +58,7 @@ def test_a_flip_in_any_field_is_found(name: str) -> None:
         found = found_in(flipped(content, bit))
         assert found is not None, bit
         assert (found.at, found.bit) == divmod(bit, 8)
-        assert found.offsets[1] == int.from_bytes(content[:8], "big") + (2 if name.startswith("v2") else 0)
+        assert found.last_offset == int.from_bytes(content[:8], "big") + (2 if name.startswith("v2") else 0)
         assert found.odds == pytest.approx((8 * len(content) - first) / 2**32)
 
 
