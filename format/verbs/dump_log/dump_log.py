@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +13,6 @@ from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.io.session import absolute as absolute_path
-from format.io.session import entries_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.node.partition import location_of_file
@@ -26,6 +24,7 @@ from format.verbs.dump_log.log_lines import LogLines, OffsetGaps, Piece
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions, ErrorLine, KafkaStops, Release
 from format.verbs.dump_log.side_file_lines import (
     Mismatches,
+    base_offsets_in,
     offset_index_lines,
     producer_snapshot_lines,
     time_index_lines,
@@ -137,7 +136,7 @@ def _log_items(
     location = location_of_file(path)
     next_base_offset = None
     if location.base_offset is not None:
-        base_offsets = _base_offsets(options.place(os.path.dirname(path) or "."))
+        base_offsets = base_offsets_in(options.place(os.path.dirname(path) or "."))
         next_base_offset = next((each for each in base_offsets if each > location.base_offset), None)
     log = LogUnit(options.session.path(path), location, None, next_base_offset)
     name = os.fsencode(name_of(path))
@@ -166,17 +165,6 @@ def _heading(path: str, suffix: str) -> bytes:
     if len(epoch) < _EPOCH_DIGITS:
         raise KafkaStops(f"the name {name} has no epoch")
     return b"Snapshot end offset: %d, epoch: %d\n" % (java_long(name[:_OFFSET_DIGITS]), java_long(epoch))
-
-
-@cache
-def _base_offsets(directory: str | Path) -> list[int]:
-    """The base offsets of the logs in a directory, in order."""
-    try:
-        with entries_of(directory) as entries:
-            matches = [layout.SEGMENT_FILE.match(each.name) for each in entries]
-    except OSError:
-        return []
-    return sorted(int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX)
 
 
 def _mismatch_lines(seen: Mapping[str, Mismatches], emulate: Release | None) -> Iterator[ErrorLine]:

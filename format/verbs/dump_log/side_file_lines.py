@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -20,17 +21,18 @@ from format.files import offset_index, producer_snapshot, time_index, transactio
 from format.files.index_file import broker_slot
 from format.files.side_file import problem_findings
 from format.findings import Finding, Severity, finding
-from format.io.session import entries_of, is_there, path_of
+from format.io.session import entries_of, is_there
 from format.io.source import FileSource, Source
-from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, TIME_INDEX_ENTRY, Layout
+from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, SEGMENT_FILE, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable, HeaderTable
 from format.log.kafka_batch import BatchFacts
 from format.log.read_records import record_tables
-from format.log.walker import batch_chunks, header_chunks
+from format.log.walker import header_chunks
 from format.node.partition import location_of_file
+from format.scan.read_log import batches_of
 from format.verbs.dump_log.java_text import decrement_sequence, java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import batch_at, kafka_walk, read_records
 from format.verbs.dump_log.log_lines import OffsetGaps
@@ -56,15 +58,11 @@ def header_tables(
     """
     try:
         with FileSource(path) as source:
-            headers = list(header_chunks(source, limits=limits))
-            if any(chunk.headers.is_wrapper.any() for chunk in headers):
-                batches = [(chunk.table, chunk.damage) for chunk in batch_chunks(source, limits=limits)]
-            else:
-                batches = [(chunk.headers.unopened(), chunk.damage) for chunk in headers]
-            damaged_from = next((damage.position for _, damage in batches if damage is not None), None)
-            return [table for table, _ in batches], damaged_from, None
+            chunks = [batches_of(each, source, limits) for each in header_chunks(source, limits=limits)]
     except InputError as error:
         return [], None, error
+    damaged_from = next((chunk.damage.position for chunk in chunks if chunk.damage is not None), None)
+    return [chunk.table for chunk in chunks], damaged_from, None
 
 
 def offset_index_lines(
@@ -185,18 +183,23 @@ def time_index_lines(
     if damage is not None:
         before = [table.last_offset[table.position < damage] for table in tables]
         damaged_after = max((int(each.max()) for each in before if len(each)), default=base_offset - 1)
-    is_closed = bool(later_segment_exists(options.session.path(path), base_offset))
+    base_offsets = base_offsets_in(options.place(os.path.dirname(path) or "."))
+    is_closed = any(each > base_offset for each in base_offsets)
     for found in check.findings(damaged_after, is_closed=is_closed):
         if found.severity >= Severity.ERROR:
             yield found
 
 
-def later_segment_exists(path: Path, base_offset: int) -> bool:
-    """Whether a segment with a higher base offset lies beside the file."""
-    own = f"{base_offset:020d}"
-    with entries_of(path.parent) as entries:
-        paths = [path_of(each.name) for each in entries]
-    return any(each.suffix == LOG_SUFFIX and len(each.stem) == len(own) and each.stem > own for each in paths)
+@cache
+def base_offsets_in(directory: str | Path) -> list[int]:
+    """The base offsets of the logs in a directory, in order."""
+    try:
+        with entries_of(directory) as entries:
+            matches = [SEGMENT_FILE.match(each.name) for each in entries]
+    except OSError:
+        return []
+    logs = (each for each in matches if each and each["suffix"] == LOG_SUFFIX and each["leftover"] is None)
+    return sorted(int(each["base_offset"]) for each in logs)
 
 
 def _emulated_time_index_lines(

@@ -38,7 +38,7 @@ from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
-from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names, with_decoded
+from format.verbs.grep.record_search import EVERYWHERE, Places, search, search_header_names, with_decoded
 from format.verbs.txns.partition_transactions import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
@@ -64,11 +64,10 @@ class Criteria(msgspec.Struct, frozen=True):
 
 
 class FoundRecords(msgspec.Struct, frozen=True):
-    """Some records of a log, in order; ``hits`` has the match of each, None where no pattern found them."""
+    """Some records of a log, in order."""
 
     location: Location
     records: RecordTable
-    hits: Hits | None
 
 
 class LogSearched(msgspec.Struct, frozen=True):
@@ -129,8 +128,8 @@ def logs_to_search(path: Path | Target, criteria: Criteria) -> Iterator[LogUnit 
     return logs_below(target, criteria.selection)
 
 
-def matching(table: RecordTable, criteria: Criteria) -> tuple[NDArray[np.intp], Hits | None]:
-    """The rows of a table that match the criteria, the selection aside, and what the pattern found in each of them."""
+def matching(table: RecordTable, criteria: Criteria) -> NDArray[np.intp]:
+    """The rows of a table that match the criteria, the selection aside."""
     keep = np.ones(len(table), bool)
     if criteria.producer_id is not None:
         keep &= table.batches.producer_id[table.batch] == criteria.producer_id
@@ -141,16 +140,14 @@ def matching(table: RecordTable, criteria: Criteria) -> tuple[NDArray[np.intp], 
     candidates = np.flatnonzero(keep)
     some = table if len(candidates) == len(table) else table.rows(candidates)
     if criteria.pattern is not None:
-        hits = search(some, criteria.pattern, criteria.places)
+        rows = search(some, criteria.pattern, criteria.places)
         if some.decoded is not None:
-            hits = with_decoded(hits, some.decoded, criteria.pattern, criteria.places)
+            rows = with_decoded(rows, some.decoded, criteria.pattern, criteria.places)
     elif criteria.places.header_names:
-        hits = search_header_names(some, criteria.places.header_names)
+        rows = search_header_names(some, criteria.places.header_names)
     else:
-        return candidates, None
-    if criteria.is_inverted:
-        return np.delete(candidates, hits.row), None
-    return candidates[hits.row], hits
+        return candidates
+    return np.delete(candidates, rows) if criteria.is_inverted else candidates[rows]
 
 
 class GrepScan(msgspec.Struct, frozen=True):
@@ -174,10 +171,10 @@ class GrepScan(msgspec.Struct, frozen=True):
             if isinstance(item, Finding):
                 yield item
                 continue
-            rows, hits = matching(item.records, self.criteria)
+            rows = matching(item.records, self.criteria)
             if len(rows):
                 records = item.records if len(rows) == len(item.records) else item.records.rows(rows)
-                yield FoundRecords(item.location, records, hits)
+                yield FoundRecords(item.location, records)
 
     def selected(
         self, opened: OpenedRange, batches: Callable[[LogChunk], NDArray[np.bool_]]
@@ -197,7 +194,7 @@ class GrepScan(msgspec.Struct, frozen=True):
                     if isinstance(part, Finding):
                         yield part
                     elif len(part):
-                        yield FoundRecords(item.location, part, None)
+                        yield FoundRecords(item.location, part)
 
     def _batches(self, item: LogChunk) -> NDArray[np.bool_]:
         """The batches that may hold a match; no others are decompressed."""
@@ -379,7 +376,7 @@ class ContextScan(msgspec.Struct, frozen=True):
                 yield item
                 continue
             is_match = np.zeros(len(item.records), np.bool_)
-            is_match[matching(item.records, self.grep.criteria)[0]] = True
+            is_match[matching(item.records, self.grep.criteria)] = True
             yield _Marked(item.records, is_match)
 
     def fold(self, log: LogUnit, parts: LogParts[_Marked | Finding]) -> Iterator[FoundRows | Finding]:

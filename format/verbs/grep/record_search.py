@@ -6,12 +6,10 @@ records if there are too many hits to be selective, are then matched field by fi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from format.columns import DECODED_COLUMNS
@@ -22,7 +20,6 @@ from format.verbs.grep.pattern import Needle, Pattern, Requirement
 
 Int64Column = NDArray[np.int64]
 
-KEY, VALUE, HEADERS = range(3)
 #: Of a key and a value the decoded text among the decoded columns.
 _KEY_TEXT, _VALUE_TEXT = (
     number for number, column in enumerate(DECODED_COLUMNS) if column.name in ("key_decoded", "value_decoded")
@@ -46,23 +43,7 @@ class Places(msgspec.Struct, frozen=True):
 EVERYWHERE = Places()
 
 
-class Hits(msgspec.Struct, frozen=True):
-    """The records that match, in order, and the first match of each.
-
-    All columns have one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the
-    field, both -1 for a header, and for a match in decoded text.
-    """
-
-    row: Int64Column
-    place: Int64Column
-    start: Int64Column
-    end: Int64Column
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-
-_NO_HITS = Hits(*(np.empty(0, np.int64) for _ in range(4)))
+_NO_ROWS = np.empty(0, np.intp)
 
 
 class _Fields(msgspec.Struct, frozen=True):
@@ -114,115 +95,75 @@ class _Content:
                 at = content.find(text, at + len(text), stop)
         return np.asarray(found, np.int64) + self._shift
 
-    def matches(self, pattern: Pattern, fields: _Fields) -> tuple[NDArray[np.intp], Int64Column, Int64Column]:
-        """The fields that match, and where in them the first match starts and ends."""
+    def matches(self, pattern: Pattern, fields: _Fields) -> NDArray[np.intp]:
+        """The numbers of the fields that match."""
         spans = np.stack((fields.start - self._shift, fields.end - self._shift), axis=1)
         if pattern.verifier is not None:
             parts = map(self._plain.__getitem__, map(slice, *spans.T.tolist()))
-            ends = np.fromiter(_ends(map(pattern.verifier.search, parts)), np.int64, 2 * len(spans))
-            number = np.flatnonzero(ends[::2] >= 0)
-            return number, ends[::2][number], ends[1::2][number]
+            found = (match is not None for match in map(pattern.verifier.search, parts))
+            return np.flatnonzero(np.fromiter(found, np.bool_, len(spans)))
         needle = pattern.needle or Needle(b"")
         at = np.empty(len(spans), np.int64)
         content, text = memoryview(self._bytes(needle.table)), memoryview(needle.text)
         find_in_fields(content, memoryview(spans), text, memoryview(at))
-        number = np.flatnonzero(at >= 0)
-        start = at[number]
-        return number, start, start + len(needle.text)
+        return np.flatnonzero(at >= 0)
 
 
-def _ends(matches: Iterable[re.Match[bytes] | None]) -> Iterator[int]:
-    """The start and end of each match, -1 twice for none; generated one by one to save memory."""
-    for match in matches:
-        if match is None:
-            yield -1
-            yield -1
-        else:
-            yield match.start()
-            yield match.end()
-
-
-def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
-    """The records of a table with a match of the pattern in one of the places."""
+def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> NDArray[np.intp]:
+    """The rows of a table with a match of the pattern in one of the places, in order."""
     if not (places.key or places.value or places.headers or places.header_names):
         raise ValueError("no place to search is given")
     if not len(table):
-        return _NO_HITS
+        return _NO_ROWS
     content = _Content(table)
-    if pattern.any_of:
-        return _first_of_each([_search(table, content, each, places) for each in pattern.any_of])
-    return _search(table, content, pattern, places)
+    found = [_search(table, content, each, places) for each in pattern.any_of or (pattern,)]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
 
 
-def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Places) -> Hits:
-    """The records with a match of a pattern that does not consist of others."""
+def _search(table: RecordTable, content: _Content, pattern: Pattern, places: Places) -> NDArray[np.intp]:
+    """The rows with a match of a pattern that does not consist of others."""
     rows = _candidates(table, content, pattern.required)
-    found: list[Hits] = []
+    found = [_NO_ROWS]
 
-    def look_at(place: int, start: Int64Column, length: Int64Column) -> None:
+    def look_at(start: Int64Column, length: Int64Column) -> None:
         nonlocal rows
         kept = rows[length[rows] >= 0]
-        fields = _Fields(kept, start[kept], start[kept] + length[kept])
-        number, first, end = content.matches(pattern, fields)
-        found.append(_hits_at(kept[number], place, first, end))
-        rows = _without(rows, kept[number])
+        matching = kept[content.matches(pattern, _Fields(kept, start[kept], start[kept] + length[kept]))]
+        found.append(matching)
+        rows = _without(rows, matching)
 
     if places.key:
-        look_at(KEY, table.key_start, table.key_length)
+        look_at(table.key_start, table.key_length)
     if places.value and len(rows):
-        look_at(VALUE, table.value_start, table.value_length)
+        look_at(table.value_start, table.value_length)
     if (places.headers or places.header_names) and len(rows):
         for fields in _header_fields(table, rows, places):
-            number, _, _ = content.matches(pattern, fields)
-            found.append(_hits_at(np.unique(fields.row[number]), HEADERS))
-    return _in_order(found)
+            found.append(np.unique(fields.row[content.matches(pattern, fields)]))
+    return np.sort(np.concatenate(found))
 
 
-def with_decoded(hits: Hits, decoded: NDArray[np.object_], pattern: Pattern, places: Places) -> Hits:
-    """The hits, and those of other records in the text of decoded keys and values (``RecordTable.decoded``)."""
-    found = [hits]
-    left = _without(np.arange(len(decoded)), hits.row)
-    for place, column, is_searched in ((KEY, _KEY_TEXT, places.key), (VALUE, _VALUE_TEXT, places.value)):
+def with_decoded(
+    rows: NDArray[np.intp], decoded: NDArray[np.object_], pattern: Pattern, places: Places
+) -> NDArray[np.intp]:
+    """The rows, and those that match in the text of decoded keys and values (``RecordTable.decoded``), in order."""
+    found = [rows]
+    left = _without(np.arange(len(decoded)), rows)
+    for column, is_searched in ((_KEY_TEXT, places.key), (_VALUE_TEXT, places.value)):
         texts = decoded[left, column].tolist() if is_searched else ()
-        matching = [text is not None and pattern.is_in(text.encode()) for text in texts]
-        rows = left[np.flatnonzero(matching)]
-        found.append(_hits_at(rows, place))
-        left = _without(left, rows)
-    return _in_order(found)
+        is_match = [text is not None and pattern.is_in(text.encode()) for text in texts]
+        found.append(left[np.flatnonzero(is_match)])
+        left = _without(left, found[-1])
+    return np.sort(np.concatenate(found))
 
 
-def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
-    """The records of a table that have a header of one of these names, whatever its value."""
+def search_header_names(table: RecordTable, names: frozenset[bytes]) -> NDArray[np.intp]:
+    """The rows of a table that have a header of one of these names, whatever its value, in order."""
     if not len(table):
-        return _NO_HITS
+        return _NO_ROWS
     required = (tuple(Needle(name) for name in names),) if all(names) else ()
     rows = _candidates(table, _Content(table), required)
-    found = []
-    for headers in _headers(table, rows):
-        found.append(_hits_at(np.unique(headers.row[_have_names(table, headers, names)]), HEADERS))
-    return _in_order(found)
-
-
-def _hits_at(
-    rows: NDArray[np.intp], place: int, start: Int64Column | None = None, end: Int64Column | None = None
-) -> Hits:
-    """Matches in one place of each record; without a start and an end in the field."""
-    nowhere = np.full(len(rows), -1, np.int64)
-    return Hits(rows, np.full(len(rows), place), nowhere if start is None else start, nowhere if end is None else end)
-
-
-def _in_order(found: list[Hits]) -> Hits:
-    """The matches of all places, in the order of the records."""
-    columns = [np.concatenate(each) for each in zip(*map(astuple, [_NO_HITS, *found]), strict=True)]
-    order = np.argsort(columns[0])
-    return Hits(*(column[order] for column in columns))
-
-
-def _first_of_each(several: list[Hits]) -> Hits:
-    """The records that one of several patterns found, each with the match of the first of them."""
-    columns = [np.concatenate(each) for each in zip(*map(astuple, several), strict=True)]
-    first = np.unique(columns[0], return_index=True)[1]
-    return Hits(*(column[first] for column in columns))
+    found = [np.unique(each.row[_have_names(table, each, names)]) for each in _headers(table, rows)]
+    return np.concatenate([_NO_ROWS, *found])
 
 
 def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from format.node.target import Target
 from format.scan.selection import Selection
 from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, Search, grep, searched_logs
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
-from format.verbs.grep.record_search import EVERYWHERE, HEADERS, KEY, VALUE, Places, search
+from format.verbs.grep.record_search import EVERYWHERE, Places, search
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import Corpus, sent_to_legacy
 from tests.format.verbs.grep.searches import (
@@ -175,7 +175,7 @@ def test_a_hit_that_a_hit_across_two_records_overlaps(tmp_path: Path) -> None:
     assert len(repeated) == 6
     table = table_with(repeated * 2)
     assert bytes(table.buffer).count(repeated * 2, int(table.start[1]) - 1) == 1
-    assert search(table, bytes_pattern(repeated * 2)).row.tolist() == [0, 1]
+    assert search(table, bytes_pattern(repeated * 2)).tolist() == [0, 1]
 
 
 def test_null_and_empty_fields(tmp_path: Path) -> None:
@@ -272,17 +272,16 @@ def test_only_the_first(tmp_path: Path) -> None:
     assert [each for each in grep(partition, Criteria(text_pattern("x"))) if isinstance(each, Finding)]
 
 
-def test_the_hits_say_where(tmp_path: Path) -> None:
+def test_a_match_is_where_its_pattern_says(tmp_path: Path) -> None:
     path = log_of(tmp_path, batch(0, [b"..needle.."], key=b"k"), batch(1, [b"v"], key=b"a needle"))
     for pattern in (text_pattern("needle"), regex_pattern("ne+dle"), text_pattern("NEEDLE", ignore_case=True)):
         (item,) = [each for each in grep(path, Criteria(pattern)) if isinstance(each, FoundRecords)]
-        assert item.hits is not None
-        assert item.hits.place.tolist() == [VALUE, KEY]
-        assert (item.hits.start.tolist(), item.hits.end.tolist()) == ([2, 2], [8, 8])
+        fields = [(item.records.key(row), item.records.value(row)) for row in range(2)]
+        spans = [[list(pattern.spans(field or b"")) for field in both] for both in fields]
+        assert spans == [[[], [(2, 8)]], [[(2, 8)], []]]
     path = log_of(tmp_path, batch(0, [b"v"], headers=((b"needle", None),)))
     (item,) = [each for each in grep(path, Criteria(text_pattern("needle"))) if isinstance(each, FoundRecords)]
-    assert item.hits is not None
-    assert (item.hits.place.tolist(), item.hits.start.tolist()) == ([HEADERS], [-1])
+    assert item.records.headers(0) == [(b"needle", None)]
 
 
 # -- damage and wrong paths --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from format.log.record_table import RecordTable
 from format.verbs.grep.pattern import Requirement, bytes_pattern, regex_pattern, text_pattern
-from format.verbs.grep.record_search import EVERYWHERE, HEADERS, KEY, Places, search
+from format.verbs.grep.record_search import EVERYWHERE, Places, search
 from tests.building import batch
 from tests.format.verbs.grep.searches import IN_VALUE, PIECES, Fields, log_of, naive_offsets, offsets_of, tables_of
 
@@ -209,7 +209,7 @@ def test_regular_expressions_agree_with_python(
     if ignore_case and "é" in source:
         naive = re.compile(source.replace("é", "(?:é|É)").encode(), re.IGNORECASE)
     expected = naive_offsets(enumerate(records), naive.search, places)
-    assert search(table_of(tmp_path, records, codec), pattern, places).row.tolist() == expected
+    assert search(table_of(tmp_path, records, codec), pattern, places).tolist() == expected
 
 
 @WORK
@@ -217,10 +217,9 @@ def test_regular_expressions_agree_with_python(
 def test_bytes_agree_with_python(tmp_path: Path, needle: bytes, records: list[Fields], places: Places) -> None:
     expected = naive_offsets(enumerate(records), lambda field: needle in field, places)
     table = table_of(tmp_path, records, 0)
-    hits = search(table, bytes_pattern(needle), places)
-    assert hits.row.tolist() == expected
-    for row, place, start, end in zip(hits.row, hits.place, hits.start, hits.end, strict=True):
-        if place != HEADERS:
-            field = table.key(row) if place == KEY else table.value(row)
-            assert field is not None
-            assert field[start:end] == needle
+    pattern = bytes_pattern(needle)
+    rows = search(table, pattern, places)
+    assert rows.tolist() == expected
+    for row in rows.tolist():
+        for field in (table.key(row) or b"", table.value(row) or b""):
+            assert all(field[start:end] == needle for start, end in pattern.spans(field))
