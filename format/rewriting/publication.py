@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import asdict
 
 from format import layout
 from format.errors import KafkaLogError, OutputError, OutputExists, OutputInsideSource
@@ -66,9 +67,6 @@ class FileEntry(msgspec.Struct, frozen=True):
     size_bytes: int
     sha256: str
 
-    def as_json(self) -> dict[str, Any]:
-        return {"path": self.path, "size_bytes": self.size_bytes, "sha256": self.sha256}
-
 
 class Step(msgspec.Struct, frozen=True):
     """A finished step: its files and its result."""
@@ -101,7 +99,7 @@ class Journal:
 
     def add_step(self, name: str, files: Iterable[FileEntry], result: Any) -> None:
         """Add a finished step. Raises OutputError."""
-        self._write({"step": name, "files": [each.as_json() for each in files], "result": result})
+        self._write({"step": name, "files": [asdict(each) for each in files], "result": result})
 
     def _write(self, line: Mapping[str, Any]) -> None:
         content = memoryview(json.dumps(line).encode("ascii") + b"\n")
@@ -605,7 +603,7 @@ class Publication:
             "manifest_version": 1,
             "job": self._job,
             **(manifest_extra or {}),
-            "files": [self._files[name].as_json() for name in sorted(self._files)],
+            "files": [asdict(self._files[name]) for name in sorted(self._files)],
         }
         path = self.path / self._manifest
         with NewFile(self._manifest, path, self._enter) as file:

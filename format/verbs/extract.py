@@ -78,9 +78,6 @@ class ExtractedFile(msgspec.Struct):
         """The row of EXTRACTED_FILE."""
         return tuple(getattr(self, name) for name in EXTRACTED_FILE.names)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class Writes(Protocol):
     """The place of new files: a publication, or the directory of one task."""
@@ -554,11 +551,11 @@ def extract(
             publication.finish_step(
                 unit.directory,
                 {
-                    "files": [each.as_json() for each in files if each.path.startswith(f"{unit.directory}/")],
+                    "files": [asdict(each) for each in files if each.path.startswith(f"{unit.directory}/")],
                     "findings": [finding_as_json(each) for each in findings],
                 },
             )
-    publication.finish({"files_of_records": [each.as_json() for each in files]})
+    publication.finish({"files_of_records": [asdict(each) for each in files]})
 
 
 def _on(

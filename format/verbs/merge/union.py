@@ -250,7 +250,7 @@ class Union:
             standing = standings[number]
             if standing is not None:
                 self._leave(number, window, rows, standing.is_epoch_false, chosen)
-        self._note_more(windows, chosen)
+        self._note_more(chosen)
         self._put(windows, chosen)
 
     def _note_holes(self, number: int, window: Window) -> None:
@@ -464,7 +464,7 @@ class Union:
             self.branches[number].add(log.file, number, log.replica_segment_base, table)
             self._off[number].append((int(table.base_offset[0]), int(table.last_offset[-1])))
 
-    def _note_more(self, windows: Sequence[Window | None], chosen: _Chosen) -> None:
+    def _note_more(self, chosen: _Chosen) -> None:
         """Note which replicas have given what another lacks."""
         for number in np.unique(chosen.replica).tolist():
             if number not in self._more:

@@ -166,7 +166,6 @@ class RedactedChunk(msgspec.Struct):
     """
 
     table: BatchTable
-    rows: NDArray[np.intp]
     batches: list[bytes]
     payloads: list[bytes | memoryview]
     problems: list[RecordProblem] = msgspec.field(default_factory=list)
@@ -197,7 +196,7 @@ def redact_chunk(
     batches = BatchTable(columns, chunk.table.crc_valid[rows])
     problems = [work.problems[row] for row in sorted(work.problems)]
     payloads = [payload for _, payload in made]
-    return RedactedChunk(batches, rows, [batch for batch, _ in made], payloads, problems, work.whole)
+    return RedactedChunk(batches, [batch for batch, _ in made], payloads, problems, work.whole)
 
 
 class _Work:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
+from format.offset_ranges import runs
 from format.rows.record_rows import Row
 from format.verbs.scrub.digest import Digest, merged
 from format.verbs.scrub.state import KnownPartition, State, VerifiedSegment
@@ -51,8 +53,8 @@ def compare(first: State, second: State) -> Compared:
         for other in others.get((one.topic, one.partition), ()):
             reason = _why_apart(one, other)
             if reason is None:
-                runs = [_Run.of(first.segments(one.id)), _Run.of(second.segments(other.id))]
-                reason = _add(compared, one, other, *runs)
+                both = [_Run.of(first.segments(one.id)), _Run.of(second.segments(other.id))]
+                reason = _add(compared, one, other, *both)
             if reason is not None:
                 compared.apart[f"{one.topic}-{one.partition}"] = reason
     return compared
@@ -74,13 +76,13 @@ class _Run(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, segments: Sequence[VerifiedSegment]) -> _Run:
-        runs: list[list[VerifiedSegment]] = [[]]
+        found: list[list[VerifiedSegment]] = [[]]
         for each in segments:
-            if each.is_damaged or (runs[-1] and runs[-1][-1].end_offset != each.base_offset):
-                runs.append([])
+            if each.is_damaged or (found[-1] and found[-1][-1].end_offset != each.base_offset):
+                found.append([])
             if not each.is_damaged:
-                runs[-1].append(each)
-        longest = max(runs, key=lambda run: run[-1].end_offset - run[0].base_offset if run else 0)
+                found[-1].append(each)
+        longest = max(found, key=lambda run: run[-1].end_offset - run[0].base_offset if run else 0)
         return cls(longest, [Digest.of_packed(each.digest) for each in longest])
 
     @property
@@ -108,7 +110,7 @@ def _add(compared: Compared, one: KnownPartition, other: KnownPartition, left: _
     compared.partition_count += 1
     compared.range_count += end_key - first_key
     differing = [key for key in range(first_key, end_key) if sums[0].get(key, 0) != sums[1].get(key, 0)]
-    for first, last in _joined(differing):
+    for first, last in runs(np.array(differing, np.int64)):
         first_offset, last_offset = first << shift, min(((last + 1) << shift), *ends) - 1
         compared.differences.append(
             Difference(
@@ -121,13 +123,3 @@ def _add(compared: Compared, one: KnownPartition, other: KnownPartition, left: _
             )
         )
     return None
-
-
-def _joined(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of each run of keys that follow each other."""
-    start = None
-    for number, key in enumerate(keys):
-        start = key if start is None else start
-        if number + 1 == len(keys) or keys[number + 1] != key + 1:
-            yield start, key
-            start = None
