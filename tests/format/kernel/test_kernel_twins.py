@@ -58,6 +58,7 @@ for user in (
     "decoding.avro",
     "internal_topics.record_check",
     "rewriting.read_back",
+    "rows.arrow_columns",
     "state.groups",
     "verbs.ls.partition_listing",
     "verbs.dump_log.log_lines",
