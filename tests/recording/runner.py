@@ -12,10 +12,12 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.recording.commands import OUT, Command
-from tests.running import Run, run_many
+
+if TYPE_CHECKING:
+    from tests.running import Run
 
 OUTPUTS = Path("out")
 #: Files that are recorded as text, so that a difference shows what it is.
@@ -42,6 +44,8 @@ def _import_code_of(root: Path) -> None:
 
 def run_group(commands: list[Command]) -> list[dict[str, Any]]:
     """The outcome of each command; one that kills its process is run by itself, and so are its neighbours."""
+    from tests.running import run_many  # it imports the program, which must be that of the checkout
+
     outputs = [OUTPUTS / f"{number:03d}" for number in range(len(commands))]
     lines = [
         [each.replace(OUT, str(output / "made")) for each in command]
@@ -63,6 +67,8 @@ def run_group(commands: list[Command]) -> list[dict[str, Any]]:
 
 
 def _run_alone(line: list[str]) -> Run | None:
+    from tests.running import run_many
+
     try:
         return run_many([line])[0]
     except AssertionError:
