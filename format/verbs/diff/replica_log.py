@@ -372,11 +372,6 @@ class ReplicaLog:
         return int(self._ends[-1])
 
     @property
-    def first_offset(self) -> int:
-        """The first offset that is left of the current chunk."""
-        return int(self._bases[self._next])
-
-    @property
     def log_end_offset(self) -> int:
         """The offset after the last batch so far; for a log without batches, the base offset of its last segment."""
         segments = self.replica.partition.segments

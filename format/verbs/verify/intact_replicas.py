@@ -62,7 +62,6 @@ class Remedy(msgspec.Struct, frozen=True):
     """
 
     damaged: Replica
-    offsets: Range
     others: tuple[OtherReplica, ...]
     assignment: Assignment
     is_deep: bool = True
@@ -296,7 +295,7 @@ class ReplicasAtHand:
             judged = [
                 msgspec.structs.replace(each, lack=_lack(result)) for each, result in zip(judged, results, strict=True)
             ]
-        remedy = Remedy(own, offsets, tuple(judged), assignment, deep, is_end)
+        remedy = Remedy(own, tuple(judged), assignment, deep, is_end)
         return msgspec.structs.replace(remedy, bootstrap_server=self._address(remedy.source))
 
     def _results(self, own: Replica, others: list[Replica], assignment: Assignment) -> list[ReplicaResult]:

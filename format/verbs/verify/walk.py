@@ -51,10 +51,6 @@ class Level(IntEnum):
     RECORDS = 2  # and every record
     FULL = 3  # and everything across files: indexes, checkpoints, snapshots, producers
 
-    @property
-    def label(self) -> str:
-        return self.name.lower()
-
 
 class WalkedChunk(msgspec.Struct):
     """A chunk of batches, and the findings about it.
