@@ -18,7 +18,7 @@ from format.columns import MERGED_RANGE
 from format.errors import FileChanged, InputError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.findings import Certainty, Finding, Judgement, Severity, finding
+from format.findings import AS_THE_TABLE_SAYS, Certainty, Finding, Judgement, Severity, finding
 from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -45,6 +45,10 @@ from format.verbs.merge.union import Branch, SegmentPieces, Union
 from format.verbs.verify.written_output import verify_output
 from format.wording import counted, listed, offset_range
 
+_MAY_BE_UNREAD = Judgement(
+    certainty=Certainty.POSSIBLE,
+    next_step="Run it again as a user that can read every replica, and then look for these offsets elsewhere.",
+)
 #: The most ranges that a sentence names.
 _MOST_NAMED = 3
 
@@ -169,7 +173,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
         place = self.location
         for first, last in self.lost:
             message = f"{self._nobody} {offset_range(first, last)} intact"
-            judgement = Judgement(certainty=Certainty.POSSIBLE if self.unread_count else Certainty.PROVEN)
+            judgement = _MAY_BE_UNREAD if self.unread_count else AS_THE_TABLE_SAYS
             where = place.at(offset=first)
             yield finding("no-intact-replica", where, message, lost_offsets=(first, last), judgement=judgement), True
         shown: list[tuple[Range, str, Severity | None]] = []

@@ -98,6 +98,8 @@ def test_a_replica_that_cannot_be_read_may_have_what_is_lost(tmp_path: Path, mon
     assert found.plan.sentence().endswith("no replica that could be read has 9–11 · 1 replica could not be read")
     lost, unread = sorted(found.findings, key=lambda each: each.severity, reverse=True)
     assert (lost.code, lost.certainty) == ("no-intact-replica", Certainty.POSSIBLE)
+    assert lost.next_step is not None
+    assert lost.next_step.startswith("Run it again as a user that can read every replica")
     assert unread.code == "file-unreadable"
 
 
