@@ -17,7 +17,7 @@ from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.target import Target
-from format.offset_ranges import Range, Span, merged
+from format.offset_ranges import Range, Span, is_covered, merged
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.whole_units import scan_units
@@ -439,7 +439,8 @@ def _where(kind: str, first: int, result: PartitionResult) -> str:
     if kind == "diverged":
         return f"at offset {first:,}"
     if kind == "behind":
-        return f"from offset {first:,} on"
+        unread = [each for each in result.replicas if each.kind == kind and is_covered((first, first), each.damaged)]
+        return f"from offset {first:,} on" + (", where one of them cannot be read" if unread else "")
     if any(each.damaged for each in result.replicas):
         return f"from offset {first:,} on, where one of them cannot be read"
     if not result.is_decided:

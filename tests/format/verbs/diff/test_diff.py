@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 from dataclasses import replace
@@ -17,7 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.scan import read_log
-from format.verbs.diff.diff import PartitionResult, diff
+from format.verbs.diff.diff import PartitionResult, diff, evidence
 from format.verbs.diff.replica_log import matched
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
@@ -145,6 +146,26 @@ def test_a_replica_that_cannot_be_read_is_not_compared(tmp_path: Path, monkeypat
     [result] = [each for each in found if isinstance(each, PartitionResult)]
     assert (result.kind, len(result.replicas)) == ("identical", 2)
     assert [each.code for each in found if isinstance(each, Finding)] == ["file-unreadable"]
+
+
+def test_a_log_that_the_disk_does_not_give_is_behind_for_that_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        for base in (0, 6):
+            write_segment(tmp_path / name / "orders-0", base, [batch(base + at, leader_epoch=0) for at in (0, 3)])
+    failed = tmp_path / "two" / "orders-0" / f"{6:020d}.log"
+    forbid_reading(failed, monkeypatch, OSError(errno.EIO, "Input/output error"))
+    [result] = [each for each in diff([Target(tmp_path / name) for name in ("one", "two")])
+                if isinstance(each, PartitionResult)]  # fmt: skip
+    assert (result.kind, result.offset, result.best) == ("behind", 6, 0)
+    assert "from offset 6 on, where one of them cannot be read" in evidence(result)
+    failed.write_bytes(b"")
+    monkeypatch.undo()
+    [result] = [each for each in diff([Target(tmp_path / name) for name in ("one", "two")])
+                if isinstance(each, PartitionResult)]  # fmt: skip
+    assert (result.kind, result.offset) == ("behind", 6)
+    assert "cannot be read" not in evidence(result)
 
 
 @pytest.mark.parametrize("key", [b"k", None])
