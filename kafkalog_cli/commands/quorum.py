@@ -48,8 +48,8 @@ def quorum(
     is 1 if a majority cannot start or a change is lost, and 3 if a voter is not at the paths.
     """
     from format.columns import LOST_CHANGE, QUORUM, QUORUM_LOG
-    from format.verbs.quorum.quorum import furthest_of_each
-    from format.verbs.quorum.quorum import quorum as quorum_at
+    from format.verbs.quorum import furthest_of_each
+    from format.verbs.quorum import quorum as quorum_at
     from format.wording import counted
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run

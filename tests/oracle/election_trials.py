@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from format.node.target import Target
-from format.verbs.quorum.quorum import EPOCH, TOPIC, QuorumResult, quorum
+from format.verbs.quorum import EPOCH, TOPIC, QuorumResult, quorum
 from tests.field.cluster import FieldCluster, FieldNode, Layout, StartFailed
 from tests.oracle.kafka_lab import KafkaLab
 

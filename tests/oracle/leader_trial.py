@@ -29,7 +29,7 @@ from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.diff.diff import PartitionResult, diff, sentence
 from format.verbs.find.find import find_offset
 from format.verbs.find.visibility import standing, visibility_sentence
-from format.verbs.quorum.quorum import quorum
+from format.verbs.quorum import quorum
 from tests.corpora import SHARED_CORPUS, present
 from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.cluster_trial import ClusterTrial, waited

@@ -26,8 +26,8 @@ from format.node.partition import Partition, Segment
 from format.node.target import Target
 from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_in
 from format.state.cluster_image import ClusterImage, PartitionState
+from format.verbs import quorum
 from format.verbs.metadata.metadata import changed_fields
-from format.verbs.quorum import quorum
 from format.verbs.rebuild_quorum.surviving import SubjectKey, SurvivingRecords
 from format.wording import are, counted_plainly
 

@@ -33,7 +33,7 @@ from format.state.cluster_context import named_nodes
 from format.state.cluster_image import ClusterImage
 from format.state.quorum import BestCopy, MetadataCopy, Quorum, Voter, quorum_of, read_metadata_copies
 from format.timestamps import iso_time
-from format.verbs.quorum.quorum import lost_changes, read_copies
+from format.verbs.quorum import lost_changes, read_copies
 from format.verbs.rebuild_quorum.corrections import (
     AT_RISK,
     LOST,

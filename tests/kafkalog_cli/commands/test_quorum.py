@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from format.columns import QUORUM, QUORUM_LOG, QUORUM_VOTER
-from tests.format.verbs.quorum.test_quorum import damage_end, made, write_replica
+from tests.format.verbs.test_quorum import damage_end, made, write_replica
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]

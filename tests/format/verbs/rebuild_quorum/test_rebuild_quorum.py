@@ -21,7 +21,7 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.rewriting.publication import Publication
 from format.state.quorum import MetadataCopy, read_metadata_copies
-from format.verbs.quorum.quorum import quorum
+from format.verbs.quorum import quorum
 from format.verbs.rebuild_quorum.corrections import corrections_by_disks, read_disks
 from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records

@@ -16,7 +16,7 @@ from format.location import Location
 from format.node import log_dir
 from format.node.partition import Partition
 from format.node.target import Target
-from format.verbs.quorum.quorum import QuorumResult, quorum
+from format.verbs.quorum import QuorumResult, quorum
 from tests.building import batch, forbid_reading, write_segment
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot
 
