@@ -313,6 +313,8 @@ OFFSET_CHECKPOINTS = (
 #: Files of a log directory itself. A directory with one of these is not a partition, whatever its name is.
 LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+#: The directory of the metadata log.
+METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"

@@ -29,7 +29,7 @@ from format.files.side_file import (
 from format.io.session import is_there
 from format.io.source import Source
 from format.kafka_uuid import canonical_uuid, is_reserved
-from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
+from format.layout import META_PROPERTIES, METADATA_PARTITION
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 
@@ -75,7 +75,7 @@ def is_of_zookeeper(log_dir: Path, limits: Limits = DEFAULT_LIMITS) -> bool:
         is_old = read(log_dir / META_PROPERTIES, limits).version == 0
     except KafkaLogError:
         return False
-    return is_old and not is_there(log_dir / f"{CLUSTER_METADATA_TOPIC}-0")
+    return is_old and not is_there(log_dir / METADATA_PARTITION)
 
 
 class KnownIds(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import numpy as np
 from format.errors import CorruptDataError, InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties, quorum_state
 from format.findings import Finding, Severity, finding, finding_of
-from format.layout import CLUSTER_METADATA_TOPIC
+from format.layout import CLUSTER_METADATA_TOPIC, METADATA_PARTITION
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.control_records import decode_control_record
@@ -52,7 +52,7 @@ def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[Metadata
     targets = list(targets)
     found = [source for target in targets for source in _sources(target, limits)]
     if not found:
-        message = f"there is no {CLUSTER_METADATA_TOPIC}-0 with a log or a snapshot here"
+        message = f"there is no {METADATA_PARTITION} with a log or a snapshot here"
         if any(
             meta_properties.is_of_zookeeper(log_dir.path, limits) for target in targets for log_dir in target.log_dirs
         ):
@@ -75,7 +75,7 @@ def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
         return
     for log_dir in target.log_dirs:
         for path in log_dir.partitions:
-            if path.name == f"{CLUSTER_METADATA_TOPIC}-0":
+            if path.name == METADATA_PARTITION:
                 try:
                     partition = log_dir.partition(path)
                 except UnreadableFile as error:

@@ -20,7 +20,7 @@ from format.errors import KafkaLogError
 from format.files import meta_properties
 from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.io.session import is_in_bundle, is_on_disk
-from format.layout import CLUSTER_METADATA_TOPIC
+from format.layout import CLUSTER_METADATA_TOPIC, METADATA_PARTITION
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir, log_dir_around
@@ -492,7 +492,7 @@ def read_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> l
 
 def _as_started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
     """A copy; what a damaged one becomes when its node starts is what boot says of it."""
-    is_partition = copy.path.name == f"{CLUSTER_METADATA_TOPIC}-0" and is_on_disk(copy.path)
+    is_partition = copy.path.name == METADATA_PARTITION and is_on_disk(copy.path)
     if copy.dropped_from is None or copy.refusal or not is_partition:
         return copy
     from format.verbs.boot.boot import NEWEST, step_words

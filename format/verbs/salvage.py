@@ -49,7 +49,6 @@ from format.wording import offset_range as range_words
 
 #: Codes of intact batches, which are put aside.
 _PUT_ASIDE = ("offset-not-increasing", "offset-out-of-segment")
-_METADATA_PARTITION = f"{layout.CLUSTER_METADATA_TOPIC}-0"
 
 
 class SegmentLosses(msgspec.Struct):
@@ -311,7 +310,7 @@ class Salvager(Rewriter):
     def carry_terms(self, sources: WriteSources) -> CarryTerms:
         """With the ids that the metadata log has, which count before those of other files."""
         known = super().carry_terms(sources)
-        metadata = sources.partitions.get(_METADATA_PARTITION)
+        metadata = sources.partitions.get(layout.METADATA_PARTITION)
         if sources.log_dir is None or metadata is None:
             return known
         image = read_metadata(metadata, limits=self.terms.limits).image

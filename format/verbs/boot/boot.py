@@ -17,12 +17,12 @@ from format.errors import KafkaLogError
 from format.findings import Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
-from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES
+from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
 from format.limits import Limits
 from format.location import Location
 from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
-from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
+from format.verbs.boot.identity import NodeIdentity, read_identity
 from format.verbs.boot.steps import (
     Action,
     BootResult,

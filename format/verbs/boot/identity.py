@@ -13,12 +13,11 @@ from format.errors import KafkaLogError
 from format.files.side_file import INT32_RANGE, decode_integer, decode_properties
 from format.io.session import is_there
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
-from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
+from format.layout import META_PROPERTIES, METADATA_PARTITION
 from format.limits import Limits
 from format.verbs.boot.broker_files import exists, opened, stop_at_pipe
 from format.verbs.boot.steps import Action, NotKnown, Step, StopsStart
 
-METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
 _SERVER = "KafkaRaftServer.initializeLogDirs"
 _MOST_META_BYTES = 4096

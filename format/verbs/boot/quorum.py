@@ -54,7 +54,7 @@ from format.verbs.boot.broker_files import (
     stop_at_pipe,
     why_closed,
 )
-from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity
+from format.verbs.boot.identity import NodeIdentity
 from format.verbs.boot.log_manager import stored_topic_id
 from format.verbs.boot.one_log.batches import CorruptRecords, batches_from, valid_batches
 from format.verbs.boot.one_log.checkpoints import BadText, EpochCache, read_lines
@@ -371,7 +371,7 @@ class MetadataState(msgspec.Struct):
 
 def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     """Simulate the load of the metadata log. Raises StopsStart, NotKnown, UnreadableFile and FileChanged."""
-    path = metadata_dir / METADATA_PARTITION
+    path = metadata_dir / layout.METADATA_PARTITION
     if not is_there(path):
         if terms.is_one_of_several:
             return MetadataState()
@@ -509,7 +509,7 @@ def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
     if topic_id is None:
         files.step(Action.CREATE, layout.PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
     elif topic_id != _METADATA_TOPIC_ID:
-        text = f"{METADATA_PARTITION},but log already contained topic ID {topic_id}"
+        text = f"{layout.METADATA_PARTITION},but log already contained topic ID {topic_id}"
         raise StopsStart(text, "UnifiedLog.initializeTopicId", path, "the metadata log has a fixed topic id")
 
 
@@ -656,7 +656,7 @@ def is_broker(
             return True
         if image.problem is None and (node_id in image.controllers or node_id in (metadata.voters or ())):
             return False
-    has_metadata_log = any(is_there(path / METADATA_PARTITION) for path in log_dirs)
+    has_metadata_log = any(is_there(path / layout.METADATA_PARTITION) for path in log_dirs)
     if terms.is_one_of_several and not has_metadata_log:
         return True  # a controller has nothing but the directory of its metadata log
     return True if any(is_there(path / name) for path in log_dirs for name in _OF_LOG_MANAGER) else None

@@ -121,7 +121,7 @@ def _around(directory: Path) -> Iterator[SourceFile]:
             continue
         elif name == layout.REMOTE_INDEX_CACHE:
             yield found
-        elif name == f"{layout.CLUSTER_METADATA_TOPIC}-0":
+        elif name == layout.METADATA_PARTITION:
             yield from _walk(found.path)
 
 

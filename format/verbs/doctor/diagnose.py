@@ -230,7 +230,7 @@ def _unreadable(evidence: Evidence) -> Iterator[Draft]:
 def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], code: str) -> tuple[str, str]:
     """What is known of the other replicas at offsets that were lost or damaged (``code``), and the next command."""
     others = [each.path for each in evidence.others(place)]
-    if evidence.is_bundled or place.endswith(f"/{layout.CLUSTER_METADATA_TOPIC}-0"):  # a voter must not lose its log
+    if evidence.is_bundled or place.endswith(f"/{layout.METADATA_PARTITION}"):  # a voter must not lose its log
         return "", command("diff", place, *others) if others else command("verify", place)
     try:
         deep = evidence.reads_records

@@ -23,7 +23,7 @@ from format.findings import Finding
 from format.internal_topics.encoder import encode_control_record, unsigned_varint
 from format.io.session import absolute
 from format.kafka_uuid import canonical_uuid, is_reserved
-from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
+from format.layout import META_PROPERTIES, METADATA_PARTITION
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.encode_batches import BatchHeader, encode_batch
@@ -124,7 +124,6 @@ def _record(offset_delta: int, key: bytes | None, value: bytes) -> bytes:
 
 #: How far the new snapshot lies above all copies: nodes whose copy is not at hand may have a later epoch or end.
 _EPOCH_STEP, _OFFSET_STEP = 1_000, 1_000_000
-_DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 _KRAFT_VERSIONS = (0, 1)
 _DEFAULT_LISTENER = "CONTROLLER"
 
@@ -244,14 +243,15 @@ class Rebuilding(msgspec.Struct, frozen=True):
         """What remains to be done, in words."""
         yield (
             f"Put {root}/node-ID in place of each controller's log directory (if that has other partitions, only its "
-            f"{_DIRECTORY}), then start the controllers together."
+            f"{METADATA_PARTITION}), then start the controllers together."
         )
         if self.wanted.voters and not self.quorum.is_dynamic:
             yield f"Set on all nodes: controller.quorum.voters={','.join(map(str, self.wanted.voters))}"
             if {each.node_id for each in self.voters} != {each.node_id for each in self.quorum.voters or ()}:
                 yield (
                     "Only these nodes may have controller in process.roles. Before they start, delete "
-                    f"{_DIRECTORY}/quorum-state on all others: releases before 3.9 refuse that of another voter set."
+                    f"{METADATA_PARTITION}/quorum-state on all others: releases before 3.9 refuse that of another "
+                    "voter set."
                 )
         elif self.wanted.voters:
             servers = ",".join(f"{_bracketed(each.host)}:{each.port}" for each in self.wanted.voters)
@@ -461,7 +461,7 @@ def write_rebuilt(plan: Rebuilding, publication: Publication) -> None:
         if voter.directory_id is not None:
             entries.append(("directory.id", voter.directory_id))
         publication.write_file(f"{name}/{META_PROPERTIES}", meta_properties.write(entries))
-        publication.write_file(f"{name}/{_DIRECTORY}/{plan.snapshot.file_name}", content)
+        publication.write_file(f"{name}/{METADATA_PARTITION}/{plan.snapshot.file_name}", content)
     _check(plan, publication.place_of(_name_of(plan.voters[0])), values)
     publication.finish({
         "copy": str(plan.copy.path),

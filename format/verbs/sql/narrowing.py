@@ -136,8 +136,8 @@ def _with_unknown_nulls(condition: pc.Expression) -> pc.Expression:
         batch = reader.get_batch(0)
     arrays = []
     for array in batch.columns:
-        if pa.types.is_struct(array.type) and array.type.get_field_index(_NULL_ANSWER) >= 0:
-            names = [each.name for each in array.type]
+        names = [each.name for each in array.type] if pa.types.is_struct(array.type) else []
+        if "value_set" in names:  # the options of is_in
             values = dict(zip(names, array.flatten(), strict=True))
             values[_NULL_ANSWER] = pa.array([_NULL] * len(array), values[_NULL_ANSWER].type)
             array = pa.StructArray.from_arrays(list(values.values()), fields=list(array.type))
